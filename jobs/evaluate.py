@@ -1,0 +1,142 @@
+"""Retrieval quality through the public HTTP API, beside a plain BM25 floor of the same run.
+
+    python -m jobs.evaluate --suite locomo --suite heq --data DIR --out report.json
+
+Every run stores under user ids of its own and deletes nothing. Exit codes: 0 done, 2 bad
+arguments, 3 finished with failures, 4 the service is away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import orjson
+from rich.console import Console
+
+from jobs.suites import SUITES
+from jobs.suites.report import counts_line, markdown, suite_report, tables
+from jobs.suites.runner import RunOptions, SuiteRun, run_suite
+from jobs.suites.suite import Suite
+from rayapp.client import MemoryClient
+from rayapp.client.discovery import data_dir_of, read_key, service_url
+from rayapp.client.progress import Progress
+from rayapp.errors import ConfigError, RayappError
+
+DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message[:1].upper()}{message[1:]}: see --help.")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = _Parser(prog="python -m jobs.evaluate", description=__doc__)
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument(
+        "--suite",
+        action="append",
+        required=True,
+        choices=sorted(SUITES),
+        help="set to run; repeat it for several",
+    )
+    made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
+    made.add_argument("--url", help="service; default: the stack of --data-dir")
+    made.add_argument("--data-dir", type=Path, help="data directory of the local stack")
+    made.add_argument(
+        "--api-key-file",
+        type=Path,
+        help="file that holds the bearer key; it needs the admin scope, because every suite is "
+        "stored under a user of its own (X-User-Id)",
+    )
+    made.add_argument("--recipe", help="retrieval recipe; default: the server's")
+    made.add_argument("--limit-questions", type=_positive, help="questions per suite, spread")
+    made.add_argument("--concurrency", type=_positive, default=4, help="questions in flight")
+    made.add_argument("--out", type=Path, help="JSON report")
+    made.add_argument("--markdown", type=Path, help="Markdown report")
+    return made
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the suites and write the reports; returns the exit code."""
+    chosen = dict.fromkeys(arguments.suite)
+    suites = [SUITES[name](arguments.data).sampled(arguments.limit_questions) for name in chosen]
+    url = service_url(arguments.url, data_dir_of(arguments.data_dir))
+    options = RunOptions(
+        run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}",
+        recipe=arguments.recipe,
+        concurrency=arguments.concurrency,
+    )
+    started = time.monotonic()
+    runs = await _run_all(url, read_key(arguments.api_key_file), suites, options, console)
+    report = {
+        "run_id": options.run_id,
+        "at": datetime.now(UTC).isoformat(),
+        "url": url,
+        "recipe": options.recipe,
+        "elapsed_s": round(time.monotonic() - started, 1),
+        "suites": [suite_report(run) for run in runs],
+    }
+    _write(arguments, report, runs)
+    for run in runs:
+        for table in tables(run):
+            console.print(table)
+        console.print(counts_line(run))
+    failures = sum(run.failures for run in runs)
+    if failures:
+        console.print(f"{failures} memories or questions failed: see rejected and errors.")
+    return WITH_FAILURES if failures else DONE
+
+
+async def _run_all(
+    url: str, key: str | None, suites: Sequence[Suite], options: RunOptions, console: Console
+) -> list[SuiteRun]:
+    async with MemoryClient(url, api_key=key) as client:
+        await client.backlog()  # an absent service is said before anything is shown
+        # A refused recipe or key ends the run before it stores thousands of memories.
+        await client.search(
+            "probe", limit=1, recipe=options.recipe, user_id=f"eval-probe-{options.run_id}"
+        )
+        with Progress(console) as progress:
+            return [await run_suite(client, suite, options, progress) for suite in suites]
+
+
+def _write(arguments: argparse.Namespace, report: dict[str, Any], runs: list[SuiteRun]) -> None:
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    if arguments.markdown is not None:
+        head = f"# Retrieval, run {report['run_id']}\n\n"
+        arguments.markdown.parent.mkdir(parents=True, exist_ok=True)
+        arguments.markdown.write_text(
+            head + "\n".join(markdown(run) for run in runs), encoding="utf-8"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, run, and turn every expected failure into one sentence and its exit code."""
+    console = Console(markup=False, emoji=False)
+    try:
+        return asyncio.run(evaluate(parser().parse_args(argv), console))
+    except RayappError as error:
+        print(error.message, file=sys.stderr)
+        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

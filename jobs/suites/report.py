@@ -1,0 +1,191 @@
+"""One run as JSON values, Markdown text and terminal tables. Ids and ranks, never a text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from jobs.suites.runner import Answered, SuiteRun
+from rayapp.domain.evaluation import (
+    METRICS,
+    Judged,
+    Summary,
+    percentile,
+    rank_groups,
+    summarise,
+    summarise_by,
+)
+
+Row = tuple[str, str, Summary]
+# What the questions are grouped by.
+KEYS: Mapping[str, Callable[[Judged], str]] = {
+    "category": lambda one: one.category,
+    "lang": lambda one: one.lang,
+}
+
+
+def suite_report(run: SuiteRun) -> dict[str, Any]:
+    """The JSON section of one suite: counts, summaries with intervals, per-question ranks."""
+    suite = run.suite
+    return {
+        "suite": suite.name,
+        "documents": suite.documents,
+        "stored": run.stored,
+        "duplicates": run.duplicates,
+        "rejected": run.rejected,
+        "questions": len(run.answered),
+        "excluded": suite.excluded,
+        "errors": dict(Counter(one.error for one in run.answered if one.error is not None)),
+        "degraded": dict(Counter(name for one in run.answered for name in one.degraded)),
+        "search_ms": _latency(run.answered),
+        "abstention": _abstention(run),
+        "summaries": [
+            {"set": name, "system": system, "metrics": _values(summary)}
+            for name, system, summary in summary_rows(run)
+        ],
+        "per_question": [_question(one) for one in run.answered],
+    }
+
+
+def summary_rows(run: SuiteRun) -> list[Row]:
+    """(set, system, summary): headline, all, groups, categories, languages; the floor beside."""
+    service = [one.judged(one.ranked) for one in run.answerable]
+    floor = [one.judged(one.floor) for one in run.answerable]
+    rows: list[Row] = []
+    for name, chosen in _sets(run, service).items():
+        ids = {one.question_id for one in chosen}
+        beside = [one for one in floor if one.question_id in ids]
+        rows += [(name, "service", summarise(chosen)), (name, "BM25", summarise(beside))]
+    group_of = run.suite.group_of
+    if group_of is not None and service:
+        name = run.suite.group_name
+        rows.append((name, "service", summarise([rank_groups(one, group_of) for one in service])))
+        rows.append((name, "BM25", summarise([rank_groups(one, group_of) for one in floor])))
+    for key, read in KEYS.items():
+        by_service, by_floor = summarise_by(service, read), summarise_by(floor, read)
+        if len(by_service) > 1:
+            for group, summary in by_service.items():
+                rows.append((f"{key} {group}", "service", summary))
+                rows.append((f"{key} {group}", "BM25", by_floor[group]))
+    return rows
+
+
+def tables(run: SuiteRun) -> list[Table]:
+    """The terminal tables of one suite."""
+    table = Table(title=f"{run.suite.name}: mean ± half of the 95 % interval", title_justify="left")
+    table.add_column("set")
+    table.add_column("system")
+    table.add_column("n", justify="right")
+    for metric in METRICS:
+        table.add_column(metric, justify="right")
+    for name, system, summary in summary_rows(run):
+        style = "" if system == "service" else "dim"
+        table.add_row(name, system, str(_count(summary)), *_short(summary), style=style)
+    return [table]
+
+
+def markdown(run: SuiteRun) -> str:
+    """The same table as Markdown, with the counts and the latency above it."""
+    report = suite_report(run)
+    head = ["set", "system", "n", *METRICS]
+    lines = [f"## {run.suite.name}", "", counts_line(run), ""]
+    lines.append("| " + " | ".join(head) + " |")
+    lines.append("|---|---|" + "---:|" * (len(head) - 2))
+    for name, system, summary in summary_rows(run):
+        cells = [name, system, str(_count(summary)), *_cells(summary)]
+        lines.append("| " + " | ".join(cells) + " |")
+    if report["abstention"] is not None:
+        share = report["abstention"]
+        lines += [
+            "",
+            f"Unanswerable questions abstained: {share['unanswerable_abstained']:.3f} of "
+            f"{share['unanswerable']}; answerable ones refused: {share['answerable_refused']:.3f}.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def counts_line(run: SuiteRun) -> str:
+    """One sentence with what was stored and asked."""
+    latency = _latency(run.answered)
+    speed = f", search p50 {latency['p50']} ms, p95 {latency['p95']} ms" if latency else ""
+    return (
+        f"{run.suite.documents} memories ({run.stored} stored, {run.duplicates} duplicates, "
+        f"{len(run.rejected)} rejected), {len(run.answered)} questions "
+        f"({run.suite.excluded} excluded without valid evidence){speed}."
+    )
+
+
+def _sets(run: SuiteRun, service: Sequence[Judged]) -> dict[str, list[Judged]]:
+    headline = run.suite.headline
+    if headline is None:
+        return {"all": list(service)} if service else {}
+    chosen = [one for one in service if one.category in headline]
+    sets = {f"categories {min(headline)}-{max(headline)}": chosen, "all": list(service)}
+    return {name: judged for name, judged in sets.items() if judged}
+
+
+def _latency(answered: Sequence[Answered]) -> dict[str, float] | None:
+    times = [one.elapsed_ms for one in answered if one.error is None]
+    if not times:
+        return None
+    return {"p50": round(percentile(times, 0.5), 1), "p95": round(percentile(times, 0.95), 1)}
+
+
+def _abstention(run: SuiteRun) -> dict[str, Any] | None:
+    """Shares of abstained answers where the set has questions without an answer."""
+    without, with_answer = run.unanswerable, run.answerable
+    if not without or not with_answer:
+        return None
+    return {
+        "unanswerable": len(without),
+        "unanswerable_abstained": sum(one.abstained for one in without) / len(without),
+        "answerable": len(with_answer),
+        "answerable_refused": sum(one.abstained for one in with_answer) / len(with_answer),
+    }
+
+
+def _question(one: Answered) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": one.question.question_id,
+        "corpus": one.corpus,
+        "category": one.question.category,
+        "lang": one.question.lang,
+        "gold": list(one.question.gold),
+        "top": list(one.ranked[:10]),
+        "elapsed_ms": round(one.elapsed_ms, 2),
+        "abstained": one.abstained,
+        "confidence": one.confidence,
+        "error": one.error,
+    }
+    if one.question.gold:
+        row["ranks"] = list(one.judged(one.ranked).gold_ranks)
+        row["floor_ranks"] = list(one.judged(one.floor).gold_ranks)
+    return row
+
+
+def _values(summary: Summary) -> dict[str, dict[str, float]]:
+    return {
+        metric: {
+            "mean": round(value.mean, 4),
+            "low": round(value.low, 4),
+            "high": round(value.high, 4),
+            "n": value.n,
+        }
+        for metric, value in summary.items()
+    }
+
+
+def _cells(summary: Summary) -> list[str]:
+    return [f"{v.mean:.3f} ({v.low:.3f}-{v.high:.3f})" for v in summary.values()]
+
+
+def _short(summary: Summary) -> list[str]:
+    """Narrow cells for a terminal; the reports carry both bounds."""
+    return [f"{v.mean:.3f} ±{(v.high - v.low) / 2.0:.2f}" for v in summary.values()]
+
+
+def _count(summary: Summary) -> int:
+    return next(iter(summary.values())).n

@@ -1,0 +1,223 @@
+"""Runs one suite through the public API: store, wait until indexed, ask, judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from jobs.suites.bm25 import PlainBm25
+from jobs.suites.suite import Corpus, Document, Question, Suite
+from rayapp.client import Memory, MemoryClient, SearchReply
+from rayapp.client.progress import Progress, wait_indexed
+from rayapp.domain.evaluation import Judged
+from rayapp.errors import RayappError
+
+TIER = "history"  # dialogue turns; no write guard and no capacity limit
+BATCH_ITEMS = 200  # items per batch call: a call stays under a second
+DEPTH = 50  # results asked per question: ten sessions need more than ten turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """`concurrency` = questions in flight; `recipe` None = the server's default."""
+
+    run_id: str
+    recipe: str | None = None
+    concurrency: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One question with what came back, ids in the suite's own names."""
+
+    question: Question
+    corpus: str
+    ranked: tuple[str, ...]
+    floor: tuple[str, ...]
+    elapsed_ms: float = 0.0
+    abstained: bool = False
+    confidence: str | float | None = None
+    degraded: tuple[str, ...] = ()
+    error: str | None = None
+
+    def judged(self, ranked: tuple[str, ...]) -> Judged:
+        """Scored with `ranked`: the service's answer or the floor's."""
+        question = self.question
+        return Judged(
+            question_id=question.question_id,
+            gold=question.gold,
+            ranked=ranked,
+            category=question.category,
+            lang=question.lang,
+        )
+
+
+@dataclass(slots=True)
+class SuiteRun:
+    """Everything a report needs; `rejected` and `errors` are failures of the run."""
+
+    suite: Suite
+    stored: int = 0
+    duplicates: int = 0
+    rejected: list[str] = field(default_factory=list)
+    answered: list[Answered] = field(default_factory=list)
+
+    @property
+    def failures(self) -> int:
+        return len(self.rejected) + sum(1 for one in self.answered if one.error is not None)
+
+    @property
+    def answerable(self) -> list[Answered]:
+        return [one for one in self.answered if one.question.gold]
+
+    @property
+    def unanswerable(self) -> list[Answered]:
+        return [one for one in self.answered if not one.question.gold]
+
+
+def user_of(suite: Suite, corpus: Corpus, run_id: str) -> str:
+    """A user of this run alone, so that no run sees another's memories."""
+    return f"eval-{suite.name}-{corpus.name}-{run_id}"
+
+
+@dataclass(slots=True)
+class _Names:
+    """Documents whose texts the service holds to be equal are one memory, so one name: the first.
+
+    Gold, answer and floor are all read through it, so that no copy costs another one its rank.
+    """
+
+    by_memory: dict[str, str] = field(default_factory=dict)
+    by_document: dict[str, str] = field(default_factory=dict)
+
+    def add(self, doc_id: str, memory_id: str) -> None:
+        self.by_document[doc_id] = self.by_memory.setdefault(memory_id, doc_id)
+
+    def of_memories(self, ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.by_memory.get(name, name) for name in ids)
+
+    def of_documents(self, ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.by_document.get(name, name) for name in ids))
+
+
+async def run_suite(
+    client: MemoryClient, suite: Suite, options: RunOptions, progress: Progress
+) -> SuiteRun:
+    """Store the suite, wait for the index and ask every question.
+
+    Raises:
+        RayappError: the service is away or refuses the caller; a single bad document or
+            question is recorded in the run instead.
+    """
+    run = SuiteRun(suite)
+    names: dict[str, _Names] = {}
+    with progress.step(f"{suite.name}: store", suite.documents) as bar:
+        for corpus in suite.corpora:
+            known = names.setdefault(corpus.name, _Names())
+            user_id = user_of(suite, corpus, options.run_id)
+            for batch in _batches(corpus.documents, BATCH_ITEMS):
+                await _store(client, user_id, batch, run, known)
+                bar.advance(len(batch))
+    await wait_indexed(client, progress, f"{suite.name}: index")
+    with progress.step(f"{suite.name}: ask", suite.questions) as bar:
+        for corpus in suite.corpora:
+            floor = PlainBm25(corpus.documents)
+            gate = asyncio.Semaphore(options.concurrency)
+            asker = _Asker(client, suite, corpus, options, names[corpus.name], floor)
+            tasks = [asyncio.create_task(asker.ask(q, gate)) for q in corpus.questions]
+            try:
+                for done in asyncio.as_completed(tasks):
+                    run.answered.append(await done)
+                    bar.advance()
+            finally:
+                await _cancel(tasks)
+    order = {q.question_id: i for i, q in enumerate(_questions(suite))}
+    run.answered.sort(key=lambda one: order[one.question.question_id])
+    return run
+
+
+async def _store(
+    client: MemoryClient,
+    user_id: str,
+    batch: Sequence[Document],
+    run: SuiteRun,
+    known: _Names,
+) -> None:
+    memories = [
+        Memory(text=doc.text, tier=TIER, memory_id=doc.doc_id, created_at=doc.created_at)
+        for doc in batch
+    ]
+    replies = await client.store_batch(memories, user_id=user_id)
+    for document, reply in zip(batch, replies, strict=True):
+        if reply.status == "rejected" or reply.memory_id is None:
+            run.rejected.append(f"{document.doc_id}: {reply.code or 'rejected'}")
+            continue
+        known.add(document.doc_id, reply.memory_id)
+        run.stored += reply.status == "stored"
+        run.duplicates += reply.status == "duplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    client: MemoryClient
+    suite: Suite
+    corpus: Corpus
+    options: RunOptions
+    known: _Names
+    floor: PlainBm25
+
+    async def ask(self, question: Question, gate: asyncio.Semaphore) -> Answered:
+        floor = self.known.of_documents(self.floor.rank(question.text, DEPTH))
+        question = replace(question, gold=self.known.of_documents(question.gold))
+        user_id = user_of(self.suite, self.corpus, self.options.run_id)
+        async with gate:
+            try:
+                reply = await self.client.search(
+                    question.text, limit=DEPTH, recipe=self.options.recipe, user_id=user_id
+                )
+            except RayappError as error:
+                if error.retryable or not self._is_about_the_question(error):
+                    raise
+                return Answered(
+                    question=question,
+                    corpus=self.corpus.name,
+                    ranked=(),
+                    floor=floor,
+                    error=error.code,
+                )
+        return self._answered(question, reply, floor)
+
+    def _is_about_the_question(self, error: RayappError) -> bool:
+        """A named recipe that the server refuses fails every question alike: not theirs."""
+        return error.code not in {"unauthorized", "forbidden"} and self.options.recipe is None
+
+    def _answered(self, question: Question, reply: SearchReply, floor: tuple[str, ...]) -> Answered:
+        ranked = self.known.of_memories(reply.ids)
+        return Answered(
+            question=question,
+            corpus=self.corpus.name,
+            ranked=ranked,
+            floor=floor,
+            elapsed_ms=reply.elapsed_ms,
+            abstained=reply.abstained,
+            confidence=reply.confidence,
+            degraded=reply.degraded,
+        )
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Answered]]) -> None:
+    """End what is still running, so that one failure leaves no task behind."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _batches(documents: Sequence[Document], size: int) -> Iterator[Sequence[Document]]:
+    for start in range(0, len(documents), size):
+        yield documents[start : start + size]
+
+
+def _questions(suite: Suite) -> Iterator[Question]:
+    for corpus in suite.corpora:
+        yield from corpus.questions

@@ -1,0 +1,97 @@
+"""What a retrieval suite is: corpora of documents, and questions with their evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rayapp.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One memory to store. `doc_id` is unique in its corpus and is the memory id."""
+
+    doc_id: str
+    text: str
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`gold` holds the ids of the evidence; empty = the corpus holds no answer."""
+
+    question_id: str
+    text: str
+    gold: tuple[str, ...]
+    category: str
+    lang: str
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The memories of one user, and the questions asked of them."""
+
+    name: str
+    documents: tuple[Document, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A named set.
+
+    Attributes:
+        headline: categories that the headline row averages; None = all.
+        excluded: questions left out because their evidence is not valid.
+        group_of: maps a document id to its group, when the set is also scored by group.
+        group_name: what a group is called in reports.
+    """
+
+    name: str
+    corpora: tuple[Corpus, ...]
+    headline: frozenset[str] | None = None
+    excluded: int = 0
+    group_of: Callable[[str], str] | None = None
+    group_name: str = ""
+
+    @property
+    def documents(self) -> int:
+        return sum(len(corpus.documents) for corpus in self.corpora)
+
+    @property
+    def questions(self) -> int:
+        return sum(len(corpus.questions) for corpus in self.corpora)
+
+    def sampled(self, limit: int | None) -> Suite:
+        """At most `limit` questions, evenly spread over the whole set; all documents stay."""
+        if limit is None or limit >= self.questions:
+            return self
+        total = self.questions
+        keep = {index * total // limit for index in range(limit)}
+        corpora, at = [], 0
+        for corpus in self.corpora:
+            chosen = tuple(q for i, q in enumerate(corpus.questions, at) if i in keep)
+            corpora.append(replace(corpus, questions=chosen))
+            at += len(corpus.questions)
+        return replace(self, corpora=tuple(corpora))
+
+
+def read_json(path: Path, what: str) -> Any:
+    """The parsed file.
+
+    Raises:
+        ConfigError: missing or not JSON; the sentence names the set and the file.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{what} is not at {path}: pass the folder that holds it as --data."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as JSON: {error}.") from None

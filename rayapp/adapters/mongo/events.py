@@ -1,0 +1,40 @@
+"""Events: transitions and repairs, kept 90 days."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymongo import DESCENDING
+
+from rayapp.adapters.mongo.convert import utc
+from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.errors import translated
+from rayapp.adapters.mongo.indexes import EVENTS
+from rayapp.adapters.mongo.predicates import mine
+from rayapp.domain.scope import ReadScope
+from rayapp.protocols import Event
+
+FIELDS = ("event_id", "user_id", "kind", "at", "memory_id", "data")
+
+
+class MongoEventStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._events = database.collection(EVENTS)
+
+    async def add(self, event: Event) -> None:
+        doc: dict[str, Any] = {name: getattr(event, name) for name in FIELDS}
+        utc(event.at)
+        with translated():
+            await self._events.insert_one(doc)
+
+    async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]:
+        """Newest first."""
+        if limit < 1:
+            return []
+        where: dict[str, Any] = {**mine(scope)}
+        if kind is not None:
+            where["kind"] = kind
+        order = [("at", DESCENDING), ("event_id", DESCENDING)]
+        with translated():
+            cursor = self._events.find(where, sort=order, limit=limit)
+            return [Event(**{name: doc[name] for name in FIELDS}) async for doc in cursor]

@@ -1,0 +1,194 @@
+"""Every collection and index with all its options. `MongoDatabase.ensure_schema` reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pymongo import ASCENDING, DESCENDING, TEXT, IndexModel
+
+from rayapp.domain.memory import Status, SyncState
+
+ITEMS = "memory_items"
+VERSIONS = "memory_versions"
+RECEIPTS = "receipts"
+EVENTS = "events"
+LEASES = "leases"
+API_KEYS = "api_keys"
+IDEMPOTENCY = "idempotency"
+
+EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
+IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
+
+# A field that no document has: an item's `lang` must never choose a stemmer, because the server
+# refuses documents whose language it does not know ("he", "mixed").
+LANGUAGE_OVERRIDE = "text_index_language"
+TEXT_INDEX_VERSION = 3
+
+PENDING_ONLY = {"index.sync_state": SyncState.PENDING.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSpec:
+    """One index. `keys` are (path, direction); `weights` only for text keys."""
+
+    name: str
+    keys: tuple[tuple[str, int | str], ...]
+    unique: bool = False
+    only: Mapping[str, Any] | None = None
+    ttl_s: int | None = None
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+    def model(self) -> IndexModel:
+        options = {k: v for k, v in self._options().items() if v is not None}
+        return IndexModel(list(self.keys), name=self.name, **options)
+
+    def _options(self) -> dict[str, Any]:
+        text = bool(self.weights)
+        return {
+            "unique": self.unique or None,
+            "partialFilterExpression": dict(self.only) if self.only else None,
+            "expireAfterSeconds": self.ttl_s,
+            "weights": dict(self.weights) if text else None,
+            "default_language": "none" if text else None,
+            "language_override": LANGUAGE_OVERRIDE if text else None,
+            "textIndexVersion": TEXT_INDEX_VERSION if text else None,
+        }
+
+    def as_stored(self) -> dict[str, Any]:
+        """The same options in the shape that `stored_options` makes of the server's answer."""
+        keys = [(path, kind) for path, kind in self.keys if kind != TEXT]
+        if self.weights:
+            keys += [("_fts", TEXT), ("_ftsx", ASCENDING)]
+        return {"key": keys, **self._options()}
+
+
+def stored_options(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What `list_indexes` says about one index, as `IndexSpec.as_stored` says it."""
+    plain = (int(kind) if isinstance(kind, float) else kind for kind in raw["key"].values())
+    names = IndexSpec(name="", keys=())._options()
+    options = {name: raw.get(name) for name in names}
+    weights = options["weights"]
+    return {
+        "key": list(zip(raw["key"], plain, strict=True)),
+        **options,
+        "unique": options["unique"] or None,
+        "weights": None if weights is None else dict(weights),
+    }
+
+
+USER_MEMORY = IndexSpec(
+    name="user_memory", keys=(("user_id", ASCENDING), ("memory_id", ASCENDING)), unique=True
+)
+POINT = IndexSpec(name="point", keys=(("point_id", ASCENDING),), unique=True)
+ACTIVE_TEXT = IndexSpec(
+    name="active_text",
+    keys=(
+        ("user_id", ASCENDING),
+        ("tier", ASCENDING),
+        ("dedup_scope", ASCENDING),
+        ("content_hash", ASCENDING),
+    ),
+    unique=True,
+    only={"status": Status.ACTIVE.value},
+)
+# Not in the data model's list: a fair claim needs the users that wait, and the due items of each,
+# without touching documents. It holds pending items only, so it is small in the steady state.
+PENDING_BY_USER = IndexSpec(
+    name="pending_by_user",
+    keys=(
+        ("index.sync_state", ASCENDING),
+        ("user_id", ASCENDING),
+        ("index.next_attempt_at", ASCENDING),
+    ),
+    only=PENDING_ONLY,
+)
+# Not in the data model's list: the age of the oldest pending item, for the alarm on it.
+PENDING_SINCE = IndexSpec(
+    name="pending_since",
+    keys=(("index.sync_state", ASCENDING), ("index.pending_since", ASCENDING)),
+    only=PENDING_ONLY,
+)
+SYNC_DUE = IndexSpec(
+    name="sync_due", keys=(("index.sync_state", ASCENDING), ("index.next_attempt_at", ASCENDING))
+)
+TEXT_SEARCH = IndexSpec(
+    name="text_search",
+    keys=(("user_id", ASCENDING), ("text", TEXT), ("summary", TEXT), ("tags", TEXT)),
+    weights={"text": 10, "summary": 5, "tags": 3},
+)
+
+INDEXES: dict[str, tuple[IndexSpec, ...]] = {
+    ITEMS: (
+        USER_MEMORY,
+        POINT,
+        IndexSpec(
+            name="user_tier_status",
+            keys=(("user_id", ASCENDING), ("tier", ASCENDING), ("status", ASCENDING)),
+        ),
+        IndexSpec(
+            name="user_status_updated",
+            keys=(("user_id", ASCENDING), ("status", ASCENDING), ("updated_at", DESCENDING)),
+        ),
+        ACTIVE_TEXT,
+        IndexSpec(name="user_tags", keys=(("user_id", ASCENDING), ("tags", ASCENDING))),
+        IndexSpec(name="user_entities", keys=(("user_id", ASCENDING), ("entities", ASCENDING))),
+        IndexSpec(
+            name="user_pinned",
+            keys=(("user_id", ASCENDING), ("always_inject", ASCENDING), ("status", ASCENDING)),
+        ),
+        IndexSpec(name="tier_expiry", keys=(("tier", ASCENDING), ("expires_at", ASCENDING))),
+        SYNC_DUE,
+        IndexSpec(
+            name="user_pending_stored",
+            keys=(("user_id", ASCENDING), ("stored_at", ASCENDING)),
+            only=PENDING_ONLY,
+        ),
+        PENDING_BY_USER,
+        PENDING_SINCE,
+        TEXT_SEARCH,
+    ),
+    VERSIONS: (
+        IndexSpec(
+            name="user_memory_version",
+            keys=(("user_id", ASCENDING), ("memory_id", ASCENDING), ("version", DESCENDING)),
+            unique=True,
+        ),
+    ),
+    RECEIPTS: (
+        IndexSpec(name="receipt", keys=(("receipt_id", ASCENDING),), unique=True),
+        IndexSpec(name="receipt_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
+    ),
+    EVENTS: (
+        IndexSpec(name="event", keys=(("event_id", ASCENDING),), unique=True),
+        IndexSpec(name="user_events", keys=(("user_id", ASCENDING), ("at", DESCENDING))),
+        IndexSpec(name="event_expiry", keys=(("at", ASCENDING),), ttl_s=EVENT_TTL_S),
+    ),
+    LEASES: (),  # one row per name: `_id`
+    API_KEYS: (
+        IndexSpec(name="key_hash", keys=(("key_hash", ASCENDING),), unique=True),
+        IndexSpec(name="principal", keys=(("principal", ASCENDING),)),
+    ),
+    IDEMPOTENCY: (
+        IndexSpec(
+            name="user_route_key",
+            keys=(("user_id", ASCENDING), ("route", ASCENDING), ("key", ASCENDING)),
+            unique=True,
+        ),
+        IndexSpec(name="idempotency_expiry", keys=(("at", ASCENDING),), ttl_s=IDEMPOTENCY_TTL_S),
+    ),
+}
+
+_NAME_BY_PATHS = {
+    frozenset(path for path, _ in spec.keys): spec.name
+    for specs in INDEXES.values()
+    for spec in specs
+    if spec.unique
+}
+
+
+def violated_index(details: Mapping[str, Any]) -> str | None:
+    """Name of the unique index that a duplicate key error is about, None when it is not ours."""
+    pattern = details.get("keyPattern")
+    return _NAME_BY_PATHS.get(frozenset(pattern)) if pattern else None

@@ -1,0 +1,80 @@
+"""Receipts: what a search showed, kept until `expires_at`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rayapp.adapters.mongo.convert import utc
+from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.errors import translated
+from rayapp.adapters.mongo.indexes import RECEIPTS
+from rayapp.adapters.mongo.predicates import mine
+from rayapp.domain.scope import ReadScope
+from rayapp.domain.tiers import Tier
+from rayapp.protocols import Receipt, Shown
+
+Document = dict[str, Any]
+# The TTL monitor runs once a minute; an expired row counts as gone at once.
+NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}
+
+
+class MongoReceiptStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._receipts = database.collection(RECEIPTS)
+
+    async def put(self, receipt: Receipt) -> None:
+        with translated():
+            await self._receipts.insert_one(_to_document(receipt))
+
+    async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
+        with translated():
+            doc = await self._receipts.find_one(
+                {**mine(scope), "receipt_id": receipt_id, **NOT_EXPIRED}
+            )
+        return _from_document(doc) if doc else None
+
+
+def _to_document(receipt: Receipt) -> Document:
+    return {
+        "receipt_id": receipt.receipt_id,
+        "user_id": receipt.user_id,
+        "conversation_id": receipt.conversation_id,
+        "turn_id": receipt.turn_id,
+        "query": receipt.query,
+        "recipe": receipt.recipe,
+        "concepts": list(receipt.concepts),
+        "context_type": receipt.context_type,
+        "shown": [
+            {
+                "position": shown.position,
+                "memory_id": shown.memory_id,
+                "tier": shown.tier.value,
+                "final": shown.final,
+                "ranks": shown.ranks,
+            }
+            for shown in receipt.shown
+        ],
+        "timings": receipt.timings,
+        "degraded": list(receipt.degraded),
+        "at": utc(receipt.at),
+        "expires_at": utc(receipt.expires_at),
+    }
+
+
+def _from_document(doc: Document) -> Receipt:
+    shown = [Shown(**{**row, "tier": Tier(row["tier"])}) for row in doc["shown"]]
+    return Receipt(
+        receipt_id=doc["receipt_id"],
+        user_id=doc["user_id"],
+        conversation_id=doc["conversation_id"],
+        turn_id=doc["turn_id"],
+        query=doc["query"],
+        recipe=doc["recipe"],
+        concepts=tuple(doc["concepts"]),
+        context_type=doc["context_type"],
+        shown=tuple(shown),
+        timings=doc["timings"],
+        degraded=tuple(doc["degraded"]),
+        at=doc["at"],
+        expires_at=doc["expires_at"],
+    )

@@ -1,0 +1,123 @@
+"""`VectorIndex` over the embedded engine, which lives behind a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from rayapp.domain.index import (
+    Arm,
+    IndexHealth,
+    IndexPoint,
+    IndexSchema,
+    PayloadUpdate,
+    ScoredPoint,
+    StoredPoint,
+)
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.settings import QdrantSettings
+
+
+class Transport(Protocol):
+    """Carries one call to an `EdgeEngine`, wherever it lives."""
+
+    async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
+        """The engine's answer. IndexDown when the engine is away or late; its own errors else."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the connection; an engine shared with others stays up."""
+        ...
+
+
+class QdrantEdgeIndex:
+    """One engine call per method; reads and writes have the limits of `QdrantSettings`."""
+
+    def __init__(self, transport: Transport, settings: QdrantSettings) -> None:
+        self._transport = transport
+        self._read_s = settings.timeout_s
+        self._write_s = settings.write_timeout_s
+
+    async def open(self, schema: IndexSchema) -> None:
+        await self._write("open", schema)
+
+    async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+        await self._write("upsert", list(points), collection)
+
+    async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
+        await self._write("set_payload", list(updates))
+
+    async def delete(
+        self, point_ids: Sequence[str], *, revs: Mapping[str, int] | None = None
+    ) -> None:
+        await self._write("delete", list(point_ids), None if revs is None else dict(revs))
+
+    async def query(
+        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+    ) -> list[list[ScoredPoint]]:
+        answers: list[tuple[list[str], list[float]]] = await self._read(
+            "query", scope, where, list(arms)
+        )
+        return [list(map(ScoredPoint, ids, scores)) for ids, scores in answers]
+
+    async def retrieve(
+        self, point_ids: Sequence[str], *, with_vectors: bool = False
+    ) -> list[StoredPoint]:
+        found: list[StoredPoint] = await self._read("retrieve", list(point_ids), with_vectors)
+        return found
+
+    async def scroll(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        with_vectors: bool = False,
+        collection: str | None = None,
+    ) -> tuple[list[StoredPoint], str | None]:
+        page: tuple[list[StoredPoint], str | None] = await self._write(
+            "scroll", after, limit, with_vectors, collection
+        )
+        return page
+
+    async def count(
+        self,
+        scope: ReadScope | None = None,
+        where: ItemFilter | None = None,
+        *,
+        collection: str | None = None,
+    ) -> int:
+        return int(await self._read("count", scope, where, collection))
+
+    async def create_collection(
+        self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
+    ) -> None:
+        await self._write("create_collection", name, schema, needs_rebuild)
+
+    async def drop_collection(self, name: str) -> None:
+        await self._write("drop_collection", name)
+
+    async def collections(self) -> list[str]:
+        names: list[str] = await self._read("collections")
+        return names
+
+    async def switch_alias(self, name: str) -> None:
+        await self._write("switch_alias", name)
+
+    async def rebuilt(self) -> None:
+        await self._write("rebuilt")
+
+    async def maintain(self) -> None:
+        await self._write("maintain")
+
+    async def health(self) -> IndexHealth:
+        health: IndexHealth = await self._read("health")
+        return health
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _read(self, method: str, *args: Any) -> Any:
+        return await self._transport.call(method, *args, timeout_s=self._read_s)
+
+    async def _write(self, method: str, *args: Any) -> Any:
+        return await self._transport.call(method, *args, timeout_s=self._write_s)

@@ -1,0 +1,130 @@
+"""The embedded engine as one named detached Ray actor, and the transport that reaches it.
+
+One process owns the folder: the engine holds the GIL during every call and refuses a second
+open. The actor is pinned to the node that holds the folder and restarted without limit; it opens
+the folder on its first call, because a constructor that fails would end the actor for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from rayapp.adapters.qdrant.edge_engine import EdgeEngine
+from rayapp.errors import IndexDown, RayappError
+from rayapp.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+ACTOR_NAME: Final = "vector-engine"
+ACTOR_NAMESPACE: Final = "rayapp"
+FOLDER_NAME: Final = "qdrant"
+RETRY_AFTER_S: Final = 1.0
+# Calls admitted to the event loop at once; they run one by one, further ones wait in Ray's queue.
+MAX_CONCURRENT_CALLS: Final = 256
+
+
+class VectorEngineActor:
+    """Runs engine calls one after the other on its event loop and flushes in the background."""
+
+    def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
+        self._engine = EdgeEngine(Path(folder), alias)
+        self._flush_interval_s = flush_interval_s
+        self._flusher: asyncio.Task[None] | None = None
+
+    async def call(self, method: str, args: tuple[Any, ...]) -> Any:
+        if self._flusher is None:
+            self._flusher = asyncio.create_task(self._flush_forever())
+        return self._engine.call(method, args)
+
+    async def pid(self) -> int:
+        return os.getpid()
+
+    async def close(self) -> None:
+        """Flush and give the folder back; a later call opens it again."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._flusher
+            self._flusher = None
+        self._engine.close()
+
+    async def _flush_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            try:
+                self._engine.flush_dirty()
+            except IndexDown as error:
+                logger.warning("vector flush failed, the log is replayed: %s", error.details)
+
+
+class RayTransport:
+    """Calls the actor; finds or starts it again after it is lost."""
+
+    def __init__(self, settings: Settings, *, name: str = ACTOR_NAME) -> None:
+        self._settings = settings
+        self._name = name
+        self._actor: Any = None
+
+    async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._actor is None:
+                    self._actor = await asyncio.to_thread(
+                        get_or_create_vector_actor, self._settings, name=self._name
+                    )
+                return await self._actor.call.remote(method, args)
+        except TimeoutError as error:
+            raise _down(f"no answer within {timeout_s} s") from error
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, RayappError):
+                raise cause from None
+            raise _down(str(cause)) from error
+        except (RayError, ValueError) as error:
+            # The handle may belong to an actor that is gone for good: look it up next time.
+            self._actor = None
+            raise _down(str(error)) from error
+
+    async def close(self) -> None:
+        """The actor is shared with other processes and stays up."""
+        self._actor = None
+
+
+def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) -> Any:
+    """The handle of the one engine actor of the cluster; started on this node when missing.
+
+    Callers find it by name and never open the folder themselves.
+    """
+    here = ray.get_runtime_context().get_node_id()
+    folder = settings.data.dir.resolve() / FOLDER_NAME
+    return (
+        ray.remote(VectorEngineActor)
+        .options(
+            name=name,
+            namespace=ACTOR_NAMESPACE,
+            get_if_exists=True,
+            lifetime="detached",
+            max_restarts=-1,
+            max_concurrency=MAX_CONCURRENT_CALLS,
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+        )
+        .remote(str(folder), settings.qdrant.alias, settings.qdrant.flush_interval_s)
+    )
+
+
+def _down(text: str) -> IndexDown:
+    return IndexDown(
+        "The vector engine did not answer: it restarts by itself, try again shortly.",
+        details={"error": text[:500]},
+        retry_after_s=RETRY_AFTER_S,
+    )

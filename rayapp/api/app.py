@@ -1,0 +1,82 @@
+"""The HTTP application. No Ray in here: the ingress deployment mounts what this returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rayapp.api.auth import ROUTE_SCOPES, RouteTable
+from rayapp.api.errors import error_answer
+from rayapp.api.middleware import Gate
+from rayapp.api.openapi import document
+from rayapp.api.operation import Operation
+from rayapp.api.routers import bank, insights, memories, search, system
+from rayapp.api.routers.probes import probe_routes
+from rayapp.errors import InvalidInput, NotFound, RayappError
+from rayapp.service_protocols import Services, Starting
+
+# Fixed paths stand before the templates that would also match them.
+OPERATIONS: tuple[Operation, ...] = (
+    *memories.OPERATIONS,
+    *search.OPERATIONS,
+    *bank.OPERATIONS,
+    *insights.OPERATIONS,
+    *system.OPERATIONS,
+)
+BATCH_PATHS = frozenset({"/api/memory/store/batch"})
+
+
+def create_api(
+    services: Services | Callable[[], Services | None] | None, starting: Starting | None = None
+) -> FastAPI:
+    """The application.
+
+    Args:
+        services: what the handlers call, or a getter that answers None until they are built;
+            until then only the probes and the document answer, everything else is 503.
+        starting: what `/readyz` says until then.
+    """
+    get = services if callable(services) else lambda: services
+    version = system.package_version()
+    app = FastAPIOffline(redoc_url=None, title="rayapp", version=version, redirect_slashes=False)
+    app.router.routes.extend(operation.route() for operation in OPERATIONS)
+    app.router.routes.extend(probe_routes(get, starting))
+    described: dict[str, Any] = {}
+
+    def openapi() -> dict[str, Any]:
+        if not described:
+            described.update(document(OPERATIONS, version=version))
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this as its hook
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_middleware(
+        Gate,
+        services=get,
+        starting=starting,
+        routes=RouteTable(ROUTE_SCOPES),
+        batch_paths=BATCH_PATHS,
+    )
+    return app
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """What the router refuses, in the shape of every other error."""
+    assert isinstance(error, HTTPException)
+    wanted = f"{request.method} {request.url.path}"
+    found: RayappError
+    if error.status_code == 404:
+        found = NotFound(f"No route {wanted}; see /docs.", code="route_not_found")
+    elif error.status_code == 405:
+        found = InvalidInput(f"No route {wanted}; see /docs.", code="method_not_allowed")
+    else:
+        found = InvalidInput(f"{error.detail}", code="http_error")
+    response = error_answer(found)
+    response.headers.update(error.headers or {})
+    return response

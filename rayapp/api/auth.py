@@ -1,0 +1,196 @@
+"""Who may call what: the table of scopes, and the guard in front of every handler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from starlette.routing import compile_path
+
+from rayapp.api.rate_limit import RateLimiter
+from rayapp.domain.tiers import SYSTEM_USER
+from rayapp.errors import Forbidden, InvalidInput, Unauthorized
+from rayapp.protocols import ApiKey
+from rayapp.service_protocols import Services
+from rayapp.services.auth import ApiKeyService, usable_user
+
+RouteScope = Literal["public", "read", "write", "admin"]
+Headers = Mapping[bytes, bytes]
+
+ITEM = "/api/memory/items/{memory_id}"
+BANK = "/api/memory/memory-bank"
+BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
+
+# A route without an entry here answers nobody; the architecture test names it.
+ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
+    ("GET", "/"): "public",
+    ("GET", "/healthz"): "public",
+    ("GET", "/readyz"): "public",
+    ("GET", "/openapi.json"): "public",
+    ("GET", "/docs"): "public",
+    ("GET", "/docs/oauth2-redirect"): "public",
+    ("POST", "/api/memory/store"): "write",
+    ("POST", "/api/memory/store/batch"): "write",
+    ("GET", "/api/memory/items"): "read",
+    ("GET", ITEM): "read",
+    ("PATCH", ITEM): "write",
+    ("DELETE", ITEM): "write",
+    ("POST", f"{ITEM}/archive"): "write",
+    ("POST", f"{ITEM}/restore"): "write",
+    ("GET", f"{ITEM}/versions"): "read",
+    ("GET", f"{ITEM}/explain"): "read",
+    ("POST", "/api/memory/search"): "read",
+    ("GET", "/api/memory/search"): "read",
+    ("GET", BANK): "read",
+    ("POST", BANK): "write",
+    ("GET", f"{BANK}/stats"): "read",
+    ("GET", BANK_ITEM): "read",
+    ("PUT", BANK_ITEM): "write",
+    ("DELETE", BANK_ITEM): "write",
+    ("POST", "/api/memory/bulk/archive"): "write",
+    ("POST", "/api/memory/bulk/delete"): "write",
+    ("GET", "/api/memory/stats"): "read",
+    ("GET", "/api/memory/growth"): "read",
+    ("GET", "/api/memory/health"): "read",
+    ("GET", "/api/memory/diagnostics"): "admin",
+    ("GET", "/api/system/version"): "read",
+    ("GET", "/api/system/health"): "read",
+    ("GET", "/api/system/disk-space"): "admin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRule:
+    """What the middleware knows of a route before its handler runs."""
+
+    template: str
+    scope: RouteScope
+
+
+class RouteTable:
+    """Finds the rule of a request: fixed paths by lookup, templates in the order of the table."""
+
+    def __init__(self, scopes: Mapping[tuple[str, str], RouteScope]) -> None:
+        self._fixed: dict[tuple[str, str], RouteRule] = {}
+        self._templates: list[tuple[str, re.Pattern[str], RouteRule]] = []
+        for (method, path), scope in scopes.items():
+            rule = RouteRule(path, scope)
+            if "{" in path:
+                self._templates.append((method, compile_path(path)[0], rule))
+            else:
+                self._fixed[method, path] = rule
+
+    def match(self, method: str, path: str) -> RouteRule | None:
+        """The rule, or None when no such route exists; HEAD is answered by the route of GET."""
+        method = "GET" if method == "HEAD" else method
+        rule = self._fixed.get((method, path))
+        if rule is not None:
+            return rule
+        for wanted, pattern, candidate in self._templates:
+            if wanted == method and pattern.match(path):
+                return candidate
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """`principal` names the key, `user_id` the owner of the memories it may touch."""
+
+    principal: str
+    user_id: str
+
+
+class Guard:
+    """Keyless local mode: host allow-list. Keys mode: bearer key, scope, rate limit."""
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self._clock = services.clock
+        self._default_user = settings.auth.default_user
+        self._keys_required = settings.keys_required
+        self._hosts = frozenset(host.lower() for host in settings.http.allowed_hosts)
+        self._keys = ApiKeyService(
+            services.api_keys, clock=services.clock, cache_s=settings.auth.cache_s
+        )
+        self._limiter = RateLimiter(settings.rate_limit)
+
+    def check_host(self, method: str, headers: Headers) -> None:
+        """Against DNS rebinding and cross-site posts, which reach loopback without a key.
+
+        Raises:
+            Forbidden: code `host_not_allowed`.
+        """
+        if self._keys_required:
+            return
+        host = _text(headers, b"host").lower()
+        if re.sub(r":\d+$", "", host) not in self._hosts:
+            raise _host_refused("Host")
+        origin = headers.get(b"origin")
+        if origin is not None and method != "GET" and _origin_host(origin) not in self._hosts:
+            raise _host_refused("Origin")
+
+    async def admit(self, rule: RouteRule, headers: Headers) -> Identity:
+        """Who asks, once the key is known to cover the route.
+
+        Raises:
+            Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
+        """
+        if not self._keys_required:
+            return Identity("local", _user(headers) or self._default_user)
+        key = await self._keys.authenticate(_bearer(headers))
+        if rule.scope not in key.scopes and "admin" not in key.scopes:
+            raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
+        self._limiter.take(key.key_hash, self._clock.monotonic())
+        return Identity(key.principal, self._user_of(key, headers))
+
+    def _user_of(self, key: ApiKey, headers: Headers) -> str:
+        wanted = _user(headers)
+        if wanted is None or wanted == key.user_id:
+            return key.user_id or self._default_user
+        if "admin" not in key.scopes:
+            raise Forbidden("This key is bound to another user; drop X-User-Id.", code="other_user")
+        return wanted
+
+
+def _user(headers: Headers) -> str | None:
+    if b"x-user-id" not in headers:
+        return None
+    user_id = _text(headers, b"x-user-id")
+    if user_id == SYSTEM_USER:
+        raise Forbidden("The user 'system' is shared and read-only; name another user.")
+    if not usable_user(user_id):
+        raise InvalidInput(
+            "X-User-Id must be 1 to 128 characters of letters, digits and . _ : @ -.",
+            code="bad_user_id",
+            details={"field": "X-User-Id"},
+        )
+    return user_id
+
+
+def _bearer(headers: Headers) -> str:
+    kind, _, secret = _text(headers, b"authorization").partition(" ")
+    if kind.lower() != "bearer" or not secret:
+        raise Unauthorized("This service needs a key; send Authorization: Bearer rk_…")
+    return secret.strip()
+
+
+def _origin_host(origin: bytes) -> str:
+    try:
+        host = urlsplit(origin.decode("latin-1")).hostname or ""
+    except ValueError:
+        return ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _text(headers: Headers, name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1")
+
+
+def _host_refused(header: str) -> Forbidden:
+    return Forbidden(
+        f"This {header} is not served without keys; add it to http.allowed_hosts.",
+        code="host_not_allowed",
+    )

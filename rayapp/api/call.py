@@ -1,0 +1,66 @@
+"""One request as the handlers see it: who asks, what was sent, and the services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.types import Scope
+
+from rayapp.api.json_body import json_object, read_model, read_query
+from rayapp.domain.memory import MEMORY_ID_PATTERN
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import InvalidInput
+from rayapp.service_protocols import Services
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+SCOPE_KEY = "rayapp.call"
+
+
+@dataclass(slots=True)
+class Call:
+    """Made by the middleware after authentication; `body` is complete and within its limit.
+
+    `notes` go into the log line of the request: plain values, never a text.
+    """
+
+    services: Services
+    scope: Scope
+    principal: str
+    user_id: str
+    body: bytes = b""
+    notes: dict[str, object] = field(default_factory=dict)
+    _data: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def reads(self) -> ReadScope:
+        return ReadScope(self.user_id)
+
+    @property
+    def writes(self) -> WriteScope:
+        return WriteScope(self.user_id)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The JSON object of the body, parsed once; InvalidInput when it is none."""
+        if self._data is None:
+            self._data = json_object(self.body)
+        return self._data
+
+    def body_as(self, model: type[ModelT], aliases: dict[str, str] | None = None) -> ModelT:
+        return read_model(model, self.data, aliases)
+
+    def query_as(self, model: type[ModelT], aliases: dict[str, str] | None = None) -> ModelT:
+        return read_query(model, self.scope["query_string"], aliases)
+
+    def memory_id(self) -> str:
+        """The id in the path; InvalidInput when it is of no form that was ever stored."""
+        value: str = self.scope["path_params"]["memory_id"]
+        if not MEMORY_ID_PATTERN.fullmatch(value):
+            raise InvalidInput(
+                "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",
+                code="bad_memory_id",
+                details={"field": "memory_id"},
+            )
+        return value

@@ -1,0 +1,167 @@
+"""From an error class to an HTTP status: one table, and the answer body made from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from rayapp import errors as e
+from rayapp.api.json_answer import answer
+
+INTERNAL = "internal"
+# Without a better estimate, one second: long enough for a restart of a replica to show.
+DEFAULT_RETRY_AFTER_S = 1.0
+# A caller reads the first few problems; a batch of junk must not answer with megabytes.
+MAX_PROBLEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """One line of the documentation: the status, and when a caller meets it."""
+
+    status: int
+    when: str
+
+
+ERRORS: Mapping[type[e.RayappError], ErrorRow] = {
+    e.InvalidInput: ErrorRow(422, "A field breaks a rule; `details.field` names it."),
+    e.TooLarge: ErrorRow(413, "A body, text or batch is above its limit."),
+    e.Unauthorized: ErrorRow(401, "No API key, or one that is not known."),
+    e.Forbidden: ErrorRow(403, "The key lacks the scope, or the user or host is not allowed."),
+    e.NotFound: ErrorRow(404, "Not there, or not yours."),
+    e.Conflict: ErrorRow(409, "The state of the memory does not allow it."),
+    e.DuplicateMemory: ErrorRow(409, "An equal active memory exists; `details.memory_id`."),
+    e.VersionConflict: ErrorRow(409, "The memory changed since it was read; read it again."),
+    e.IdempotencyConflict: ErrorRow(
+        409, "The idempotency key was used with another body, or its request is in progress."
+    ),
+    e.RateLimited: ErrorRow(429, "Too many requests from this key; wait `Retry-After` seconds."),
+    e.Overloaded: ErrorRow(429, "A bounded queue is full; wait `Retry-After` seconds."),
+    e.DeadlineExceeded: ErrorRow(504, "The time budget of the request is used up."),
+    e.BadVector: ErrorRow(503, "The embedding backend answered with an unusable vector."),
+    e.SchemaMismatch: ErrorRow(503, "The index was built for another model; run a reindex."),
+    e.DependencyDown: ErrorRow(503, "A server behind the service is away."),
+    e.StoreDown: ErrorRow(503, "MongoDB is away."),
+    e.IndexDown: ErrorRow(503, "The vector index is away."),
+    e.EmbedderDown: ErrorRow(503, "The embedding backend is away."),
+    e.RerankerDown: ErrorRow(503, "The reranking backend is away."),
+    e.CacheDown: ErrorRow(503, "The cache is away."),
+    e.ConfigError: ErrorRow(500, "The service is configured wrongly; see its log."),
+    e.RayappError: ErrorRow(500, "An error without a class of its own; see the log."),
+}
+
+# Codes finer than their class. A code listed here decides the status.
+CODES: Mapping[str, ErrorRow] = {
+    "malformed_json": ErrorRow(400, "The body is not JSON, or not a JSON object."),
+    "unsupported_media_type": ErrorRow(422, "A body needs `Content-Type: application/json`."),
+    "route_not_found": ErrorRow(404, "No such path."),
+    "method_not_allowed": ErrorRow(405, "The path exists, the method does not; see `Allow`."),
+    "slow_body": ErrorRow(408, "The body did not arrive in time."),
+    "http_error": ErrorRow(400, "The request is not understood."),
+    "host_not_allowed": ErrorRow(403, "`Host` or `Origin` is not on the allow-list."),
+    "other_user": ErrorRow(403, "The key is bound to another user than `X-User-Id`."),
+    "starting": ErrorRow(503, "The replica is still starting."),
+    "bad_user_id": ErrorRow(422, "`X-User-Id` has characters that are not allowed."),
+    "bad_memory_id": ErrorRow(422, "A memory id has characters that are not allowed."),
+    "bad_idempotency_key": ErrorRow(422, "1 to 255 visible ASCII characters, no spaces."),
+    "control_character": ErrorRow(422, "A control character or lone surrogate in a string."),
+    "empty_text": ErrorRow(422, "The text is empty."),
+    "read_only_tier": ErrorRow(422, "DataGov tiers are filled by their job only."),
+    "bad_tag": ErrorRow(422, "A tag is empty or too long."),
+    "bad_entity": ErrorRow(422, "An entity is empty or too long."),
+    "too_many_tag": ErrorRow(422, "Too many tags."),
+    "too_many_entity": ErrorRow(422, "Too many entities."),
+    "bad_importance": ErrorRow(422, "importance is not between 0 and 1."),
+    "bad_confidence": ErrorRow(422, "confidence is not between 0 and 1."),
+    "bad_validity": ErrorRow(422, "valid_from is after valid_to."),
+    "bad_always_inject": ErrorRow(422, "always_inject is for memory_bank only."),
+    "bank_no_tags": ErrorRow(422, "memory_bank needs a tag."),
+    "bank_no_quality": ErrorRow(422, "memory_bank needs importance and confidence."),
+    "bank_raw_exchange": ErrorRow(422, "memory_bank keeps facts, not raw exchanges."),
+    "unknown_recipe": ErrorRow(422, "No ranking recipe has this name; the message lists them."),
+    "embedder_timeout": ErrorRow(503, "The embedding backend did not answer in time."),
+    "reranker_timeout": ErrorRow(503, "The reranking backend did not answer in time."),
+    INTERNAL: ErrorRow(500, "A defect of the service; the log has the request id."),
+}
+
+
+def row_of(kind: type[e.RayappError]) -> ErrorRow:
+    """The row of the nearest listed class."""
+    return next(ERRORS[base] for base in kind.__mro__ if base in ERRORS)
+
+
+def status_of(error: e.RayappError) -> int:
+    """HTTP status: the code's own row first, then the row of the class."""
+    row = CODES.get(error.code)
+    return row.status if row else row_of(type(error)).status
+
+
+def error_body(error: e.RayappError) -> dict[str, Any]:
+    """`error` and `message` hold the same sentence: clients read one or the other."""
+    message = _printable(error.message)
+    return {
+        "success": False,
+        "error": message,
+        "message": message,
+        "code": error.code,
+        "details": error.details,
+    }
+
+
+def error_answer(error: e.RayappError) -> Response:
+    """The answer to `error`, with `Retry-After` where a retry makes sense."""
+    headers = {}
+    wait_s = error.retry_after_s
+    if wait_s is None and error.retryable:
+        wait_s = DEFAULT_RETRY_AFTER_S
+    if wait_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
+    if isinstance(error, e.Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    return answer(error_body(error), status=status_of(error), headers=headers)
+
+
+def internal_answer(request_id: str) -> Response:
+    """What a caller sees of an unexpected exception: the id to look up in the log."""
+    error = e.RayappError(f"Internal error, request id {request_id}.", code=INTERNAL)
+    return error_answer(error)
+
+
+def invalid(error: ValidationError) -> e.InvalidInput:
+    """Pydantic's findings as one InvalidInput that names every field; values are not echoed."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    problems = [
+        {
+            "field": ".".join(str(part) for part in one["loc"]) or "body",
+            "message": _sentence(one["type"], one["msg"]),
+        }
+        for one in found[:MAX_PROBLEMS]
+    ]
+    text = "; ".join(f"{one['field']}: {one['message']}" for one in problems[:3])
+    return e.InvalidInput(
+        _printable(f"{text}."), details={"field": problems[0]["field"], "errors": problems}
+    )
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "unknown field; remove it or check its spelling"
+    return message.removeprefix("Value error, ").rstrip(".")
+
+
+def _printable(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate in an echoed name must not break the answer."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def error_table() -> str:
+    """Markdown of every status and code, for the API document."""
+    rows = [(row.status, kind.default_code, row.when) for kind, row in ERRORS.items()]
+    rows += [(row.status, code, row.when) for code, row in CODES.items()]
+    lines = [f"| {status} | `{code}` | {when} |" for status, code, when in sorted(rows)]
+    return "\n".join(["| status | code | when |", "|---|---|---|", *lines])

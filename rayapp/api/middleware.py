@@ -1,0 +1,317 @@
+"""The one middleware, plain ASGI: request id, in-flight limit, guard, body limit, time limit.
+
+A request passes the cheap refusals first; its body is read only once it is admitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rayapp.api.auth import Guard, RouteRule, RouteTable
+from rayapp.api.call import SCOPE_KEY, Call
+from rayapp.api.errors import error_answer, internal_answer
+from rayapp.errors import (
+    DeadlineExceeded,
+    DependencyDown,
+    InvalidInput,
+    Overloaded,
+    RayappError,
+    SchemaMismatch,
+    TooLarge,
+)
+from rayapp.observability.logging import request_id, user_hash
+from rayapp.service_protocols import Services, Starting
+
+logger = logging.getLogger(__name__)
+
+# A place in work is not held for a body that trickles in, seconds.
+BODY_TIMEOUT_S = 5.0
+GetServices = Callable[[], Services | None]
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
+# A replica that cannot serve yet is asked again at the pace of a start-up probe.
+STARTING_RETRY_S = 1.0
+
+
+class Gate:
+    """Outermost layer of the API.
+
+    Args:
+        services: answers None while the replica is still starting.
+        batch_paths: routes that take the larger body limit.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        services: GetServices,
+        starting: Starting | None,
+        routes: RouteTable,
+        batch_paths: frozenset[str],
+    ) -> None:
+        self._app = app
+        self._services = services
+        self._starting = starting
+        self._routes = routes
+        self._batch_paths = batch_paths
+        self._guard: tuple[Services, Guard] | None = None
+        self._in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        reply = _Reply(scope, send, _request_id(headers))
+        rule = self._routes.match(scope["method"], scope["path"])
+        services = self._services()
+        started = time.perf_counter()
+        self._in_flight += 1
+        request_id.set(reply.request_id)
+        try:
+            await self._serve(scope, receive, reply, headers, rule, services)
+        except RayappError as error:
+            await reply.send_answer(error_answer(error))
+        except Exception:  # the last frame: the caller gets an id, the log the trace
+            logger.exception("request %s failed", reply.request_id)
+            await reply.send_answer(internal_answer(reply.request_id))
+        finally:
+            self._in_flight -= 1
+            if services is not None:
+                self._measure(services, rule, reply, time.perf_counter() - started)
+
+    async def _serve(
+        self,
+        scope: Scope,
+        receive: Receive,
+        reply: _Reply,
+        headers: dict[bytes, bytes],
+        rule: RouteRule | None,
+        services: Services | None,
+    ) -> None:
+        if services is None:
+            if rule is None or rule.scope == "public":
+                await self._app(scope, receive, reply.send)
+                return
+            raise self._not_yet()
+        guard = self._guard_of(services)
+        guard.check_host(scope["method"], headers)
+        if rule is None or rule.scope == "public":
+            await self._app(scope, receive, reply.send)
+            return
+        if self._in_flight > services.settings.http.max_in_flight:
+            raise Overloaded("Too many requests are in work; try again.")
+        async with _Limits(services, rule, receive, reply) as limits:
+            who = await guard.admit(rule, headers)
+            body = await self._body(scope, receive, headers, services)
+            scope[SCOPE_KEY] = Call(services, scope, who.principal, who.user_id, body)
+            limits.watch_disconnect()
+            await self._app(scope, _drained(receive), reply.send)
+
+    def _not_yet(self) -> RayappError:
+        """Still starting, or blocked until a person acts: then waiting is no advice."""
+        if self._starting is not None and self._starting.blocked:
+            return SchemaMismatch(" ".join(self._starting.problems))
+        return DependencyDown(
+            "The service is still starting; try again.",
+            code="starting",
+            retry_after_s=STARTING_RETRY_S,
+        )
+
+    def _guard_of(self, services: Services) -> Guard:
+        if self._guard is None or self._guard[0] is not services:
+            self._guard = (services, Guard(services))
+        return self._guard[1]
+
+    async def _body(
+        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], services: Services
+    ) -> bytes:
+        if scope["method"] in BODYLESS:
+            return b""
+        http = services.settings.http
+        batch = scope["path"] in self._batch_paths
+        limit = http.batch_body_limit_bytes if batch else http.body_limit_bytes
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await _read_body(receive, headers, limit)
+        except TimeoutError:
+            raise InvalidInput(
+                f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s; send it again.",
+                code="slow_body",
+            ) from None
+        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if kind != b"application/json" and (body or kind):
+            # Forms and text are what a foreign web page can post without asking first.
+            raise InvalidInput(
+                "Send the body as JSON with Content-Type: application/json.",
+                code="unsupported_media_type",
+            )
+        return body
+
+    def _measure(
+        self, services: Services, rule: RouteRule | None, reply: _Reply, seconds: float
+    ) -> None:
+        route = rule.template if rule else "unmatched"
+        services.metrics.count("http_requests", route=route, status=str(reply.status))
+        services.metrics.observe("http_latency_s", seconds, route=route)
+        services.metrics.gauge("http_in_flight", float(self._in_flight))
+        if rule is None or rule.scope != "public":
+            _log(reply, route, seconds)
+
+
+def _log(reply: _Reply, route: str, seconds: float) -> None:
+    """One line per request: who, what, how long; never a text, never a user's name."""
+    call: Call | None = reply.scope.get(SCOPE_KEY)
+    fields: dict[str, object] = {
+        "route": route,
+        "status": reply.status,
+        "ms": round(seconds * 1000, 2),
+    }
+    if call is not None:
+        fields |= {"user": user_hash(call.user_id), **call.notes}
+    logger.info("request", extra={"fields": fields})
+
+
+class _Reply:
+    """Sends messages with the request id added; knows whether the answer began and ended."""
+
+    # What proxies log for a caller that went away before its answer.
+    CLIENT_CLOSED = 499
+
+    def __init__(self, scope: Scope, send: Send, request_id: bytes) -> None:
+        self.scope = scope
+        self._send = send
+        self._id = request_id
+        self.status = self.CLIENT_CLOSED
+        self.finished = False
+
+    @property
+    def request_id(self) -> str:
+        return self._id.decode("ascii")
+
+    @property
+    def started(self) -> bool:
+        return self.status != self.CLIENT_CLOSED
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._id)]
+        elif message["type"] == "http.response.body":
+            self.finished = not message.get("more_body", False)
+        await self._send(message)
+
+    async def send_answer(self, response: Response) -> None:
+        """A whole answer, unless another one began."""
+        if not self.started:
+            await response(self.scope, _never, self.send)
+
+
+class _Limits:
+    """Ends a request at its time limit; ends a read when its caller goes away.
+
+    Writes are finished even so: half a write that nobody hears of is worse than a wasted one.
+    """
+
+    def __init__(
+        self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
+    ) -> None:
+        self._seconds = services.settings.serve.request_timeout_s
+        self._reads = rule.scope != "write"
+        self._receive = receive
+        self._reply = reply
+        self._timeout = asyncio.timeout(self._seconds)
+        self._watcher: asyncio.Task[None] | None = None
+        self._gone = False
+
+    async def __aenter__(self) -> _Limits:
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError:
+            if self._gone:
+                return True
+            raise DeadlineExceeded(
+                f"The request took longer than {self._seconds:g} s; ask for less or try again."
+            ) from None
+        return False
+
+    def watch_disconnect(self) -> None:
+        if self._reads:
+            self._watcher = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self._reply.finished:
+            self._gone = True
+            self._timeout.reschedule(asyncio.get_running_loop().time())
+
+
+async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
+    declared = headers.get(b"content-length", b"")
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise InvalidInput("The body ended early.", code="malformed_json")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _drained(receive: Receive) -> Receive:
+    """The handlers take the body from the call; further messages still come from the server."""
+    first = True
+
+    async def next_message() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": b"", "more_body": False}
+        return await receive()
+
+    return next_message
+
+
+async def _never() -> Message:
+    return {"type": "http.disconnect"}
+
+
+def _request_id(headers: dict[bytes, bytes]) -> bytes:
+    given = headers.get(b"x-request-id", b"")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode("ascii")
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"The body is larger than {limit} bytes; send less, or use /api/memory/store/batch.",
+        details={"limit_bytes": limit},
+    )

@@ -1,0 +1,59 @@
+"""One HTTP operation: its handler, and everything the API document says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rayapp.api.call import SCOPE_KEY, Call
+from rayapp.api.idempotency import once
+from rayapp.errors import RayappError
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """`answer` documents the shape of a success; the handler builds it without validation.
+
+    Attributes:
+        writes: takes an idempotency key.
+        example_path, example_query, example_body: a request that works as written, once the
+            memory `mem-1` exists.
+        errors: what it raises beyond what every route does.
+    """
+
+    method: str
+    path: str
+    tag: str
+    summary: str
+    handler: Handler
+    answer: type[BaseModel]
+    example: Any
+    description: str = ""
+    status: int = 200
+    body: type[BaseModel] | None = None
+    body_required: bool = True
+    example_body: Any = None
+    query: type[BaseModel] | None = None
+    example_query: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[type[RayappError], ...] = ()
+    also: Mapping[int, str] = field(default_factory=dict)
+    writes: bool = False
+
+    def route(self) -> Route:
+        """A plain Starlette route: the call is parsed by us, so FastAPI's injection has no work."""
+        handler, writes = self.handler, self.writes
+
+        async def endpoint(request: Request) -> Response:
+            call: Call = request.scope[SCOPE_KEY]
+            return await (once(call, handler) if writes else handler(call))
+
+        return Route(self.path, endpoint, methods=[self.method], name=self.summary)

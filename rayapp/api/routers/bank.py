@@ -1,0 +1,243 @@
+"""The memory bank, as the first client calls it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from rayapp.api.call import Call
+from rayapp.api.examples import BANK_EXAMPLE
+from rayapp.api.json_answer import answer
+from rayapp.api.operation import Operation
+from rayapp.api.schemas import answers as shapes
+from rayapp.api.schemas import client_answers as client
+from rayapp.api.schemas.bank import (
+    BANK_ALIASES,
+    PAGE_ALIASES,
+    BankBody,
+    BankEdit,
+    BankQuery,
+    BulkArchiveBody,
+    BulkBody,
+)
+from rayapp.api.views import bank_view
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.requests import MemoryEdit
+from rayapp.errors import DuplicateMemory, NotFound, TooLarge
+
+BANK = "/api/memory/memory-bank"
+BANK_ITEM = f"{BANK}/{{memory_id}}"
+
+
+def _view(call: Call, item: MemoryItem) -> dict[str, object]:
+    return bank_view(item, call.services.settings.compat.tier_documents)
+
+
+async def bank_page(call: Call) -> Response:
+    query = call.query_as(BankQuery, PAGE_ALIASES)
+    page = await call.services.bank.page(
+        call.reads,
+        status=Status(query.status),
+        tag=query.tag,
+        limit=query.limit,
+        offset=query.offset,
+    )
+    return answer(
+        {
+            "success": True,
+            "memories": [_view(call, item) for item in page.items],
+            "total": page.total if page.total is not None else len(page.items),
+            "degraded": [],
+        }
+    )
+
+
+async def bank_add(call: Call) -> Response:
+    new = call.body_as(BankBody, BANK_ALIASES).new_memory()
+    result = await call.services.bank.add(call.writes, new)
+    duplicate = result.status == "duplicate"
+    return answer(
+        {
+            "success": True,
+            "id": result.memory_id,
+            "memory_id": result.memory_id,
+            "message": "Already in the memory bank." if duplicate else "Kept in the memory bank.",
+            "duplicate": duplicate,
+            "archived": result.archived,
+            "degraded": [],
+        }
+    )
+
+
+async def bank_stats(call: Call) -> Response:
+    stats = await call.services.bank.stats(call.reads)
+    return answer(
+        {
+            "success": True,
+            "total_memories": stats.total,
+            "active": stats.active,
+            "archived": stats.archived,
+            "unique_tags": len(stats.tags),
+            "tags": stats.tags,
+            "degraded": [],
+        }
+    )
+
+
+async def bank_get(call: Call) -> Response:
+    item = await call.services.memories.get(call.reads, call.memory_id())
+    return answer({"success": True, "memory": _view(call, item), "degraded": []})
+
+
+async def bank_edit(call: Call) -> Response:
+    """Fields first, because only they can be refused; then the status."""
+    body = call.body_as(BankEdit, BANK_ALIASES)
+    memory_id, memories = call.memory_id(), call.services.memories
+    if body.tags is not None or body.text is not None:
+        await memories.edit(call.writes, memory_id, MemoryEdit(text=body.text, tags=body.tags))
+    if body.status == "active":
+        await memories.restore(call.writes, memory_id)
+    if body.status == "archived":
+        await memories.archive(call.writes, memory_id, reason=body.archived_reason)
+    return _done(memory_id, "Memory changed.")
+
+
+async def bank_delete(call: Call) -> Response:
+    memory_id = call.memory_id()
+    await call.services.memories.delete(call.writes, memory_id)
+    return _done(memory_id, "Memory deleted.")
+
+
+def _done(memory_id: str, message: str) -> Response:
+    return answer({"success": True, "message": message, "memory_id": memory_id, "degraded": []})
+
+
+async def bulk_archive(call: Call) -> Response:
+    body = call.body_as(BulkArchiveBody)
+    matched, modified = await call.services.bank.archive_many(
+        call.writes, body.ids, body.archived_reason
+    )
+    return answer({"success": True, "matched": matched, "modified": modified, "degraded": []})
+
+
+async def bulk_delete(call: Call) -> Response:
+    body = call.body_as(BulkBody)
+    deleted = await call.services.bank.delete_many(call.writes, body.ids)
+    return answer({"success": True, "deleted": deleted, "degraded": []})
+
+
+_TAG = "memory bank"
+_DONE = {"success": True, "message": "Memory changed.", "memory_id": "mem-1", "degraded": []}
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=BANK,
+        tag=_TAG,
+        summary="List the memory bank",
+        handler=bank_page,
+        query=BankQuery,
+        example_query={"status": "active", "limit": "100"},
+        aliases=PAGE_ALIASES,
+        answer=client.BankListAnswer,
+        example={"success": True, "memories": [BANK_EXAMPLE], "total": 1, "degraded": []},
+    ),
+    Operation(
+        method="POST",
+        path=BANK,
+        tag=_TAG,
+        summary="Keep a fact",
+        description="Without tags the fact is tagged `pinned`. An id in the body is ignored.",
+        handler=bank_add,
+        body=BankBody,
+        example_body={"text": "Dana prefers tea.", "tags": ["taste"], "importance": 0.9},
+        aliases=BANK_ALIASES,
+        answer=client.BankStoreAnswer,
+        example={
+            "success": True,
+            "id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
+            "memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
+            "message": "Kept in the memory bank.",
+            "duplicate": False,
+            "archived": [],
+            "degraded": [],
+        },
+        errors=(TooLarge,),
+        writes=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{BANK}/stats",
+        tag=_TAG,
+        summary="Counts of the memory bank",
+        handler=bank_stats,
+        answer=client.BankStatsAnswer,
+        example={
+            "success": True,
+            "total_memories": 2,
+            "active": 1,
+            "archived": 1,
+            "unique_tags": 1,
+            "tags": ["taste"],
+            "degraded": [],
+        },
+    ),
+    Operation(
+        method="GET",
+        path=BANK_ITEM,
+        tag=_TAG,
+        summary="Read a memory of any tier",
+        handler=bank_get,
+        answer=client.BankItemAnswer,
+        example={"success": True, "memory": BANK_EXAMPLE, "degraded": []},
+        errors=(NotFound,),
+    ),
+    Operation(
+        method="PUT",
+        path=BANK_ITEM,
+        tag=_TAG,
+        summary="Archive, restore, tag or rewrite a memory",
+        handler=bank_edit,
+        body=BankEdit,
+        example_body={"status": "archived", "archived_reason": "no longer true"},
+        aliases=BANK_ALIASES,
+        answer=shapes.DoneAnswer,
+        example=_DONE,
+        errors=(NotFound, DuplicateMemory, TooLarge),
+        writes=True,
+    ),
+    Operation(
+        method="DELETE",
+        path=BANK_ITEM,
+        tag=_TAG,
+        summary="Delete a memory of the bank",
+        handler=bank_delete,
+        answer=shapes.DoneAnswer,
+        example=_DONE,
+        errors=(NotFound,),
+        writes=True,
+    ),
+    Operation(
+        method="POST",
+        path="/api/memory/bulk/archive",
+        tag=_TAG,
+        summary="Archive many memories",
+        handler=bulk_archive,
+        body=BulkArchiveBody,
+        example_body={"ids": ["mem-1"], "archived_reason": "spring cleaning"},
+        answer=client.BulkArchiveAnswer,
+        example={"success": True, "matched": 1, "modified": 1, "degraded": []},
+        writes=True,
+    ),
+    Operation(
+        method="POST",
+        path="/api/memory/bulk/delete",
+        tag=_TAG,
+        summary="Delete many memories",
+        handler=bulk_delete,
+        body=BulkBody,
+        example_body={"ids": ["mem-1"]},
+        answer=client.BulkDeleteAnswer,
+        example={"success": True, "deleted": 1, "degraded": []},
+        writes=True,
+    ),
+)

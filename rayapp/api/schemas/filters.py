@@ -1,0 +1,103 @@
+"""The `filters` object of a search and the query fields of a list: both become an ItemFilter."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rayapp.api.schemas.bases import (
+    MAX_PAGE,
+    Flag,
+    Name,
+    Strict,
+    TierName,
+    UtcTime,
+    Values,
+)
+from rayapp.domain.memory import SourceType, Status
+from rayapp.domain.scope import ItemFilter
+from rayapp.domain.tiers import CORE_TIERS
+
+Language = Literal["he", "en", "mixed", "other"]
+ALL_TIERS = "all"
+
+
+def _tier_list(value: Any) -> Any:
+    """`"all"` and a single name are accepted where a list is; "all" is the five core tiers."""
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and ALL_TIERS in names:
+        return list(CORE_TIERS) if len(names) == 1 else names
+    return names
+
+
+TierList = Annotated[
+    tuple[TierName, ...],
+    BeforeValidator(_tier_list),
+    Field(max_length=32, description='Names of tiers, or "all" for the five core tiers.'),
+]
+
+
+class Filters(Strict):
+    """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
+
+    tags: Values | None = Field(None, description="Any of these tags.")
+    tags_all: Values | None = Field(None, min_length=1, description="All of these tags.")
+    entities: Values | None = Field(None, description="Any of these entities.")
+    source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
+    conversation_ids: Values | None = Field(None, description="Conversations.")
+    tool_names: Values | None = Field(None, description="Tools.")
+    doc_ids: Values | None = Field(None, description="Documents.")
+    subject_ids: Values | None = Field(None, description="Whom the memory is about.")
+    categories: Values | None = Field(None, description="DataGov categories.")
+    formats: Values | None = Field(None, description="DataGov file formats.")
+    organizations: Values | None = Field(None, description="DataGov organizations.")
+    flags: Values | None = Field(None, description="DataGov flags.")
+    langs: tuple[Language, ...] | None = Field(None, description="Languages.")
+    created_from: UtcTime | None = Field(None, description="Created at or after; naive is UTC.")
+    created_to: UtcTime | None = Field(None, description="Created before this; naive is UTC.")
+    valid_at: UtcTime | None = Field(None, description="Valid at this time; naive is UTC.")
+    always_inject: Flag | None = Field(None, description="Pinned, or not pinned.")
+    include_superseded: Flag = Field(False, description="Also what a newer memory replaced.")
+
+    def item_filter(self, **more: Any) -> ItemFilter:
+        """As the domain value; `more` sets what the caller names elsewhere."""
+        conditions: dict[str, Any] = {
+            "tags_any": self.tags,
+            "tags_all": self.tags_all,
+            "entities_any": self.entities,
+            "source_types": self.source_types,
+            "conversation_ids": self.conversation_ids,
+            "tool_names": self.tool_names,
+            "doc_ids": self.doc_ids,
+            "subject_ids": self.subject_ids,
+            "categories": self.categories,
+            "formats": self.formats,
+            "organizations": self.organizations,
+            "flags": self.flags,
+            "langs": self.langs,
+            "created_from": self.created_from,
+            "created_to": self.created_to,
+            "valid_at": self.valid_at,
+            "always_inject": self.always_inject,
+            "include_superseded": self.include_superseded,
+        }
+        return ItemFilter(**(conditions | more))
+
+
+class ItemsQuery(Filters):
+    """Query fields of the item list."""
+
+    tiers: TierList | None = Field(None, description="Tiers; all seven when absent.")
+    status: Literal[Status.ACTIVE, Status.ARCHIVED] = Field(
+        Status.ACTIVE, description="Active or archived memories."
+    )
+    sort: Literal["recent", "score", "updated"] = Field("recent", description="Order, best first.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Memories on a page.")
+    cursor: Annotated[str, Field(max_length=2_048)] | None = Field(
+        None, description="`next_cursor` of the page before."
+    )
+    query: Name | None = Field(None, description="Only memories with these words.")
+    with_total: bool = Field(False, description="Also count all that match.")
+    always_inject: bool | None = Field(None, description="Pinned, or not pinned.")
+    include_superseded: bool = Field(False, description="Also what a newer memory replaced.")

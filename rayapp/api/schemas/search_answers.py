@@ -1,0 +1,142 @@
+"""Shapes of the search answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from rayapp.api.schemas.answers import Answer, SourceView
+
+
+class CitationView(Answer):
+    """What a hit may be cited as."""
+
+    source_type: str
+    memory_id: str
+    tier: str
+    doc_id: str | None = None
+
+
+class ScoreSummaryView(Answer):
+    """How a hit got its place. Ranks start at 1; null: that arm did not return it."""
+
+    final_score: float
+    dense_similarity: float | None = Field(description="max(0, cosine).")
+    text_similarity: float | None = Field(description="BM25 over the best BM25 of the question.")
+    fused: float
+    rrf_score: float | None
+    ce_score: float | None = Field(description="Probability of the reranker.")
+    vector_rank: int | None
+    text_rank: int | None
+    pending_rank: int | None
+    ce_rank: int | None
+    quality: float | None
+    learned_score: float | None
+    quality_boost: float
+    entity_boost: float
+    total_boost: float
+    weights: dict[str, float]
+    wilson_score: float
+    uses: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class HitView(Answer):
+    """One result; position starts at 1, `score` is `score_summary.final_score`."""
+
+    position: int
+    memory_id: str
+    tier: str
+    content: str
+    preview: str = Field(description="About 200 characters.")
+    created_at: datetime
+    updated_at: datetime
+    age: str = Field(description="For example `3 d`.")
+    tags: list[str]
+    uses: int
+    wilson_score: float
+    score: float
+    last_outcome: str | None
+    source: SourceView
+    citations: list[CitationView]
+    collapsed_ids: list[str] = Field(description="Near-equal hits folded into this one.")
+    score_summary: ScoreSummaryView
+
+
+class StageErrorView(Answer):
+    """A stage that was skipped, and why."""
+
+    stage: str
+    message: str
+    code: str
+
+
+class SearchDebugView(Answer):
+    """What the pipeline did."""
+
+    confidence: Literal["high", "medium", "low"]
+    relevance: float
+    best_rejected: float | None
+    stage_timings_ms: dict[str, float]
+    fallbacks_used: list[str]
+    errors: list[StageErrorView]
+    vector_stage_status: Literal["ok", "failed"]
+    recipe: str
+    sort_by: str
+    tiers: list[str]
+    language: str
+    expansions: list[str]
+
+
+class SearchAnswerView(Answer):
+    """`degraded` names the stages that were skipped; empty when all ran."""
+
+    success: Literal[True]
+    receipt_id: str | None
+    results: list[HitView]
+    total: int
+    abstained: bool
+    confidence: Literal["high", "medium", "low"]
+    degraded: list[str]
+    debug: SearchDebugView
+    retrievalDebug: SearchDebugView
+    hasMore: bool
+    nextOffset: int | None
+
+
+class OutcomeCounts(Answer):
+    """Outcomes so far."""
+
+    worked: int
+    failed: int
+    partial: int
+    unknown: int
+
+
+class RecentView(Answer):
+    """A line of the recent list."""
+
+    memory_id: str
+    content: str
+    tier: str
+    status: str
+    wilson_score: float
+    score: float
+    uses: int
+    created_at: datetime
+    updated_at: datetime
+    tags: list[str]
+    outcomes: OutcomeCounts
+    last_used: datetime | None
+    source: SourceView
+
+
+class RecentAnswer(Answer):
+    """The recent list."""
+
+    success: Literal[True]
+    memories: list[RecentView]
+    degraded: list[str]

@@ -1,0 +1,280 @@
+"""The composition root: settings -> adapters -> services. Used by deployments, jobs, cli, tests.
+
+Nothing here waits for a server: constructors assign and connect lazily, `open_*` coroutines talk.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import uuid
+from dataclasses import dataclass
+from functools import lru_cache
+
+import uuid6
+
+from rayapp.adapters.expansion_files import load_expansions
+from rayapp.adapters.in_memory_cache import InMemoryCache
+from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
+from rayapp.adapters.mongo.api_keys import MongoApiKeyStore
+from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.events import MongoEventStore
+from rayapp.adapters.mongo.idempotency import MongoIdempotencyStore
+from rayapp.adapters.mongo.leases import MongoLeaseStore
+from rayapp.adapters.mongo.memory_store import MongoMemoryStore
+from rayapp.adapters.mongo.receipts import MongoReceiptStore
+from rayapp.adapters.qdrant.server import QdrantServerIndex
+from rayapp.adapters.recipe_files import load_recipes
+from rayapp.adapters.redis.cache import RedisCache
+from rayapp.clock import SystemClock
+from rayapp.domain.creation import TextLimits
+from rayapp.domain.index import IndexSchema
+from rayapp.domain.text.analyser import Analyser
+from rayapp.domain.tiers import CORE_TIERS
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.protocols import (
+    ApiKeyStore,
+    Cache,
+    Clock,
+    Embedder,
+    EmbedderInfo,
+    EventStore,
+    IdempotencyStore,
+    LeaseStore,
+    MemoryStore,
+    Metrics,
+    ReceiptStore,
+    Reranker,
+    VectorIndex,
+)
+from rayapp.resilience.breaker import Breaker, BreakerPolicy
+from rayapp.service_protocols import Services
+from rayapp.services.arms import SearchArms
+from rayapp.services.embedding import EmbeddingService
+from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
+from rayapp.services.explain import ExplainingSearch
+from rayapp.services.health import Dependencies, HealthService
+from rayapp.services.index_watch import IndexWatch
+from rayapp.services.indexing import IndexingService
+from rayapp.services.memories import MemoriesService
+from rayapp.services.memory_bank import MemoryBankService
+from rayapp.services.reranking import RerankService
+from rayapp.services.runtime import Runtime, Texts
+from rayapp.services.search import SearchService
+from rayapp.services.statistics import StatisticsService
+from rayapp.settings import CONFIG_DIR, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """The truth, behind its protocols."""
+
+    items: MemoryStore
+    receipts: ReceiptStore
+    events: EventStore
+    leases: LeaseStore
+    api_keys: ApiKeyStore
+    idempotency: IdempotencyStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a process has once its dependencies are known: the input of every service."""
+
+    runtime: Runtime
+    stores: Stores
+    index: VectorIndex
+    embedder: Embedder
+    texts: Texts
+    schema: IndexSchema
+    watch: IndexWatch
+    langs: frozenset[str] = frozenset()
+
+
+def mongo_stores(settings: Settings) -> Stores:
+    """Stores on one MongoDB client; ConfigError without a URI."""
+    database = MongoDatabase(settings.mongo)
+    return Stores(
+        items=MongoMemoryStore(database),
+        receipts=MongoReceiptStore(database),
+        events=MongoEventStore(database),
+        leases=MongoLeaseStore(database),
+        api_keys=MongoApiKeyStore(database),
+        idempotency=MongoIdempotencyStore(database),
+    )
+
+
+def server_index(settings: Settings) -> VectorIndex:
+    """The client of a Qdrant server."""
+    return QdrantServerIndex(settings.qdrant)
+
+
+@lru_cache(maxsize=1)
+def load_texts() -> Texts:
+    """Expansions, recipes and the analyser from `configs/`; read once per process."""
+    # The analyser does not know the dictionary: an edited entry must not ask for a reindex.
+    return Texts(
+        analyser=Analyser(),
+        expansions=load_expansions(CONFIG_DIR / "expansions"),
+        recipes=load_recipes(CONFIG_DIR / "recipes"),
+    )
+
+
+def schema_of(info: EmbedderInfo, analyser: Analyser) -> IndexSchema:
+    return IndexSchema(model=info.model, dims=info.dims, analyser=analyser.version)
+
+
+def breaker(name: str, settings: Settings) -> Breaker:
+    """A breaker with the limits of its dependency (the embedder has its own)."""
+    rules = settings.breaker
+    embedder = name == "embedding"
+    return Breaker(
+        name,
+        BreakerPolicy(
+            failures=rules.embedder_failures if embedder else rules.failures,
+            open_s=rules.embedder_open_s if embedder else rules.open_s,
+            successes=rules.successes,
+        ),
+    )
+
+
+def remote_cache(settings: Settings) -> Cache | None:
+    """Redis when it is configured."""
+    if not settings.redis.url:
+        return None
+    return RedisCache(
+        settings.redis.url,
+        timeout_s=settings.redis.timeout_s,
+        refresh_ttl_s=settings.embedding.cache_ttl_s,
+    )
+
+
+def cached(inner: Embedder, settings: Settings, metrics: Metrics, *, remote: bool) -> Embedder:
+    """`inner` behind the in-process LRU and, with `remote`, behind Redis."""
+    clock = SystemClock()
+    layers = [CacheLayer("lru", InMemoryCache(settings.embedding.lru_items, clock))]
+    shared = remote_cache(settings) if remote else None
+    if shared is not None:
+        layers.append(CacheLayer("redis", shared, breaker("cache", settings)))
+    return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics, clock=clock)
+
+
+def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
+    """The gateway's model side: batch, breaker, backend. Loads a local model."""
+    backend, traits = open_embedding_backend(settings.embedding)
+    return EmbeddingService(
+        backend,
+        settings.embedding,
+        traits,
+        breaker=breaker("embedding", settings),
+        metrics=metrics,
+        clock=SystemClock(),
+    )
+
+
+def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
+    """The reranker's model side; answers None for everything when none is configured."""
+    backend, traits = open_rerank_backend(settings.reranker)
+    return RerankService(
+        backend,
+        settings.reranker,
+        traits,
+        breaker=breaker("reranker", settings),
+        metrics=metrics,
+        clock=SystemClock(),
+    )
+
+
+def build_services(
+    parts: Parts, reranker: Reranker, cache: Cache | None, start_problems: list[str]
+) -> Services:
+    """Everything the HTTP layer asks for. `start_problems` is read at every readiness check."""
+    runtime, settings = parts.runtime, parts.runtime.settings
+    memories = MemoriesService(
+        parts.stores.items,
+        clock=runtime.clock,
+        metrics=runtime.metrics,
+        limits=TextLimits(
+            text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
+        ),
+        capacity=settings.memory_bank.capacity,
+        new_id=runtime.new_id,
+    )
+    arms = SearchArms(
+        parts.stores.items,
+        parts.index,
+        parts.embedder,
+        parts.texts.analyser,
+        schema=parts.schema,
+        watch=parts.watch,
+        runtime=runtime,
+    )
+    search = SearchService(
+        arms, reranker, parts.stores.receipts, parts.texts, langs=parts.langs, runtime=runtime
+    )
+    used = Dependencies(
+        store=parts.stores.items,
+        index=parts.index,
+        embedder=parts.embedder,
+        reranker=reranker,
+        cache=cache,
+    )
+    return Services(
+        settings=settings,
+        clock=runtime.clock,
+        metrics=runtime.metrics,
+        memories=memories,
+        bank=MemoryBankService(memories, parts.stores.items),
+        search=ExplainingSearch(search, parts.stores.items, runtime),
+        health=HealthService(
+            used,
+            schema=parts.schema,
+            breakers=[parts.watch.breaker],
+            start_problems=start_problems,
+            runtime=runtime,
+        ),
+        statistics=StatisticsService(parts.stores.items, runtime.clock),
+        api_keys=parts.stores.api_keys,
+        idempotency=parts.stores.idempotency,
+        tiers_default=CORE_TIERS,
+    )
+
+
+def build_indexing(parts: Parts) -> IndexingService:
+    """The indexer's service."""
+    return IndexingService(
+        parts.stores.items,
+        parts.index,
+        parts.embedder,
+        parts.texts.analyser,
+        parts.stores.leases,
+        schema=parts.schema,
+        runtime=parts.runtime,
+    )
+
+
+def runtime_of(settings: Settings, metrics: InMemoryMetrics, clock: Clock | None = None) -> Runtime:
+    """The runtime of this process."""
+    return Runtime(
+        settings=settings,
+        clock=clock or SystemClock(),
+        metrics=metrics,
+        new_id=new_id,
+        random=random.random,
+        process=process_token(),
+    )
+
+
+def index_watch(settings: Settings) -> IndexWatch:
+    return IndexWatch(breaker("qdrant", settings))
+
+
+def new_id() -> str:
+    """UUIDv7: ids made later sort later, so the newest rows stay together in every index."""
+    return str(uuid6.uuid7())
+
+
+def process_token() -> str:
+    """Names this process, for claims and leases."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"

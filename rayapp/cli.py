@@ -1,0 +1,235 @@
+"""Command line: up, down, status, doctor, demo, keys, job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rayapp.adapters.local_stack import stack
+from rayapp.adapters.local_stack.checks import run_checks
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.programs import python_path
+from rayapp.adapters.local_stack.readiness import Readiness, ask
+from rayapp.adapters.local_stack.state import StackState, Step, read_state
+from rayapp.adapters.local_stack.supervisor import DEFAULT_APP
+from rayapp.cli_jobs import checked_job, job_names
+from rayapp.cli_keys import has_living_key, keys
+from rayapp.cli_output import console, table_of
+from rayapp.client.discovery import read_key
+from rayapp.errors import ConfigError, DependencyDown, RayappError
+from rayapp.settings import Settings, load_settings
+
+EXIT_FAILED, EXIT_CONFIG, EXIT_DEPENDENCY = 1, 2, 4
+HELP_OPTIONS = frozenset({"--help", "-h"})
+MODELS = Path(__file__).resolve().parent / "models"
+VERDICT_STYLE = {"ok": "green", "note": "yellow", "blocks": "bold red"}
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for AI assistants.")
+app.add_typer(keys, name="keys")
+
+DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
+ProfileName = Annotated[str | None, typer.Option(help="local, gpu or prod.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rayapp {metadata.version('rayapp')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+    ] = False,
+) -> None:
+    """Memory for AI assistants."""
+
+
+@app.command()
+def up(
+    data_dir: DataDir = None,
+    profile: ProfileName = None,
+    wait: Annotated[bool, typer.Option(help="Return when /readyz answers 200.")] = True,
+    application: Annotated[str, typer.Option("--app", hidden=True)] = DEFAULT_APP,
+) -> None:
+    """Start what the environment does not provide; a second call changes nothing."""
+    settings = settings_of(data_dir, profile)
+    with console.status("starting") as status:
+
+        def show(step: Step) -> None:
+            console.print(f"{step.name:<12} ready {step.seconds:6.2f} s")
+            status.update(f"after {step.name}")
+
+        def tell(reasons: str) -> None:
+            console.print(f"not ready yet: {reasons}")
+            status.update(Text(f"waiting: {reasons}"))
+
+        result = stack.up(settings, wait=wait, app=application, on_step=show, on_wait=tell)
+    url = result.state.http_url
+    if not result.started:
+        console.print(f"Already running at {url}; nothing was started.")
+        if result.other_settings:
+            console.print("It keeps its earlier settings: `rayapp down` first to change them.")
+    elif wait:
+        console.print(f"Ready at {url} after {result.ready_s:.1f} s (API: {url}/docs).")
+    else:
+        console.print(f"Starting; `rayapp status` shows how far it is, {url or 'no address yet'}.")
+    if wait and settings.keys_required and not settings.on_loopback:
+        _warn_without_keys(settings, data_dir)
+
+
+def _warn_without_keys(settings: Settings, data_dir: Path | None) -> None:
+    if not has_living_key(data_dir):
+        console.print(
+            f"Warning: {settings.http.host} is open to other machines and nobody has a key, so "
+            "every request is refused: make one with `rayapp keys create NAME --user USER`.",
+            style="yellow",
+        )
+
+
+@app.command()
+def down(data_dir: DataDir = None) -> None:
+    """Stop what `up` started for this data directory, and nothing else."""
+    folder = settings_of(data_dir).data.dir
+    with console.status("stopping"):
+        stopped = stack.down(folder)
+    console.print("Stopped." if stopped else f"Nothing runs for {folder}.")
+
+
+@app.command()
+def status(data_dir: DataDir = None) -> None:
+    """What runs for this data directory; exit code 1 when it cannot serve."""
+    paths = StackPaths.of(settings_of(data_dir).data.dir)
+    state = read_state(paths)
+    if state is None:
+        console.print(f"Nothing runs for {paths.data}: start it with `rayapp up`.", soft_wrap=True)
+        raise typer.Exit(EXIT_FAILED)
+    console.print(status_table(state))
+    for line in places(state, paths):
+        console.print(line, soft_wrap=True)
+    if state.error:
+        console.print(state.error, style="red", soft_wrap=True)
+    found = ask(state.http_url) if state.running and state.http_url else Readiness(False)
+    phase = "" if state.phase == "ready" else f" ({state.phase})"
+    console.print(f"{state.http_url}: {'ready' if found.ready else 'not ready'}{phase}")
+    for reason in found.reasons:
+        console.print(f"  {reason}", soft_wrap=True)
+    if not found.ready:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def places(state: StackState, paths: StackPaths) -> list[str]:
+    """Where to look: logs, and the dashboard with its token."""
+    lines = [f"logs of the servers: {paths.logs}"]
+    if "RAY_AUTH_MODE" in state.environment:
+        lines.append(f"logs of the application: {paths.ray_session_logs}/worker-*.err (JSON lines)")
+        lines.append(f"logs of Ray Serve: {paths.ray_session_logs / 'serve'}")
+        lines.append(f"  both kept by `rayapp down` in {paths.kept_ray_logs}")
+    else:
+        lines.append("logs of the application: on the nodes of the cluster")
+    if state.dashboard_url:
+        token = f" (token: {paths.token})" if paths.token.exists() else ""
+        lines.append(f"dashboard: {state.dashboard_url}{token}")
+    return lines
+
+
+def status_table(state: StackState) -> Table:
+    table = table_of("process", "pid", "state", "version", "port", "restarts")
+    for ref in (state.supervisor, *state.children):
+        table.add_row(
+            ref.name,
+            str(ref.pid),
+            "running" if ref.find() else "gone",
+            state.versions.get(ref.name, ""),
+            str(state.ports.get({"ray": "ray_gcs"}.get(ref.name, ref.name), "")),
+            str(state.restarts.get(ref.name, 0)),
+        )
+    return table
+
+
+@app.command()
+def doctor(data_dir: DataDir = None, profile: ProfileName = None) -> None:
+    """Check every dependency; exit code 1 when something blocks, each with its fix."""
+    checks = run_checks(settings_of(data_dir, profile), MODELS)
+    table = table_of("part", "verdict", "found", "fix")
+    for check in checks:
+        style = VERDICT_STYLE[check.verdict]
+        table.add_row(check.name, Text(check.verdict, style=style), check.found, check.fix)
+    console.print(table)
+    if any(check.verdict == "blocks" for check in checks):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def demo(
+    data_dir: DataDir = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with evaluation sets.")] = None,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(help="File that holds a key with the admin scope, where keys are required."),
+    ] = None,
+) -> None:
+    """Start the stack if need be, store real input, ask a dozen questions, show the answers."""
+    from rayapp.demo import run
+
+    key = read_key(api_key_file)
+    # On a running stack it starts nothing, but waits until the service is ready.
+    up(data_dir=data_dir)
+    url = stack.url_of(settings_of(data_dir).data.dir)
+    raise typer.Exit(asyncio.run(run(url, data, console, api_key=key)))
+
+
+# Help is the job's own: `rayapp job NAME --help`.
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def job(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Module of the package jobs.")] = "--help",
+    data_dir: DataDir = None,
+) -> None:
+    """Run `python -m jobs.NAME` with the remaining arguments, attached to the stack."""
+    if name in HELP_OPTIONS:
+        console.print(context.get_help())
+        console.print(f"Jobs: {', '.join(job_names())}. Options of one: `rayapp job NAME --help`.")
+        raise typer.Exit()
+    command = [sys.executable, "-m", f"jobs.{checked_job(name)}", *context.args]
+    env = os.environ | python_path()
+    if not HELP_OPTIONS & set(context.args):
+        folder = settings_of(data_dir).data.dir
+        env |= stack.stack_environment(folder)
+        env["RAYAPP_DATA__DIR"] = str(StackPaths.of(folder).data)
+    raise typer.Exit(subprocess.run(command, env=env, check=False).returncode)
+
+
+def settings_of(data_dir: Path | None, profile: str | None = None) -> Settings:
+    overrides: dict[str, Any] = {"data": {"dir": data_dir}} if data_dir else {}
+    return load_settings(profile, overrides=overrides)
+
+
+def main() -> None:
+    """Entry point: an error of ours is one sentence, not a stack trace."""
+    try:
+        app()
+    except RayappError as error:
+        Console(stderr=True).print(
+            error.message, style="red", markup=False, highlight=False, soft_wrap=True
+        )
+        dependency = EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_FAILED
+        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else dependency)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Where the service of a data directory listens: `<data>/run/state.json`, written by `up`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rayapp.errors import ConfigError
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+DEFAULT_DATA_DIR = ".rayapp"
+
+
+def data_dir_of(given: Path | None) -> Path:
+    """The given directory, else `RAYAPP_DATA__DIR`, else `.rayapp`."""
+    return given or Path(os.environ.get("RAYAPP_DATA__DIR") or DEFAULT_DATA_DIR)
+
+
+def read_state(data_dir: Path) -> dict[str, Any] | None:
+    """The state of the stack of this directory, None when none was started there.
+
+    Raises:
+        ConfigError: the file is there and is not a JSON object.
+    """
+    path = data_dir / "run" / "state.json"
+    if not path.exists():
+        return None
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}): run `rayapp up` again.") from None
+    if not isinstance(state, dict):
+        raise ConfigError(f"{path} must hold a JSON object: run `rayapp up` again.")
+    return state
+
+
+def service_url(url: str | None, data_dir: Path) -> str:
+    """`url` when given, else that of the stack of `data_dir`, else the default port."""
+    if url:
+        return url.rstrip("/")
+    known = (read_state(data_dir) or {}).get("http_url")
+    return str(known).rstrip("/") if known else DEFAULT_URL
+
+
+def read_key(path: Path | None) -> str | None:
+    """The bearer key in the file, None without a file.
+
+    Raises:
+        ConfigError: it cannot be read or is empty.
+    """
+    if path is None:
+        return None
+    try:
+        key = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The key file {path} cannot be read ({error}).") from None
+    if not key:
+        raise ConfigError(f"The key file {path} is empty: write the key of `rayapp keys create`.")
+    return key

@@ -1,0 +1,94 @@
+"""What the client sends and what it reads: the documented fields, others kept as they came."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Memory(BaseModel):
+    """One memory to store; the fields that are not set are left to the server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    tier: str = "working"
+    tags: tuple[str, ...] = ()
+    importance: float | None = None
+    confidence: float | None = None
+    always_inject: bool = False
+    memory_id: str | None = None
+    created_at: datetime | None = None
+    source: dict[str, Any] | None = None
+    entities: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    def body(self) -> dict[str, Any]:
+        """JSON body with the unset fields left out."""
+        return self.model_dump(mode="json", exclude_defaults=True) | {"text": self.text}
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class StoreReply(_Answer):
+    """Answer for one memory of a store or a batch; `rejected` carries `code` and `error`."""
+
+    memory_id: str | None
+    status: Literal["stored", "duplicate", "rejected"]
+    code: str | None = None
+    error: str | None = None
+
+
+class SearchHit(_Answer):
+    """One result; `position` starts at 1, `score` is higher for better."""
+
+    position: int
+    memory_id: str
+    tier: str
+    content: str
+    score: float | None = None
+    created_at: datetime | None = None
+    score_summary: dict[str, Any] = Field(default_factory=dict)
+
+
+class SearchReply(_Answer):
+    """Answer of a search. `elapsed_ms` is measured by the client, headers to last byte."""
+
+    results: tuple[SearchHit, ...]
+    total: int
+    receipt_id: str | None = None
+    abstained: bool = False
+    confidence: str | float | None = None
+    degraded: tuple[str, ...] = ()
+    debug: dict[str, Any] = Field(default_factory=dict)
+    elapsed_ms: float = 0.0
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Memory ids, best first."""
+        return tuple(hit.memory_id for hit in self.results)
+
+    @property
+    def stage_timings_ms(self) -> dict[str, float]:
+        """Milliseconds per stage as the server measured them."""
+        timings = self.debug.get("stage_timings_ms", {})
+        return {str(name): float(value) for name, value in timings.items()}
+
+
+class Backlog(_Answer):
+    """Index counts over all users; `pending` includes claimed and backing-off items."""
+
+    pending: int
+    synced: int
+    failed: int
+    oldest_pending_s: float | None = None
+
+
+class Ready(_Answer):
+    ready: bool
+    reasons: tuple[str, ...] = ()

@@ -1,0 +1,78 @@
+"""Hands the application to Ray Serve, or takes it away; a short-lived driver.
+
+`python -m rayapp.deploy --data-dir D` deploys with `<data>/run/settings.json`, `--stop` drains
+and removes. `application` is the import path of the Serve YAML files of a cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import ray
+from ray import serve
+from ray.serve.config import ProxyLocation
+
+from rayapp.settings import Settings, load_settings
+
+APP_NAME = "rayapp"
+DEFAULT_APP = "rayapp.app:build"
+
+
+def build(app: str, settings: Settings) -> serve.Application:
+    """Call `module:function` with the settings."""
+    module, _, function = app.partition(":")
+    built = getattr(importlib.import_module(module), function)(settings)
+    assert isinstance(built, serve.Application), f"{app} must return a serve.Application"
+    return built
+
+
+def application(args: Mapping[str, str]) -> serve.Application:
+    """Builder for Serve YAML: `args.profile` chooses the profile, the environment the addresses."""
+    return build(DEFAULT_APP, load_settings(args.get("profile")))
+
+
+def deploy(settings: Settings, app: str) -> None:
+    """Start Serve with our HTTP options and run the application until it is healthy."""
+    serve.start(
+        proxy_location=ProxyLocation.HeadOnly,
+        http_options={
+            # HAProxy mode would otherwise bind every address.
+            "host": settings.http.host,
+            "port": settings.http.port,
+            "request_timeout_s": settings.serve.request_timeout_s,
+        },
+    )
+    serve.run(build(app, settings), name=APP_NAME, route_prefix="/")
+
+
+def remove(*, own_cluster: bool) -> None:
+    """Drain and delete; on a cluster of our own Serve ends as well."""
+    if own_cluster:
+        serve.shutdown()  # type: ignore[no-untyped-call]  # Ray has no annotation here
+    else:
+        serve.delete(APP_NAME)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="rayapp-deploy")
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--app", default=DEFAULT_APP)
+    parser.add_argument("--stop", action="store_true")
+    parser.add_argument("--joined", action="store_true", help="The cluster is not ours.")
+    options = parser.parse_args(argv)
+    path = options.data_dir / "run" / "settings.json"
+    settings = Settings.model_validate_json(path.read_text(encoding="utf-8"))
+    ray.init(address=settings.ray.address, log_to_driver=False, configure_logging=False)
+    if options.stop:
+        remove(own_cluster=not options.joined)
+    else:
+        deploy(settings, options.app)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Values that cross the vector index protocol. Text never does: the truth hydrates hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rayapp.domain.tiers import Tier
+
+Vector = npt.NDArray[np.float32]
+
+DENSE = "dense"
+BM25 = "bm25"
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Parallel lists; indices are unique and ascending, u32."""
+
+    indices: list[int]
+    values: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSchema:
+    """What a collection was built for. Any difference at start-up is a SchemaMismatch."""
+
+    model: str
+    dims: int
+    analyser: str
+
+    @property
+    def slug(self) -> str:
+        """`model` as a file and collection name."""
+        kept = "".join(c if c.isalnum() else "-" for c in self.model.lower())
+        return "-".join(part for part in kept.split("-") if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPoint:
+    """One point. `payload` holds plain JSON values; times are epoch seconds (float)."""
+
+    point_id: str
+    dense: Vector
+    sparse: SparseVector
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadUpdate:
+    """New payload keys of a point; ignored when the point is gone or has a higher rev."""
+
+    point_id: str
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One ranked list to fetch: exactly one of `dense` and `sparse` is set."""
+
+    name: str
+    limit: int
+    dense: Vector | None = None
+    sparse: SparseVector | None = None
+    tiers: tuple[Tier, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPoint:
+    point_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPoint:
+    """A point read back by a scroll; vectors are None unless asked for."""
+
+    point_id: str
+    payload: dict[str, Any]
+    dense: Vector | None = None
+    sparse: SparseVector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexHealth:
+    """`needs_rebuild`: the engine started empty or set a broken folder aside."""
+
+    ready: bool
+    engine: str
+    collection: str | None
+    points: int
+    needs_rebuild: bool = False
+    detail: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,245 @@
+"""What the index keeps of an item, and what a batch must satisfy before an engine sees it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from rayapp.domain.filtering import flag_names
+from rayapp.domain.index import Arm, IndexPoint, IndexSchema, PayloadUpdate, SparseVector, Vector
+from rayapp.domain.memory import MemoryItem
+from rayapp.errors import BadVector, InvalidInput, SchemaMismatch
+
+# Shorter vectors are left as they are by the engine's cosine normalisation and are never found
+# (qdrant, lib/segment/src/spaces: is_length_zero_or_normalized).
+MIN_VECTOR_NORM = float(np.finfo(np.float32).eps)
+SPARSE_INDEX_LIMIT = 1 << 32
+COLLECTION_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,190}$")
+VECTOR_HASH_CHARS = 32
+
+
+def epoch_s(at: datetime | None) -> float | None:
+    """Seconds since 1970 UTC, the form of every time in a payload."""
+    return None if at is None else at.timestamp()
+
+
+def payload_of(item: MemoryItem) -> dict[str, Any]:
+    """The payload keys that change without a new vector; None stands for "no value".
+
+    Source: the table "Index point" of the data model. `point_of` adds what belongs to the vectors.
+    """
+    source = item.source
+    datagov = source.datagov or {}
+    return {
+        "user_id": item.user_id,
+        "memory_id": item.memory_id,
+        "tier": item.tier.value,
+        "status": item.status.value,
+        "lang": item.lang,
+        "tags": list(item.tags),
+        "entities": list(item.entities),
+        "conversation_id": source.conversation_id,
+        "source_type": source.type.value,
+        "tool_name": source.tool_name,
+        "doc_id": source.doc_id,
+        "subject_id": item.subject_id,
+        "category": datagov.get("category"),
+        "format": datagov.get("format"),
+        "organization": datagov.get("organization"),
+        "flags": list(flag_names(source)),
+        "created_at": epoch_s(item.created_at),
+        "expires_at": epoch_s(item.expires_at),
+        "valid_from": epoch_s(item.valid_from),
+        "valid_to": epoch_s(item.valid_to),
+        "superseded": item.superseded_by is not None,
+        "score": item.stats.score,
+        "quality_score": item.quality.quality_score,
+        "uses": item.stats.uses,
+        "always_inject": item.always_inject,
+        "rev": item.index.rev,
+    }
+
+
+def point_of(
+    item: MemoryItem, dense: Vector, sparse: SparseVector, schema: IndexSchema
+) -> IndexPoint:
+    """The point of `item` with vectors made under `schema`."""
+    payload = payload_of(item)
+    payload["analyser"] = schema.analyser
+    payload["vector_hash"] = vector_hash_of(item.content_hash, schema)
+    return IndexPoint(
+        point_id=item.point_id, dense=dense, sparse=sparse, payload=payload, rev=item.index.rev
+    )
+
+
+def payload_update_of(item: MemoryItem) -> PayloadUpdate:
+    """The update that brings the stored payload of `item` up to date, vectors untouched."""
+    return PayloadUpdate(point_id=item.point_id, payload=payload_of(item), rev=item.index.rev)
+
+
+def vector_hash_of(content_hash: str, schema: IndexSchema) -> str:
+    """What a point's vectors were made from: the content and the schema that shaped them.
+
+    Equal hashes mean equal vectors, so a reindex copies instead of embedding, and a search knows
+    that a point speaks of an older text, both without the model.
+    """
+    basis = f"{content_hash}\n{schema.model}\n{schema.dims}\n{schema.analyser}"
+    return hashlib.sha256(basis.encode()).hexdigest()[:VECTOR_HASH_CHARS]
+
+
+def collection_name(alias: str, schema: IndexSchema, stamp: datetime | None) -> str:
+    """`<alias>_<model-slug>_<dims>_<timestamp>`; timestamp 0 marks the first collection.
+
+    The first one has a fixed name so that processes which start together make only one.
+    """
+    when = "0" if stamp is None else stamp.strftime("%Y%m%d%H%M%S%f")
+    return f"{alias}_{schema.slug}_{schema.dims}_{when}"
+
+
+def checked_collection(name: str) -> str:
+    """`name`, if it is safe as a folder and collection name; else InvalidInput."""
+    if not COLLECTION_PATTERN.match(name):
+        raise InvalidInput(
+            f"Collection name {name[:80]!r} is not allowed: use a-z, 0-9, '-' and '_'."
+        )
+    return name
+
+
+def check_schema(
+    collection: str, stored: IndexSchema, wanted: IndexSchema, problems: Sequence[str] = ()
+) -> None:
+    """Raise SchemaMismatch when the collection was built for anything else than `wanted`."""
+    found = [
+        f"{name} is {have!r}, wanted {want!r}"
+        for name, have, want in (
+            ("model", stored.model, wanted.model),
+            ("dims", stored.dims, wanted.dims),
+            ("analyser", stored.analyser, wanted.analyser),
+        )
+        if have != want
+    ]
+    found += problems
+    if found:
+        raise SchemaMismatch(
+            f"Collection {collection} does not fit ({'; '.join(found)}): "
+            "run `rayapp job reindex`, or set the embedding model back.",
+            details={"collection": collection, "problems": found},
+        )
+
+
+def checked_ids(point_ids: Iterable[str]) -> list[str]:
+    """Canonical point ids without repeats, in order; InvalidInput when one is not a UUID."""
+    return list(dict.fromkeys(_checked_id(point_id) for point_id in point_ids))
+
+
+def checked_points(points: Sequence[IndexPoint], schema: IndexSchema) -> list[IndexPoint]:
+    """The batch with one point per id (the highest rev, the later of equals).
+
+    Raises:
+        BadVector: a dense vector has the wrong size, NaN, infinity or no length.
+        InvalidInput: an id, a rev, a sparse vector or the owner in a payload is not usable.
+    """
+    if not points:
+        return []
+    for point in points:
+        _check_identity(point.point_id, point.rev)
+        _check_owner(point.payload.get("user_id"), point.point_id)
+    _check_dense([p.dense for p in points], [p.point_id for p in points], schema.dims)
+    _check_sparse([p.sparse for p in points], [p.point_id for p in points])
+    return list(_newest(points))
+
+
+def checked_updates(updates: Sequence[PayloadUpdate]) -> list[PayloadUpdate]:
+    """The updates in rev order per id; InvalidInput when an id, rev or owner is not usable."""
+    for update in updates:
+        _check_identity(update.point_id, update.rev)
+        if "user_id" in update.payload:
+            _check_owner(update.payload["user_id"], update.point_id)
+    return sorted(updates, key=lambda update: update.rev)
+
+
+def checked_arms(arms: Sequence[Arm], schema: IndexSchema) -> Sequence[Arm]:
+    """`arms`, each with exactly one usable query vector and a limit above 0."""
+    for arm in arms:
+        if (arm.dense is None) == (arm.sparse is None):
+            raise InvalidInput(f"Arm {arm.name!r} needs exactly one of dense and sparse.")
+        if arm.limit < 1:
+            raise InvalidInput(f"Arm {arm.name!r} has limit {arm.limit}: ask for at least 1.")
+    dense = [arm for arm in arms if arm.dense is not None]
+    _check_dense([a.dense for a in dense], [a.name for a in dense], schema.dims)
+    sparse = [arm for arm in arms if arm.sparse is not None]
+    _check_sparse([a.sparse for a in sparse], [a.name for a in sparse])
+    return arms
+
+
+def _newest(points: Sequence[IndexPoint]) -> Iterable[IndexPoint]:
+    kept: dict[str, IndexPoint] = {}
+    for point in points:
+        known = kept.get(point.point_id)
+        if known is None or point.rev >= known.rev:
+            kept[point.point_id] = point
+    return kept.values()
+
+
+def _checked_id(point_id: str) -> str:
+    try:
+        return str(uuid.UUID(point_id))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidInput(f"Point id {point_id!r} is not a UUID: use point_id_of().") from error
+
+
+def _check_identity(point_id: str, rev: int) -> None:
+    if _checked_id(point_id) != point_id:
+        raise InvalidInput(f"Point id {point_id!r} is not in canonical form: use point_id_of().")
+    if not isinstance(rev, int) or rev < 0:
+        raise InvalidInput(f"Point {point_id} has rev {rev!r}: it must be an integer from 0.")
+
+
+def _check_owner(user_id: object, point_id: str) -> None:
+    if not isinstance(user_id, str) or not user_id:
+        raise InvalidInput(f"Point {point_id} has no user_id in its payload: set its owner.")
+
+
+def _check_dense(vectors: Sequence[Vector | None], names: Sequence[str], dims: int) -> None:
+    for name, vector in zip(names, vectors, strict=True):
+        if not isinstance(vector, np.ndarray) or vector.shape != (dims,):
+            shape = getattr(vector, "shape", None)
+            raise BadVector(
+                f"Dense vector of {name} has shape {shape}, the index holds {dims} dimensions: "
+                "embed with the model of the index or run `rayapp job reindex`.",
+                details={"name": name, "dims": dims},
+            )
+    if not vectors:
+        return
+    stacked = np.asarray(vectors, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", stacked, stacked))
+    bad = np.flatnonzero(~(np.isfinite(norms) & (norms >= MIN_VECTOR_NORM)))
+    if bad.size:
+        name = names[int(bad[0])]
+        raise BadVector(
+            f"Dense vector of {name} has NaN, infinity or no length: embed the text again.",
+            details={"name": name, "norm": repr(float(norms[bad[0]]))},
+        )
+
+
+def _check_sparse(vectors: Sequence[SparseVector | None], names: Sequence[str]) -> None:
+    kept = [(name, v) for name, v in zip(names, vectors, strict=True) if v is not None]
+    for name, vector in kept:
+        if len(vector.indices) != len(vector.values):
+            raise InvalidInput(f"Sparse vector of {name} has indices and values of two lengths.")
+        if len(set(vector.indices)) != len(vector.indices):
+            raise InvalidInput(f"Sparse vector of {name} repeats an index: merge equal terms.")
+    indices = list(chain.from_iterable(v.indices for _, v in kept))
+    if indices and not (min(indices) >= 0 and max(indices) < SPARSE_INDEX_LIMIT):
+        raise InvalidInput("A sparse vector has an index outside 0..2^32-1: hash terms to 32 bits.")
+    values = np.fromiter(chain.from_iterable(v.values for _, v in kept), dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidInput("A sparse vector has a weight that is NaN or infinite: analyse again.")

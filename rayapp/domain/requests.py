@@ -1,0 +1,225 @@
+"""What callers ask of the services and what they get back: plain values, no HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from rayapp.domain.memory import MemoryItem, Source
+from rayapp.domain.paging import SortKey
+from rayapp.domain.scope import ItemFilter
+from rayapp.domain.tiers import Tier
+
+SortMode = Literal["relevance", "recency", "score"]
+ConfidenceLabel = Literal["high", "medium", "low"]
+StoreStatus = Literal["stored", "duplicate", "rejected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory to store. None = the default of its tier; `memory_id` None = we make a UUIDv7."""
+
+    text: str
+    tier: Tier = Tier.WORKING
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    importance: float | None = None
+    confidence: float | None = None
+    always_inject: bool = False
+    memory_id: str | None = None
+    created_at: datetime | None = None
+    source: Source = field(default_factory=Source)
+    summary: str | None = None
+    subject_id: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreResult:
+    """One answer per memory; `code` and `error` are set when it was rejected.
+
+    `archived` names what capacity archived to make room (decision 13).
+    """
+
+    memory_id: str | None
+    status: StoreStatus
+    code: str | None = None
+    error: str | None = None
+    archived: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEdit:
+    """Fields to change; None = leave. `expected_version` makes it conditional."""
+
+    text: str | None = None
+    tags: tuple[str, ...] | None = None
+    entities: tuple[str, ...] | None = None
+    summary: str | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    always_inject: bool | None = None
+    valid_to: datetime | None = None
+    expected_version: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """`tiers` None = the five core tiers; `limit` None = estimated from the question."""
+
+    query: str
+    limit: int | None = None
+    offset: int = 0
+    tiers: tuple[Tier, ...] | None = None
+    sort_by: SortMode | None = None
+    where: ItemFilter = field(default_factory=ItemFilter)
+    min_confidence: ConfidenceLabel | None = None
+    include_datagov: bool | None = None
+    as_of: datetime | None = None
+    recipe: str | None = None
+    conversation_id: str | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSummary:
+    """How one hit got its place. Ranks start at 1; None = the arm did not return the item.
+
+    dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
+    fused: after fusion and weights, 0..1. ce_score: reranker probability. weights: what was used.
+    """
+
+    final_score: float
+    dense_similarity: float | None = None
+    text_similarity: float | None = None
+    fused: float = 0.0
+    rrf_score: float | None = None
+    ce_score: float | None = None
+    vector_rank: int | None = None
+    text_rank: int | None = None
+    pending_rank: int | None = None
+    ce_rank: int | None = None
+    quality: float | None = None
+    learned_score: float | None = None
+    quality_boost: float = 1.0
+    entity_boost: float = 1.0
+    total_boost: float = 1.0
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    position: int
+    item: MemoryItem
+    summary: ScoreSummary
+    collapsed_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageError:
+    stage: str
+    message: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer:
+    """`total` counts candidates after filtering; `degraded` says which stages were skipped, why."""
+
+    receipt_id: str | None
+    hits: tuple[Hit, ...]
+    total: int
+    confidence: ConfidenceLabel
+    relevance: float
+    abstained: bool = False
+    best_rejected: float | None = None
+    next_offset: int | None = None
+    degraded: tuple[str, ...] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    errors: tuple[StageError, ...] = ()
+    recipe: str = "default"
+    sort_by: SortMode = "relevance"
+    tiers: tuple[Tier, ...] = ()
+    language: str = "other"
+    expansions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainStage:
+    """One stage of the pipeline for one memory: kept, or lost by how much."""
+
+    stage: str
+    kept: bool
+    detail: str
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    memory_id: str
+    query: str
+    found: bool
+    position: int | None
+    lost_at: str | None
+    stages: tuple[ExplainStage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemQuery:
+    """Which page of a list: `cursor` continues one, `offset` is for the lists of the contract."""
+
+    sort: SortKey = "recent"
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
+    text_query: str | None = None
+    with_total: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemList:
+    items: tuple[MemoryItem, ...]
+    next_cursor: str | None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankStats:
+    total: int
+    active: int
+    archived: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Health of one dependency; `critical` ones make the service unhealthy, others degraded."""
+
+    name: str
+    healthy: bool
+    latency_ms: float
+    message: str
+    critical: bool = False
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthDay:
+    """`date` is YYYY-MM-DD in UTC; `total` is cumulative; `by_source` counts that day's items."""
+
+    date: str
+    total: int
+    by_source: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierStats:
+    tier: Tier
+    active: int = 0
+    archived: int = 0
+    deleted: int = 0
+    uses_total: int = 0
+    success_rate: float = 0.5

@@ -1,0 +1,35 @@
+"""How sure an answer is, from features with an absolute scale; ranking scores are relative."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rayapp.domain.requests import ConfidenceLabel
+from rayapp.domain.retrieval.recipes import ConfidenceModel
+
+LEVELS: tuple[ConfidenceLabel, ...] = ("low", "medium", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """cosine of query and best hit, 0..1; coverage = share of the query's words the hit holds."""
+
+    cosine: float
+    coverage: float
+
+
+def relevance(features: Features, model: ConfidenceModel) -> float:
+    """Probability that the hit answers the question, 0..1."""
+    z = model.bias + model.cosine * features.cosine + model.coverage * features.coverage
+    return 1.0 / (1.0 + math.exp(-z))
+
+
+def label(value: float, model: ConfidenceModel) -> ConfidenceLabel:
+    if value >= model.high:
+        return "high"
+    return "medium" if value >= model.medium else "low"
+
+
+def reaches(value: ConfidenceLabel, least: ConfidenceLabel) -> bool:
+    return LEVELS.index(value) >= LEVELS.index(least)

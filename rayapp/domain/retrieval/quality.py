@@ -1,0 +1,33 @@
+"""memory_bank quality in ranking, and the cap over all multipliers (decision 19)."""
+
+from __future__ import annotations
+
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.tiers import Tier
+
+
+def distance_gain(relevance: float, item: MemoryItem, recipe: Recipe) -> float:
+    """How many times nearer quality brings a memory_bank item: >= 1, 1 for other tiers.
+
+    The rule is `distance * max(floor, 1 - 0.8 * quality)`. It is returned as a multiplier so that
+    it falls under the same cap as every other boost: read alone it would lift an item that has
+    nothing to do with the question to 0.8.
+    """
+    if item.tier is not Tier.MEMORY_BANK or relevance <= 0.0:
+        return 1.0
+    factor = max(recipe.quality_floor, 1.0 - recipe.quality_distance * item.quality.quality_score)
+    return (1.0 - (1.0 - relevance) * factor) / relevance if relevance < 1.0 else 1.0
+
+
+def quality_boost(item: MemoryItem) -> float:
+    """Multiplier 1 + quality for memory_bank, 1 for other tiers."""
+    return 1.0 + item.quality.quality_score if item.tier is Tier.MEMORY_BANK else 1.0
+
+
+def total_boost(cap: float, *factors: float) -> float:
+    """The product of all multipliers, never above `cap` (decision 19)."""
+    product = 1.0
+    for factor in factors:
+        product *= factor
+    return min(cap, product)

@@ -1,0 +1,118 @@
+"""rank(): the sole entry to scoring. API, tools, prefetch and evaluation all come through here.
+
+final = (fused relevance moved by outcome evidence) x (total boost, capped)
+after a rerank: final = 0.4 x final + 0.6 x probability, for the top candidates
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.requests import ScoreSummary, SortMode
+from rayapp.domain.retrieval.candidates import Candidate
+from rayapp.domain.retrieval.fusion import DenseArm, Fused, fuse
+from rayapp.domain.retrieval.quality import distance_gain, quality_boost, total_boost
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.retrieval.weights import learned_score, weights_of, with_evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    item: MemoryItem
+    summary: ScoreSummary
+
+
+def rank(
+    candidates: Sequence[Candidate], *, query_lang: str, recipe: Recipe, arm: DenseArm
+) -> list[Ranked]:
+    """Candidates by final score, best first; ties go to the newer item, then to the id."""
+    fused = fuse(candidates, query_lang, recipe, arm)
+    best = max((f.score for f in fused), default=0.0)
+    ranked = [
+        _score(candidate, value, recipe, best)
+        for candidate, value in zip(candidates, fused, strict=True)
+    ]
+    ranked.sort(key=_best_first)
+    return ranked
+
+
+def _best_first(ranked: Ranked) -> tuple[float, float, str]:
+    item = ranked.item
+    return (-ranked.summary.final_score, -item.created_at.timestamp(), item.point_id)
+
+
+def _score(candidate: Candidate, fused: Fused, recipe: Recipe, best: float) -> Ranked:
+    item = candidate.item
+    moved = fused.score
+    if recipe.maturity:
+        moved = max(0.0, with_evidence(fused.score, item, recipe.outcome_band * best))
+    quality = quality_boost(item)
+    boost = total_boost(recipe.total_boost_cap, distance_gain(fused.score, item, recipe), quality)
+    weights = weights_of(item)
+    summary = ScoreSummary(
+        final_score=moved * boost,
+        dense_similarity=candidate.dense,
+        text_similarity=fused.text,
+        fused=fused.score,
+        rrf_score=fused.rrf,
+        vector_rank=candidate.dense_rank,
+        text_rank=candidate.sparse_rank,
+        pending_rank=candidate.pending_rank,
+        quality=item.quality.quality_score,
+        learned_score=learned_score(item),
+        quality_boost=quality,
+        total_boost=boost,
+        weights={
+            "dense": fused.dense_weight,
+            "text": 1.0 - fused.dense_weight,
+            "embedding": weights.embedding,
+            "learned": weights.learned,
+        },
+    )
+    return Ranked(item, summary)
+
+
+def with_rerank(
+    ranked: Sequence[Ranked], probabilities: Sequence[float], recipe: Recipe
+) -> list[Ranked]:
+    """Blend reranker probabilities (of the first `len(probabilities)`) into the order."""
+    blend = recipe.rerank
+    order = sorted(range(len(probabilities)), key=lambda i: -probabilities[i])
+    ce_rank = {index: rank for rank, index in enumerate(order, start=1)}
+    blended = [
+        Ranked(
+            one.item,
+            replace(
+                one.summary,
+                final_score=blend.original * one.summary.final_score + blend.cross_encoder * p,
+                ce_score=p,
+                ce_rank=ce_rank[index],
+            ),
+        )
+        for index, (one, p) in enumerate(zip(ranked, probabilities, strict=False))
+    ]
+    blended.sort(key=_best_first)
+    return blended + list(ranked[len(blended) :])
+
+
+def in_order(
+    ranked: Sequence[Ranked], sort_by: SortMode, recipe: Recipe, *, asked: bool
+) -> list[Ranked]:
+    """Apply the sort mode. `asked` False: recency came from a word in the question.
+
+    An asked-for recency sorts all candidates by time. A guessed one only reorders the candidates
+    that are about as relevant as the best, so that a stray "last" cannot lose the answer.
+    """
+    if sort_by == "score":
+        return sorted(ranked, key=lambda r: (-r.item.stats.score, *_best_first(r)))
+    if sort_by == "relevance":
+        return list(ranked)
+    if asked:
+        return sorted(ranked, key=lambda r: (-r.item.created_at.timestamp(), r.item.point_id))
+    floor = recipe.recency_band * max((r.summary.final_score for r in ranked), default=0.0)
+    near = [r for r in ranked if r.summary.final_score >= floor]
+    far = [r for r in ranked if r.summary.final_score < floor]
+    near.sort(key=lambda r: (-r.item.created_at.timestamp(), r.item.point_id))
+    return near + far

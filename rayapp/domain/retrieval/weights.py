@@ -1,0 +1,79 @@
+"""How much outcome evidence counts: the maturity table, inside a relevance band (decision 20)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rayapp.domain.memory import NEUTRAL_SCORE, MemoryItem
+from rayapp.domain.tiers import TIER_POLICY, Tier
+
+# memory_bank blends this share of Wilson into its learned score from this many uses on
+# (decision 11).
+BANK_WILSON_SHARE = 0.2
+BANK_WILSON_USES = 3
+BANK_HIGH_QUALITY = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Shares of the relevance and of the learned score; they sum to 1."""
+
+    embedding: float
+    learned: float
+
+
+@dataclass(frozen=True, slots=True)
+class Maturity:
+    """A row of the table: applies from `uses` and `score` on."""
+
+    name: str
+    uses: int
+    score: float
+    weights: Weights
+
+
+NEW = Weights(0.70, 0.30)
+MATURITY: tuple[Maturity, ...] = (
+    Maturity("proven", 5, 0.8, Weights(0.20, 0.80)),
+    Maturity("established", 3, 0.7, Weights(0.25, 0.75)),
+    Maturity("emerging", 2, 0.5, Weights(0.35, 0.65)),
+    Maturity("doubtful", 2, 0.0, Weights(0.70, 0.30)),
+    Maturity("new", 0, 0.0, NEW),
+)
+
+
+def learned_score(item: MemoryItem) -> float:
+    """What experience says of the item, 0..1."""
+    if item.tier is not Tier.MEMORY_BANK:
+        return item.stats.score
+    quality = item.quality.quality_score
+    if item.stats.uses < BANK_WILSON_USES:
+        return quality
+    return (1 - BANK_WILSON_SHARE) * quality + BANK_WILSON_SHARE * item.stats.wilson_score
+
+
+def weights_of(item: MemoryItem) -> Weights:
+    """The row that applies to this item."""
+    if not TIER_POLICY[item.tier].learned_weight:
+        return Weights(1.0, 0.0)
+    if item.tier is Tier.MEMORY_BANK:
+        high = item.quality.quality_score >= BANK_HIGH_QUALITY
+        return Weights(0.45, 0.55) if high else Weights(0.60, 0.40)
+    for row in MATURITY:
+        if item.stats.uses >= row.uses and item.stats.score >= row.score:
+            return row.weights
+    return NEW
+
+
+def with_evidence(relevance: float, item: MemoryItem, band: float) -> float:
+    """Relevance moved by outcome evidence, at most `band` either way.
+
+    The shift is the table's blend minus the blend of an item without outcomes, so that an item
+    nobody has judged keeps its relevance exactly.
+    """
+    weights = weights_of(item)
+    if weights.learned == 0.0:
+        return relevance
+    blend = weights.embedding * relevance + weights.learned * learned_score(item)
+    unjudged = NEW.embedding * relevance + NEW.learned * NEUTRAL_SCORE
+    return relevance + min(band, max(-band, blend - unjudged))

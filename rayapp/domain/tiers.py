@@ -1,0 +1,74 @@
+"""The seven tiers and what each one is allowed to do. `TIER_POLICY` is the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SYSTEM_USER = "system"
+
+
+class Tier(StrEnum):
+    WORKING = "working"
+    HISTORY = "history"
+    PATTERNS = "patterns"
+    BOOKS = "books"
+    MEMORY_BANK = "memory_bank"
+    DATAGOV_SCHEMA = "datagov_schema"
+    DATAGOV_EXPANSION = "datagov_expansion"
+
+
+CORE_TIERS: tuple[Tier, ...] = (
+    Tier.WORKING,
+    Tier.HISTORY,
+    Tier.PATTERNS,
+    Tier.BOOKS,
+    Tier.MEMORY_BANK,
+)
+DATAGOV_TIERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION)
+
+
+@dataclass(frozen=True, slots=True)
+class TierPolicy:
+    """What one tier may do.
+
+    Attributes:
+        ttl_hours: lifetime from entering the tier, None for no expiry (decision 10).
+        scored: outcomes move `score` (decision 11).
+        learned_weight: outcome evidence takes part in ranking.
+        shared: readable by every user, writable by none.
+    """
+
+    ttl_hours: int | None
+    scored: bool
+    learned_weight: bool
+    shared: bool = False
+
+
+TIER_POLICY: dict[Tier, TierPolicy] = {
+    Tier.WORKING: TierPolicy(ttl_hours=24, scored=True, learned_weight=True),
+    Tier.HISTORY: TierPolicy(ttl_hours=30 * 24, scored=True, learned_weight=True),
+    Tier.PATTERNS: TierPolicy(ttl_hours=None, scored=True, learned_weight=True),
+    Tier.BOOKS: TierPolicy(ttl_hours=None, scored=False, learned_weight=False),
+    Tier.MEMORY_BANK: TierPolicy(ttl_hours=None, scored=True, learned_weight=True),
+    Tier.DATAGOV_SCHEMA: TierPolicy(
+        ttl_hours=None, scored=False, learned_weight=False, shared=True
+    ),
+    Tier.DATAGOV_EXPANSION: TierPolicy(
+        ttl_hours=None, scored=False, learned_weight=False, shared=True
+    ),
+}
+
+# The first client calls the books tier "documents"; both names are accepted everywhere.
+TIER_ALIASES: dict[str, Tier] = {"documents": Tier.BOOKS}
+
+
+def parse_tier(name: str) -> Tier | None:
+    """Return the tier called `name` (aliases included), or None when there is none."""
+    alias = TIER_ALIASES.get(name)
+    if alias is not None:
+        return alias
+    try:
+        return Tier(name)
+    except ValueError:
+        return None

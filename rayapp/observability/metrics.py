@@ -1,0 +1,88 @@
+"""Every metric name, once. Ray's Prometheus endpoint exports them with the prefix `rayapp_`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "histogram", "gauge"]
+
+LATENCY_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0)
+SIZE_BUCKETS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric; histograms carry their bucket bounds."""
+
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+def _latency(help_text: str, *labels: str) -> Metric:
+    return Metric("histogram", help_text, labels, LATENCY_BUCKETS_S)
+
+
+METRICS: dict[str, Metric] = {
+    "http_requests": Metric("counter", "HTTP requests.", ("route", "status")),
+    "http_latency_s": _latency("HTTP request time, seconds.", "route"),
+    "http_in_flight": Metric("gauge", "HTTP requests in work in this replica."),
+    "stage_latency_s": _latency("Search stage time, seconds.", "stage"),
+    "search_hits": Metric("counter", "Hits shown, by tier.", ("tier",)),
+    "degraded": Metric("counter", "Stages skipped, by reason.", ("reason",)),
+    "drift": Metric("counter", "Index hits that the truth does not back.", ("kind",)),
+    "stored": Metric("counter", "Store results.", ("status",)),
+    "pending_items": Metric("gauge", "Items that wait for the index."),
+    "pending_age_s": Metric("gauge", "Age of the oldest waiting item, seconds."),
+    "indexed": Metric("counter", "Items the indexer finished.", ("op", "result")),
+    "index_delay_s": _latency("Store to searchable in the index, seconds."),
+    "embed_cache_hits": Metric("counter", "Vectors found in a cache.", ("layer",)),
+    "embed_cache_misses": Metric("counter", "Vectors that had to be computed."),
+    "embed_cache_errors": Metric("counter", "Cache calls that failed and were bypassed."),
+    "embed_coalesced": Metric("counter", "Texts that joined an equal text in flight."),
+    "embed_batch_size": Metric("histogram", "Texts per backend call.", (), SIZE_BUCKETS),
+    "embed_latency_s": _latency("Backend call time, seconds."),
+    "embed_oom": Metric("counter", "Embedding batches that did not fit in memory."),
+    "embed_bad_vectors": Metric("counter", "Vectors refused: wrong size, NaN or zero norm."),
+    "embed_overloaded": Metric("counter", "Calls refused because the queue is full.", ("kind",)),
+    "rerank_oom": Metric("counter", "Reranking batches that did not fit in memory."),
+    "rerank_latency_s": _latency("Reranker call time, seconds."),
+    "breaker_open": Metric(
+        "gauge", "1 while the breaker of a dependency is open.", ("dependency",)
+    ),
+}
+
+
+def metric(name: str, kind: Kind, labels: tuple[str, ...]) -> Metric:
+    """The registered metric; KeyError or ValueError when name, kind or labels do not fit."""
+    found = METRICS[name]
+    if found.kind != kind or set(found.labels) != set(labels):
+        raise ValueError(f"metric {name} is a {found.kind} with labels {found.labels}")
+    return found
+
+
+class InMemoryMetrics:
+    """Counts in process: the fake of tests and the source of the diagnostics snapshot."""
+
+    def __init__(self) -> None:
+        self.counters: dict[tuple[str, tuple[tuple[str, str], ...]], float] = defaultdict(float)
+        self.gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self.samples: dict[str, list[float]] = defaultdict(list)
+
+    def count(self, name: str, value: float = 1.0, **labels: str) -> None:
+        metric(name, "counter", tuple(labels))
+        self.counters[name, tuple(sorted(labels.items()))] += value
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        metric(name, "histogram", tuple(labels))
+        kept = self.samples[name]
+        kept.append(value)
+        if len(kept) > 2_000:  # the newest thousand are enough for a snapshot
+            del kept[:1_000]
+
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        metric(name, "gauge", tuple(labels))
+        self.gauges[name, tuple(sorted(labels.items()))] = value

@@ -1,0 +1,136 @@
+"""What the HTTP layer, the tools and the jobs ask of the services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rayapp.domain.memory import MemoryItem, MemoryVersion, Status
+from rayapp.domain.requests import (
+    BankStats,
+    Component,
+    Explanation,
+    GrowthDay,
+    ItemList,
+    ItemQuery,
+    MemoryEdit,
+    NewMemory,
+    SearchAnswer,
+    SearchQuery,
+    StoreResult,
+    TierStats,
+)
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.protocols import ApiKeyStore, Clock, IdempotencyStore, Metrics
+from rayapp.settings import Settings
+
+
+class Memories(Protocol):
+    """Store and edit. Raises InvalidInput, TooLarge, NotFound, Conflict, StoreDown."""
+
+    async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
+        ...
+
+    async def store_batch(
+        self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
+    ) -> list[StoreResult]:
+        """Order kept; an entry that is a StoreResult already (rejected) passes through."""
+        ...
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem: ...
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList: ...
+
+    async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem: ...
+    async def archive(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> MemoryItem: ...
+
+    async def restore(
+        self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
+    ) -> MemoryItem: ...
+
+    async def delete(self, scope: WriteScope, memory_id: str) -> None: ...
+    async def versions(
+        self, scope: ReadScope, memory_id: str, limit: int = 50
+    ) -> list[MemoryVersion]: ...
+
+
+class MemoryBank(Protocol):
+    """memory_bank with its write guard and capacity (decision 13)."""
+
+    async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult: ...
+    async def stats(self, scope: ReadScope) -> BankStats: ...
+    async def page(
+        self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
+    ) -> ItemList: ...
+
+    async def archive_many(
+        self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
+    ) -> tuple[int, int]:
+        """(matched, modified)."""
+        ...
+
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> int: ...
+
+
+class Search(Protocol):
+    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer: ...
+    async def explain(
+        self, scope: ReadScope, memory_id: str, query: SearchQuery
+    ) -> Explanation: ...
+
+
+class Starting(Protocol):
+    """Why the services do not exist yet. `blocked`: waiting alone will not help."""
+
+    @property
+    def problems(self) -> Sequence[str]: ...
+
+    @property
+    def blocked(self) -> bool: ...
+
+
+class Health(Protocol):
+    async def not_ready(self) -> list[str]:
+        """Reasons why the service cannot serve; empty when it can."""
+        ...
+
+    async def components(self) -> list[Component]: ...
+    async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
+        """The body of `GET /api/memory/diagnostics`, contract fields included."""
+        ...
+
+
+class Statistics(Protocol):
+    async def tiers(self, scope: ReadScope) -> list[TierStats]:
+        """All seven tiers, empty ones included."""
+        ...
+
+    async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
+        """One row per UTC day, gaps filled, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Everything the HTTP layer needs, built by `rayapp.bootstrap`."""
+
+    settings: Settings
+    clock: Clock
+    metrics: Metrics
+    memories: Memories
+    bank: MemoryBank
+    search: Search
+    health: Health
+    statistics: Statistics
+    api_keys: ApiKeyStore
+    idempotency: IdempotencyStore
+    tiers_default: tuple[Tier, ...]

@@ -1,0 +1,225 @@
+"""The arms of a search: what to ask the index, what waits in the truth, and the rungs below."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from rayapp.domain.filtering import matches
+from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.points import vector_hash_of
+from rayapp.domain.retrieval.candidates import Candidate, gather_evidence, to_candidates
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.text.analyser import Analyser
+from rayapp.domain.text.expansions import Expansion
+from rayapp.domain.tiers import Tier
+from rayapp.errors import DeadlineExceeded, IndexDown
+from rayapp.protocols import Embedder, MemoryStore, Page, VectorIndex
+from rayapp.resilience.deadline import Deadline
+from rayapp.services.index_watch import IndexWatch
+from rayapp.services.runtime import Runtime
+from rayapp.services.tracing import Trace
+
+# Recent items and text matches that the "index down" rung shows at most.
+RUNG_RECENT = 20
+# Score, 0..1, of a recent item without a word in common: below any real match.
+FAINT = 0.01
+# What a stage of the truth may be skipped for; the truth being away is an error of the search.
+LATE = (DeadlineExceeded, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsRequest:
+    """What the arms need of one search."""
+
+    scope: ReadScope
+    where: ItemFilter
+    text: str
+    expansions: Sequence[Expansion]
+    expansion_weight: float
+    tiers: tuple[Tier, ...]
+    depth: int
+
+
+@dataclass(slots=True)
+class Gathered:
+    """`dense_used` False: no query vector, so the fusion gives the dense arm no weight."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    dense_used: bool = True
+
+
+class SearchArms:
+    """Runs the arms in parallel and joins what they found with the truth."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        index: VectorIndex,
+        embedder: Embedder,
+        analyser: Analyser,
+        *,
+        schema: IndexSchema,
+        watch: IndexWatch,
+        runtime: Runtime,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._analyser = analyser
+        self._schema = schema
+        self._watch = watch
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings
+
+    async def gather(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
+        """Candidates of all arms. Raises StoreDown; every other dependency only degrades."""
+        if request.where.matches_nothing:
+            return Gathered(dense_used=False)
+        pending = asyncio.ensure_future(self._pending(request, deadline, trace))
+        try:
+            vector = await self._embed(request.text, deadline, trace)
+            lists = await self._query(request, vector, deadline, trace)
+            waiting = await pending
+        finally:
+            pending.cancel()
+        if lists is None:
+            return await self._without_index(request, waiting, deadline, trace)
+        evidence = gather_evidence(*lists)
+        known = {item.point_id for item in waiting}
+        items = waiting + await self._hydrate(request, evidence.keys() - known, deadline, trace)
+        candidates = to_candidates(
+            items, evidence, self._pending_scores(request.text, waiting), self._hashes(items)
+        )
+        return Gathered(candidates, dense_used=vector is not None)
+
+    async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
+        vectors: list[Vector] = []
+        async with trace.stage("embed", degrades="embedder"):
+            limit = deadline.limit(self._settings.embedding.query_timeout_s)
+            vectors = await self._embedder.embed([text], "query", timeout_s=limit)
+        return vectors[0] if vectors else None
+
+    async def _query(
+        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+    ) -> tuple[list[list[ScoredPoint]], list[list[ScoredPoint]]] | None:
+        """Dense and sparse lists of all tiers in one round trip; None when the index is away."""
+        sparse = self._analyser.query(
+            request.text, request.expansions, expansion_weight=request.expansion_weight
+        )
+        dense_arms = [] if vector is None else [
+            Arm(name=f"dense:{tier}", limit=request.depth, dense=vector, tiers=(tier,))
+            for tier in request.tiers
+        ]  # fmt: skip
+        sparse_arms = [] if not sparse.indices else [
+            Arm(name=f"bm25:{tier}", limit=request.depth, sparse=sparse, tiers=(tier,))
+            for tier in request.tiers
+        ]  # fmt: skip
+        arms = dense_arms + sparse_arms
+        if not arms:
+            return [], []
+        if self._watch.reason is not None:
+            trace.degrade(self._watch.reason, "index")
+            return None
+        answer: list[list[ScoredPoint]] | None = None
+        async with trace.stage("index", degrades="index"):
+            limit = deadline.limit(self._settings.qdrant.timeout_s)
+            answer = await self._watch.breaker.call(
+                lambda: asyncio.wait_for(
+                    self._index.query(request.scope, request.where, arms), limit
+                ),
+                self._clock.monotonic,
+                IndexDown,
+            )
+        if answer is None:
+            return None
+        if not any(answer) and await self._was_lost(trace):
+            return None
+        return answer[: len(dense_arms)], answer[len(dense_arms) :]
+
+    async def _was_lost(self, trace: Trace) -> bool:
+        """Nothing found at all: is it because the index was emptied a moment ago?"""
+        async with trace.stage("watch"):
+            await self._watch.look(self._index, self._store)
+        if self._watch.reason is None:
+            return False
+        trace.degrade(self._watch.reason, "index")
+        return True
+
+    async def _pending(
+        self, request: ArmsRequest, deadline: Deadline, trace: Trace
+    ) -> list[MemoryItem]:
+        limit = self._settings.search.pending_limit
+        found: list[MemoryItem] = []
+        if limit == 0:
+            return found
+        async with trace.stage("pending", degrades="pending", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
+                found = await self._store.pending(
+                    request.scope, request.where, limit, with_failed=self._watch.has_failed
+                )
+        return found
+
+    async def _hydrate(
+        self, request: ArmsRequest, point_ids: Set[str], deadline: Deadline, trace: Trace
+    ) -> list[MemoryItem]:
+        """Truth decides: what it does not hold any more, or holds differently, is not shown."""
+        try:
+            async with (
+                trace.stage("hydrate"),
+                asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)),
+            ):
+                found = await self._store.by_points(request.scope, list(point_ids))
+        except TimeoutError:
+            raise DeadlineExceeded("The truth did not answer in time; try again.") from None
+        statuses = request.where.statuses or tuple(Status)
+        living = [item for item in found if item.status in statuses]
+        if len(living) < len(point_ids):
+            self._metrics.count("drift", len(point_ids) - len(living), kind="search")
+        return [item for item in living if matches(item, request.where)]
+
+    def _pending_scores(self, text: str, waiting: Sequence[MemoryItem]) -> dict[str, float]:
+        """Query coverage, 0..1, of items that the index does not hold in their current state."""
+        scores = {i.point_id: self._analyser.coverage(text, i.text) for i in waiting}
+        return {point_id: score for point_id, score in scores.items() if score > 0.0}
+
+    async def _without_index(
+        self,
+        request: ArmsRequest,
+        waiting: Sequence[MemoryItem],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> Gathered:
+        """The "index down" rung: Mongo `$text`, the newest and the pinned items, flagged."""
+        matching: list[tuple[MemoryItem, float]] = []
+        async with trace.stage("text", degrades="text", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
+                matching = await self._store.text_search(
+                    request.scope, request.where, request.text, request.depth
+                )
+        pages: list[Page] = []
+        async with trace.stage("recent", degrades="recent", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
+                pages = await asyncio.gather(
+                    *(
+                        self._store.page(request.scope, where, sort="recent", limit=RUNG_RECENT)
+                        for where in (request.where, replace(request.where, always_inject=True))
+                    )
+                )
+        items = {item.point_id: item for page in pages for item in page.items}
+        items |= {item.point_id: item for item in waiting}
+        items |= {item.point_id: item for item, _ in matching}
+        # Recent items that share no word with the question still count a little, so that a
+        # question whose words nobody stored does not come back empty.
+        scores = {
+            point_id: max(FAINT, self._analyser.coverage(request.text, item.text))
+            for point_id, item in items.items()
+        }
+        candidates = to_candidates(items.values(), {}, scores, self._hashes(items.values()))
+        return Gathered(candidates=candidates, dense_used=False)
+
+    def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
+        return {i.point_id: vector_hash_of(i.content_hash, self._schema) for i in items}

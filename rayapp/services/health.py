@@ -1,0 +1,256 @@
+"""What works, what does not, and the command that fixes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rayapp.domain.index import IndexSchema
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.requests import Component
+from rayapp.errors import RayappError
+from rayapp.protocols import (
+    Cache,
+    Embedder,
+    IndexBacklog,
+    MemoryStore,
+    Reranker,
+    TierCount,
+    VectorIndex,
+)
+from rayapp.resilience.breaker import Breaker
+from rayapp.services.runtime import Runtime
+
+CHECK_TIMEOUT_S = 3.0
+# A backlog older than this says that the indexer stands still.
+OLD_PENDING_S = 60.0
+# Lifetime of the counts per tier, which scan the collection.
+COUNTS_S = 15.0
+# Failed items shown in diagnostics.
+FAILURE_SAMPLE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """The clients that requests use; health asks the same ones."""
+
+    store: MemoryStore
+    index: VectorIndex
+    embedder: Embedder
+    reranker: Reranker
+    cache: Cache | None
+
+
+class HealthService:
+    """Implements `service_protocols.Health` with the clients that requests use.
+
+    Args:
+        start_problems: reasons found while starting (a schema mismatch); they block readiness.
+    """
+
+    def __init__(
+        self,
+        used: Dependencies,
+        *,
+        schema: IndexSchema,
+        breakers: Sequence[Breaker],
+        start_problems: list[str],
+        runtime: Runtime,
+    ) -> None:
+        self._store = used.store
+        self._index = used.index
+        self._embedder = used.embedder
+        self._reranker = used.reranker
+        self._cache = used.cache
+        self._schema = schema
+        self._breakers = breakers
+        self._start_problems = start_problems
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._started = runtime.clock.monotonic()
+        self._counts: tuple[float, list[TierCount]] | None = None
+
+    async def not_ready(self) -> list[str]:
+        """Only what no degraded rung covers: a wrong schema, or the truth away."""
+        reasons = list(self._start_problems)
+        truth = await self._checked("mongodb", self._store.ping, critical=True)
+        if not truth.healthy:
+            reasons.append(truth.message)
+        return reasons
+
+    async def components(self) -> list[Component]:
+        checks = [
+            self._checked("mongodb", self._store.ping, critical=True),
+            self._checked("qdrant", self._index_state),
+            self._checked("embedding", self._embedder.health),
+            self._checked("reranking", self._reranker.health),
+        ]
+        if self._cache is not None:
+            checks.append(self._checked("cache", self._cache.ping))
+        return list(await asyncio.gather(*checks))
+
+    async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
+        begun = self._clock.monotonic()
+        backlog, counts, failures, points = await asyncio.gather(
+            self._store.backlog(),
+            self._tier_counts(),
+            self._store.failures(FAILURE_SAMPLE),
+            self._points(),
+        )
+        components = await self.components()
+        body: dict[str, Any] = {
+            "success": True,
+            "timestamp": self._clock.now().isoformat(),
+            "memory_items_total": sum(c.active + c.archived for c in counts),
+            "qdrant_points_total": points,
+            "by_tier": [_tier_row(count) for count in counts],
+            "index": {
+                "pending": backlog.pending,
+                "synced": backlog.synced,
+                "failed": backlog.failed,
+                "oldest_pending_s": round(backlog.oldest_pending_s, 3),
+            },
+            "needs_reindex_total": backlog.pending + backlog.failed,
+            "needs_reindex_sample": [_failure_row(item) for item in failures],
+            "circuit_breakers": {b.name: self._breaker_row(b) for b in self._breakers},
+            "deferred_indexing": {
+                "queue_size": backlog.pending,
+                "processing": backlog.pending > 0,
+            },
+            "embedding_config": {
+                "dimension": self._schema.dims,
+                "model": self._schema.model,
+                "analyser": self._schema.analyser,
+            },
+            "health_issues": [c.message for c in components if not c.healthy],
+            "recommendations": _recommendations(components, backlog, self._start_problems),
+            "degraded": [c.name for c in components if not c.healthy],
+        }
+        if metrics:
+            body["metrics"] = self._snapshot()
+        body["diagnostics_ms"] = round((self._clock.monotonic() - begun) * 1000, 3)
+        return body
+
+    async def _tier_counts(self) -> list[TierCount]:
+        """Counted over all documents, so at most once per `COUNTS_S`."""
+        now = self._clock.monotonic()
+        if self._counts is None or now - self._counts[0] > COUNTS_S:
+            self._counts = (now, await self._store.tier_counts(None))
+        return self._counts[1]
+
+    async def _index_state(self) -> dict[str, Any]:
+        health = await self._index.health()
+        facts = {
+            "engine": health.engine,
+            "collection": health.collection,
+            "points": health.points,
+            "needs_rebuild": health.needs_rebuild,
+            **health.facts,
+        }
+        return {"healthy": health.ready, "message": health.detail, **facts}
+
+    async def _points(self) -> int | None:
+        try:
+            return await asyncio.wait_for(self._index.count(), CHECK_TIMEOUT_S)
+        except (RayappError, TimeoutError):
+            return None
+
+    async def _checked(
+        self, name: str, check: Callable[[], Awaitable[Any]], *, critical: bool = False
+    ) -> Component:
+        begun = self._clock.monotonic()
+        details: dict[str, Any] = {}
+        healthy, message = True, "ok"
+        try:
+            answer = await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
+            if isinstance(answer, dict):
+                details = answer
+                healthy = bool(answer.get("healthy", True))
+                message = str(answer.get("message") or ("ok" if healthy else f"{name} is not well"))
+        except TimeoutError:
+            healthy, message = False, f"{name} did not answer within {CHECK_TIMEOUT_S:.0f} s."
+        except RayappError as error:
+            healthy, message = False, error.message
+        return Component(
+            name=name,
+            healthy=healthy,
+            latency_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            message=message,
+            critical=critical,
+            details=details,
+        )
+
+    def _breaker_row(self, breaker: Breaker) -> dict[str, Any]:
+        shot = breaker.snapshot(self._clock.monotonic())
+        return {
+            "state": shot.state.value,
+            "isOpen": shot.state.value == "open",
+            "failureCount": shot.failures,
+            "successCount": shot.successes,
+            "lastError": shot.last_error,
+            "next_probe_s": shot.next_probe_s,
+        }
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "timestamp": self._clock.now().isoformat(),
+            "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
+            "latencies": {n: _spread(s) for n, s in self._metrics.samples.items() if s},
+            "operations": {
+                name + "".join(f"[{k}={v}]" for k, v in labels): value
+                for (name, labels), value in self._metrics.counters.items()
+            },
+        }
+
+
+def _failure_row(item: MemoryItem) -> dict[str, Any]:
+    return {
+        "memory_id": item.memory_id,
+        "user_id": item.user_id,
+        "attempts": item.index.attempts,
+        "last_error": item.index.last_error,
+    }
+
+
+def _tier_row(count: TierCount) -> dict[str, Any]:
+    return {
+        "tier": count.tier.value,
+        "mongoCount": count.active,
+        "archivedCount": count.archived,
+        "deletedCount": count.deleted,
+    }
+
+
+def _spread(samples: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(samples)
+
+    def at(share: float) -> float:
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    return {
+        "count": len(ordered),
+        "min": ordered[0],
+        "max": ordered[-1],
+        "avg": sum(ordered) / len(ordered),
+        "p50": at(0.50),
+        "p90": at(0.90),
+        "p99": at(0.99),
+    }
+
+
+def _recommendations(
+    components: Sequence[Component], backlog: IndexBacklog, start_problems: Sequence[str]
+) -> list[str]:
+    """One sentence per problem, with the command that fixes it."""
+    advice = list(start_problems)
+    advice += [
+        f"{c.name} is away: run `rayapp doctor` and see its log." for c in components
+        if not c.healthy
+    ]  # fmt: skip
+    if backlog.failed:
+        advice.append(f"{backlog.failed} items failed to index: run `rayapp job deferred`.")
+    if backlog.oldest_pending_s > OLD_PENDING_S:
+        advice.append("Items wait too long for the index: look at the indexer in the dashboard.")
+    return advice

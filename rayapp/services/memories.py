@@ -1,0 +1,296 @@
+"""Store, read and change memories. Storing never waits for an embedding."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rayapp.domain import creation
+from rayapp.domain.creation import TextLimits
+from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
+from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.tiers import TIER_POLICY, Tier
+from rayapp.errors import Conflict, DuplicateMemory, InvalidInput, NotFound, VersionConflict
+from rayapp.protocols import Clock, InsertResult, MemoryStore, Metrics
+
+# An edit without an expected version is repeated on the new state when another one came between.
+EDIT_ATTEMPTS = 12
+# Longest first pause between two tries, seconds; a transaction takes about 3 ms.
+EDIT_PAUSE_S = 0.01
+
+
+class MemoriesService:
+    """Implements `service_protocols.Memories`.
+
+    Args:
+        new_id: makes a memory id (UUIDv7) when the caller brings none.
+        capacity: active memory_bank items per user (decision 13).
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        limits: TextLimits,
+        capacity: int,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._limits = limits
+        self._capacity = capacity
+        self._new_id = new_id
+
+    async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        item = self._item(scope, new)
+        result = await self._result(scope, item, await self._store.insert(item))
+        if result.status == "rejected":
+            if result.code == Conflict.default_code:
+                raise Conflict(result.error or "")
+            raise DuplicateMemory(
+                result.error or "", code=result.code, details={"memory_id": result.memory_id}
+            )
+        self._metrics.count("stored", status=result.status)
+        if item.tier is Tier.MEMORY_BANK and result.status == "stored":
+            return replace(result, archived=await self._archive_surplus(scope))
+        return result
+
+    async def store_batch(
+        self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
+    ) -> list[StoreResult]:
+        results: list[StoreResult | None] = []
+        items: list[tuple[int, MemoryItem]] = []
+        for position, one in enumerate(new):
+            made = one if isinstance(one, StoreResult) else self._item_or_rejection(scope, one)
+            if isinstance(made, StoreResult):
+                results.append(made)
+            else:
+                results.append(None)
+                items.append((position, made))
+        inserted = await self._store.insert_many([item for _, item in items])
+        for (position, item), outcome in zip(items, inserted, strict=True):
+            results[position] = await self._result(scope, item, outcome)
+        done = [result for result in results if result is not None]
+        for result in done:
+            self._metrics.count("stored", status=result.status)
+        if any(item.tier is Tier.MEMORY_BANK for _, item in items):
+            await self._archive_surplus(scope)
+        return done
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        item = await self._store.get(scope, memory_id)
+        if item is None:
+            raise NotFound(f"No memory {memory_id}; list /api/memory/items to see what exists.")
+        return item
+
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList:
+        page = await self._store.page(
+            scope,
+            where,
+            sort=query.sort,
+            limit=query.limit,
+            cursor=query.cursor,
+            offset=query.offset,
+            text_query=query.text_query,
+        )
+        total = await self._store.count(scope, where) if query.with_total else None
+        return ItemList(items=tuple(page.items), next_cursor=page.next_cursor, total=total)
+
+    async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem:
+        self._check_edit(edit)
+
+        def change(item: MemoryItem) -> MemoryItem:
+            changed = creation.edited(item, edit, self._clock.now())
+            creation.check_item(changed, self._limits)
+            return changed
+
+        return await self._change(
+            scope, memory_id, change, ChangeType.UPDATE, edit.reason, edit.expected_version
+        )
+
+    async def archive(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> MemoryItem:
+        def change(item: MemoryItem) -> MemoryItem:
+            if item.status is Status.ARCHIVED:
+                return item
+            return creation.archived(item, reason, self._clock.now())
+
+        return await self._change(
+            scope, memory_id, change, ChangeType.ARCHIVE, reason, expected_version
+        )
+
+    async def restore(
+        self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
+    ) -> MemoryItem:
+        def change(item: MemoryItem) -> MemoryItem:
+            now = self._clock.now()
+            expired = item.expires_at is not None and item.expires_at <= now
+            if item.status is Status.ACTIVE and not expired:
+                return item
+            return creation.restored(item, now)
+
+        item = await self._change(
+            scope, memory_id, change, ChangeType.RESTORE, None, expected_version
+        )
+        if item.tier is Tier.MEMORY_BANK:
+            await self._archive_surplus(scope)
+        return item
+
+    async def delete(self, scope: WriteScope, memory_id: str) -> None:
+        await self._change(
+            scope,
+            memory_id,
+            lambda item: creation.deleted(item, self._clock.now()),
+            ChangeType.ARCHIVE,
+            "deleted",
+            None,
+        )
+
+    async def versions(
+        self, scope: ReadScope, memory_id: str, limit: int = 50
+    ) -> list[MemoryVersion]:
+        item = await self.get(scope, memory_id)
+        return await self._store.versions(scope, item.memory_id, limit)
+
+    def _item(self, scope: WriteScope, new: NewMemory) -> MemoryItem:
+        creation.check_user(scope.user_id)
+        creation.check_new(new, self._limits)
+        return creation.new_item(
+            new,
+            user_id=scope.user_id,
+            memory_id=new.memory_id or self._new_id(),
+            now=self._clock.now(),
+        )
+
+    def _item_or_rejection(self, scope: WriteScope, new: NewMemory) -> MemoryItem | StoreResult:
+        try:
+            return self._item(scope, new)
+        except InvalidInput as error:
+            return StoreResult(
+                memory_id=new.memory_id, status="rejected", code=error.code, error=error.message
+            )
+
+    async def _result(
+        self, scope: WriteScope, item: MemoryItem, outcome: InsertResult
+    ) -> StoreResult:
+        if outcome.inserted:
+            return StoreResult(memory_id=item.memory_id, status="stored")
+        existing = outcome.existing
+        if existing is None:
+            return _changed_meanwhile(item)
+        if outcome.clash == "id" and existing.content_hash != item.content_hash:
+            return _rejected(existing, "exists with another text; edit it or use a new id")
+        if outcome.clash == "id" and existing.status is not Status.ACTIVE:
+            return _rejected(existing, f"is {existing.status.value}; restore it or use a new id")
+        now = self._clock.now()
+        try:
+            if existing.expires_at is not None and existing.expires_at <= now:
+                # Hidden by its age, but still the owner of this text: saying it again renews it.
+                await self.restore(scope, existing.memory_id)
+            if outcome.clash == "text":
+                await self._store.mention(scope, existing.memory_id, now)
+        except (NotFound, Conflict):
+            # In a batch this must reject itself only: the others are stored.
+            return _changed_meanwhile(item)
+        return StoreResult(memory_id=existing.memory_id, status="duplicate")
+
+    async def _archive_surplus(self, scope: WriteScope) -> tuple[str, ...]:
+        """Keep at most `capacity` active memory_bank items: the lowest go (decision 13)."""
+        read = ReadScope(scope.user_id, include_shared=False)
+        active = await self._store.count(read, ItemFilter(tiers=(Tier.MEMORY_BANK,)))
+        if active <= self._capacity:
+            return ()
+        surplus = active - self._capacity
+        gone = []
+        for item in await self._store.lowest_quality(scope, Tier.MEMORY_BANK, surplus):
+            await self.archive(scope, item.memory_id, reason="capacity")
+            gone.append(item.memory_id)
+        return tuple(gone)
+
+    def _check_edit(self, edit: MemoryEdit) -> None:
+        if edit.text is not None:
+            creation.check_text(edit.text, self._limits.text)
+        creation.check_labels(edit.tags or (), "tag")
+        creation.check_labels(edit.entities or (), "entity")
+
+    async def _change(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        change: Callable[[MemoryItem], MemoryItem],
+        kind: ChangeType,
+        reason: str | None,
+        expected_version: int | None,
+    ) -> MemoryItem:
+        creation.check_user(scope.user_id)
+        read = ReadScope(scope.user_id, include_shared=False)
+        for attempt in range(1, EDIT_ATTEMPTS + 1):
+            item = await self.get(read, memory_id)
+            if TIER_POLICY[item.tier].shared:
+                raise NotFound(f"No memory {memory_id} of yours.")
+            if expected_version is not None and item.version != expected_version:
+                raise VersionConflict(
+                    f"Memory {memory_id} is at version {item.version}, not {expected_version}; "
+                    "read it again.",
+                    details={"version": item.version},
+                )
+            new = change(item)
+            if new is item:
+                return item
+            row = version_row(item, kind, reason, self._clock)
+            try:
+                return await self._store.replace(new, expected_version=item.version, row=row)
+            except VersionConflict:
+                if expected_version is not None or attempt == EDIT_ATTEMPTS:
+                    raise
+                await asyncio.sleep(random.random() * EDIT_PAUSE_S * attempt)
+        raise VersionConflict(f"Memory {memory_id} keeps changing; try again.")
+
+
+def _rejected(existing: MemoryItem, why: str) -> StoreResult:
+    return StoreResult(
+        memory_id=existing.memory_id,
+        status="rejected",
+        code=DuplicateMemory.default_code,
+        error=f"Memory {existing.memory_id} {why}.",
+    )
+
+
+def _changed_meanwhile(item: MemoryItem) -> StoreResult:
+    """What stood in the way went between the insert and the read: the caller may just retry."""
+    return StoreResult(
+        memory_id=item.memory_id,
+        status="rejected",
+        code=Conflict.default_code,
+        error="The memory changed while it was stored; send it again.",
+    )
+
+
+def version_row(
+    item: MemoryItem, kind: ChangeType, reason: str | None, clock: Clock
+) -> MemoryVersion:
+    """The state that a change replaces."""
+    return MemoryVersion(
+        user_id=item.user_id,
+        memory_id=item.memory_id,
+        version=item.version,
+        text=item.text,
+        tags=item.tags,
+        quality=item.quality,
+        stats=item.stats,
+        change_type=kind,
+        reason=reason,
+        at=clock.now(),
+    )

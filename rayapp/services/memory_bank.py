@@ -1,0 +1,81 @@
+"""The memory bank: facts a person or the assistant keeps on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.requests import BankStats, ItemList, ItemQuery, NewMemory, StoreResult
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.errors import NotFound
+from rayapp.protocols import MemoryStore
+from rayapp.service_protocols import Memories
+
+
+class MemoryBankService:
+    """Implements `service_protocols.MemoryBank` on top of the memories service."""
+
+    def __init__(self, memories: Memories, store: MemoryStore) -> None:
+        self._memories = memories
+        self._store = store
+
+    async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        return await self._memories.store(scope, replace(new, tier=Tier.MEMORY_BANK))
+
+    async def stats(self, scope: ReadScope) -> BankStats:
+        counts = [c for c in await self._store.tier_counts(scope) if c.tier is Tier.MEMORY_BANK]
+        active = sum(count.active for count in counts)
+        archived = sum(count.archived for count in counts)
+        tags = await self._store.tags(scope, Tier.MEMORY_BANK)
+        return BankStats(
+            total=active + archived, active=active, archived=archived, tags=tuple(tags)
+        )
+
+    async def page(
+        self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
+    ) -> ItemList:
+        where = ItemFilter(
+            tiers=(Tier.MEMORY_BANK,),
+            statuses=(status,),
+            tags_any=(tag,) if tag else None,
+            include_superseded=True,
+        )
+        return await self._memories.page(
+            scope, where, ItemQuery(limit=limit, offset=offset, with_total=True)
+        )
+
+    async def archive_many(
+        self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
+    ) -> tuple[int, int]:
+        matched = modified = 0
+        read = ReadScope(scope.user_id, include_shared=False)
+        for memory_id in dict.fromkeys(memory_ids):
+            try:
+                before = await self._fact(read, memory_id)
+                after = await self._memories.archive(scope, memory_id, reason=reason)
+            except NotFound:
+                continue
+            matched += 1
+            modified += after.version != before.version
+        return matched, modified
+
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> int:
+        gone = 0
+        read = ReadScope(scope.user_id, include_shared=False)
+        for memory_id in dict.fromkeys(memory_ids):
+            try:
+                await self._fact(read, memory_id)
+                await self._memories.delete(scope, memory_id)
+            except NotFound:
+                continue
+            gone += 1
+        return gone
+
+    async def _fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        """The memory_bank item; bulk actions of the bank never reach into other tiers."""
+        item = await self._memories.get(scope, memory_id)
+        if item.tier is not Tier.MEMORY_BANK:
+            raise NotFound(f"No memory {memory_id} in the memory bank.")
+        return item

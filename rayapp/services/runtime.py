@@ -1,0 +1,40 @@
+"""What every service is given by the process it runs in. Passed in, never read from the air."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.text.analyser import Analyser
+from rayapp.domain.text.expansions import Expansions
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.protocols import Clock
+from rayapp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """One per process.
+
+    Attributes:
+        new_id: makes a UUIDv7.
+        random: 0..1, spreads retries.
+        process: names this process in claims and leases.
+    """
+
+    settings: Settings
+    clock: Clock
+    metrics: InMemoryMetrics
+    new_id: Callable[[], str]
+    random: Callable[[], float]
+    process: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What turns text into terms, expansions and rankings; the same in every process."""
+
+    analyser: Analyser
+    expansions: Expansions
+    recipes: dict[str, Recipe]

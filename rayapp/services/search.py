@@ -1,0 +1,300 @@
+"""The one search: plan -> arms -> rank -> rerank -> select -> receipt.
+
+API, tools, prefetch and evaluation all come through here, so they rank alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rayapp.domain.requests import Hit, SearchAnswer, SearchQuery
+from rayapp.domain.retrieval import confidence
+from rayapp.domain.retrieval.collapse import Kept, collapse
+from rayapp.domain.retrieval.fusion import DenseArm
+from rayapp.domain.retrieval.query import QueryPlan, plan_query
+from rayapp.domain.retrieval.ranking import Ranked, in_order, rank, with_rerank
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.text.signature import may_collapse
+from rayapp.domain.tiers import CORE_TIERS, DATAGOV_TIERS, Tier
+from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
+from rayapp.protocols import Receipt, ReceiptStore, Reranker, Shown
+from rayapp.resilience.deadline import Deadline
+from rayapp.services.arms import ArmsRequest, Gathered, SearchArms
+from rayapp.services.runtime import Runtime, Texts
+from rayapp.services.tracing import Trace
+
+# Most hits that one context takes; lists that people page through ask for more.
+CONTEXT_HITS = 20
+# Step of the window behind a paged list, hits.
+PAGE_WINDOW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A search after planning: everything that follows is a function of it and the stores."""
+
+    query: SearchQuery
+    plan: QueryPlan
+    recipe: Recipe
+    tiers: tuple[Tier, ...]
+    where: ItemFilter
+    scope: ReadScope
+    limit: int
+    depth: int
+
+
+class SearchService:
+    """Implements `service_protocols.Search.search`.
+
+    Args:
+        langs: languages that the embedding model was made for; empty = anything.
+    """
+
+    def __init__(
+        self,
+        arms: SearchArms,
+        reranker: Reranker,
+        receipts: ReceiptStore,
+        texts: Texts,
+        *,
+        langs: frozenset[str],
+        runtime: Runtime,
+    ) -> None:
+        self._arms = arms
+        self._reranker = reranker
+        self._receipts = receipts
+        self._texts = texts
+        self._langs = langs
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings
+        self._new_id = runtime.new_id
+
+    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
+        trace = Trace(self._clock, self._metrics)
+        deadline = Deadline(
+            query.timeout_s or self._settings.search.timeout_s, self._clock.monotonic
+        )
+        prepared = self.prepare(scope, query)
+        gathered = await self.gather(prepared, deadline, trace)
+        ranked = await self.ranked(prepared, gathered, deadline, trace)
+        answer = self._answer(prepared, ranked, trace)
+        return await self._with_receipt(prepared, answer, trace)
+
+    def prepare(self, scope: ReadScope, query: SearchQuery) -> Prepared:
+        """Plan the search; pure but for the clock. Raises InvalidInput."""
+        recipe = self.recipe(query.recipe)
+        plan = plan_query(
+            query.query,
+            limit=query.limit,
+            sort_by=query.sort_by,
+            expansions=self._texts.expansions,
+        )
+        tiers = tiers_of(query)
+        now = self._clock.now()
+        where = replace(
+            query.where,
+            tiers=tiers,
+            now=query.where.now or now,
+            valid_at=query.as_of or query.where.valid_at or now,
+            include_superseded=query.where.include_superseded or query.as_of is not None,
+        )
+        limit = min(plan.limit, self._settings.search.max_limit)
+        wanted = window_of(limit, query.offset)
+        return Prepared(
+            query=query,
+            plan=plan,
+            recipe=recipe,
+            tiers=tiers,
+            where=where,
+            scope=ReadScope(scope.user_id, include_shared=any(t in DATAGOV_TIERS for t in tiers)),
+            limit=limit,
+            depth=max(self._settings.search.min_depth, wanted * self._settings.search.depth_factor),
+        )
+
+    def recipe(self, name: str | None) -> Recipe:
+        found = self._texts.recipes.get(name or self._settings.search.recipe)
+        if found is None:
+            known = ", ".join(sorted(self._texts.recipes))
+            raise InvalidInput(f"No recipe {name!r}; use one of {known}.", code="unknown_recipe")
+        return found
+
+    async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
+        request = ArmsRequest(
+            scope=prepared.scope,
+            where=prepared.where,
+            text=prepared.query.query,
+            expansions=prepared.plan.expansions,
+            expansion_weight=prepared.recipe.expansion_weight,
+            tiers=prepared.tiers,
+            depth=prepared.depth,
+        )
+        return await self._arms.gather(request, deadline, trace)
+
+    async def ranked(
+        self, prepared: Prepared, gathered: Gathered, deadline: Deadline, trace: Trace
+    ) -> list[Ranked]:
+        """All candidates in their final order."""
+        async with trace.stage("rank"):
+            ranked = rank(
+                gathered.candidates,
+                query_lang=prepared.plan.language,
+                recipe=prepared.recipe,
+                arm=DenseArm(used=gathered.dense_used, langs=self._langs),
+            )
+        if len(ranked) > 2 * prepared.limit:
+            ranked = await self._rerank(prepared, ranked, deadline, trace)
+        asked = prepared.query.sort_by is not None
+        return in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+
+    async def _rerank(
+        self, prepared: Prepared, ranked: list[Ranked], deadline: Deadline, trace: Trace
+    ) -> list[Ranked]:
+        top = min(prepared.recipe.rerank.top, self._settings.reranker.max_candidates)
+        if self._settings.reranker.backend == "none":
+            return ranked
+        probabilities: list[float] | None = None
+        async with trace.stage("rerank", degrades="reranker"):
+            probabilities = await self._reranker.rerank(
+                prepared.query.query,
+                [one.item.text for one in ranked[:top]],
+                timeout_s=deadline.limit(self._settings.reranker.timeout_s),
+            )
+        if probabilities is None:
+            return ranked
+        return with_rerank(ranked, probabilities, prepared.recipe)
+
+    def _answer(self, prepared: Prepared, ranked: Sequence[Ranked], trace: Trace) -> SearchAnswer:
+        offset, limit = prepared.query.offset, prepared.limit
+        kept = self.distinct(prepared, ranked)
+        shown = kept[offset : offset + limit]
+        hits = tuple(
+            Hit(
+                position=offset + number,
+                item=ranked[one.index].item,
+                summary=ranked[one.index].summary,
+                collapsed_ids=one.collapsed_ids,
+            )
+            for number, one in enumerate(shown, start=1)
+        )
+        value = self._relevance(prepared, ranked)
+        label = confidence.label(value, prepared.recipe.confidence)
+        least = prepared.query.min_confidence
+        abstained = least is not None and not confidence.reaches(label, least)
+        return SearchAnswer(
+            receipt_id=None,
+            hits=() if abstained else hits,
+            total=len(ranked),
+            confidence=label,
+            relevance=value,
+            abstained=abstained,
+            best_rejected=hits[0].summary.final_score if abstained and hits else None,
+            next_offset=offset + limit if len(kept) > offset + limit and not abstained else None,
+            degraded=tuple(trace.degraded),
+            errors=tuple(trace.errors),
+            recipe=prepared.recipe.name,
+            sort_by=prepared.plan.sort_by,
+            tiers=prepared.tiers,
+            language=prepared.plan.language,
+            expansions=tuple(one.text for one in prepared.plan.expansions),
+        )
+
+    def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
+        """Near-duplicates collapsed, as far as this page and the question whether one follows."""
+        return collapse(
+            [one.item for one in ranked],
+            similarity=prepared.recipe.collapse_similarity,
+            wanted=prepared.query.offset + prepared.limit + 1,
+            may_collapse=may_collapse,
+        )
+
+    def _relevance(self, prepared: Prepared, ranked: Sequence[Ranked]) -> float:
+        """Of the best hit by score, whatever the sort mode shows first."""
+        if not ranked:
+            return 0.0
+        best = max(ranked, key=lambda one: one.summary.final_score)
+        features = confidence.Features(
+            cosine=best.summary.dense_similarity or 0.0,
+            coverage=self._texts.analyser.coverage(prepared.query.query, best.item.text),
+        )
+        return confidence.relevance(features, prepared.recipe.confidence)
+
+    async def _with_receipt(
+        self, prepared: Prepared, answer: SearchAnswer, trace: Trace
+    ) -> SearchAnswer:
+        receipt = self._receipt(prepared, answer, trace)
+        receipt_id: str | None = receipt.receipt_id
+        try:
+            async with trace.stage("receipt"):
+                await asyncio.shield(self._receipts.put(receipt))
+        except (DependencyDown, DeadlineExceeded) as error:
+            trace.degrade("receipt", "receipt", error)
+            receipt_id = None
+        for hit in answer.hits:
+            self._metrics.count("search_hits", tier=hit.item.tier.value)
+        return replace(
+            answer,
+            receipt_id=receipt_id,
+            timings_ms=trace.finish(),
+            degraded=tuple(trace.degraded),
+            errors=tuple(trace.errors),
+        )
+
+    def _receipt(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> Receipt:
+        now = self._clock.now()
+        return Receipt(
+            receipt_id=self._new_id(),
+            user_id=prepared.scope.user_id,
+            query=prepared.query.query,
+            recipe=prepared.recipe.name,
+            conversation_id=prepared.query.conversation_id,
+            shown=tuple(
+                Shown(
+                    position=hit.position,
+                    memory_id=hit.item.memory_id,
+                    tier=hit.item.tier,
+                    final=hit.summary.final_score,
+                    ranks={
+                        name: rank
+                        for name, rank in (
+                            ("dense", hit.summary.vector_rank),
+                            ("bm25", hit.summary.text_rank),
+                            ("pending", hit.summary.pending_rank),
+                            ("rerank", hit.summary.ce_rank),
+                        )
+                        if rank is not None
+                    },
+                )
+                for hit in answer.hits
+            ),
+            timings=dict(trace.timings_ms),
+            degraded=tuple(trace.degraded),
+            at=now,
+            expires_at=now + timedelta(hours=self._settings.search.receipt_ttl_h),
+        )
+
+
+def window_of(limit: int, offset: int) -> int:
+    """Hits that the candidates must cover.
+
+    Pages of one list must see the same candidates, or an item moves between them: beyond the first
+    answer that fits an assistant's context, the window grows in steps and not with every page.
+    """
+    wanted = limit + offset
+    if offset == 0 and wanted <= CONTEXT_HITS:
+        return wanted
+    return -(-wanted // PAGE_WINDOW) * PAGE_WINDOW
+
+
+def tiers_of(query: SearchQuery) -> tuple[Tier, ...]:
+    """The tiers to search: named ones, else the five core tiers; DataGov when asked for."""
+    tiers = query.tiers if query.tiers is not None else query.where.tiers
+    if tiers is None:
+        tiers = CORE_TIERS
+    if query.include_datagov:
+        tiers = (*tiers, *(tier for tier in DATAGOV_TIERS if tier not in tiers))
+    return tuple(dict.fromkeys(tiers))

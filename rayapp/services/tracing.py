@@ -1,0 +1,66 @@
+"""What happened to one request: stage times, what was skipped, which errors were absorbed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from rayapp.domain.requests import StageError
+from rayapp.errors import BadVector, DeadlineExceeded, DependencyDown, Overloaded, RayappError
+from rayapp.protocols import Clock, Metrics
+
+log = logging.getLogger("rayapp.search")
+# A stage that fails with one of these is skipped and said so; anything else is a bug and raises.
+ABSORBED = (DependencyDown, DeadlineExceeded, Overloaded, BadVector, TimeoutError)
+
+
+class Trace:
+    """Collects timings (milliseconds), degraded reasons and stage errors of one request."""
+
+    def __init__(self, clock: Clock, metrics: Metrics) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._started = clock.monotonic()
+        self.timings_ms: dict[str, float] = {}
+        self.degraded: list[str] = []
+        self.errors: list[StageError] = []
+
+    @asynccontextmanager
+    async def stage(
+        self,
+        name: str,
+        *,
+        degrades: str | None = None,
+        absorbs: tuple[type[Exception], ...] = ABSORBED,
+    ) -> AsyncIterator[None]:
+        """Time a stage. With `degrades`, the errors in `absorbs` are recorded, not raised."""
+        begun = self._clock.monotonic()
+        try:
+            yield
+        except absorbs as error:
+            if degrades is None:
+                raise
+            self.degrade(degrades, name, error)
+        finally:
+            taken = self._clock.monotonic() - begun
+            self.timings_ms[f"{name}_ms"] = round(taken * 1000, 3)
+            self._metrics.observe("stage_latency_s", taken, stage=name)
+
+    def degrade(self, reason: str, stage: str, error: Exception | None = None) -> None:
+        """Say that a stage was skipped: on the answer, in a counter, in the log."""
+        if reason not in self.degraded:
+            self.degraded.append(reason)
+            self._metrics.count("degraded", reason=reason)
+        if error is not None:
+            code = error.code if isinstance(error, RayappError) else "timeout"
+            message = str(error) or "The stage ran out of time."
+            self.errors.append(StageError(stage=stage, message=message, code=code))
+            log.warning("stage %s skipped: %s", stage, message)
+        else:
+            log.info("stage %s skipped: %s", stage, reason)
+
+    def finish(self) -> dict[str, float]:
+        """All timings with the total."""
+        total = self._clock.monotonic() - self._started
+        return {**self.timings_ms, "total_ms": round(total * 1000, 3)}

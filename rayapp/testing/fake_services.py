@@ -1,0 +1,183 @@
+"""All services in one process without a server: the real ones where memory is enough.
+
+Memories, memory bank and statistics are the real services over the in-memory store. Search ranks
+by shared words, and health says what a test sets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_stores import InMemoryApiKeyStore, InMemoryIdempotencyStore
+from rayapp.domain.creation import TextLimits
+from rayapp.domain.requests import (
+    Component,
+    ExplainStage,
+    Explanation,
+    Hit,
+    ScoreSummary,
+    SearchAnswer,
+    SearchQuery,
+)
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.tiers import CORE_TIERS, DATAGOV_TIERS, Tier
+from rayapp.errors import NotFound
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.protocols import Clock
+from rayapp.service_protocols import Services
+from rayapp.services.memories import MemoriesService
+from rayapp.services.memory_bank import MemoryBankService
+from rayapp.services.statistics import StatisticsService
+from rayapp.settings import Settings, load_settings
+from rayapp.testing.clock import FakeClock
+
+DEFAULT_LIMIT = 10
+MOST_CANDIDATES = 1_000
+
+
+class WordSearch:
+    """Implements `Search`: `$text`-like scores over the in-memory store, scaled to 0..1."""
+
+    def __init__(self, store: InMemoryMemoryStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
+        tiers = _tiers(query)
+        where = _within(query.where, tiers, self._clock)
+        ranked = await self._store.text_search(scope, where, query.query, MOST_CANDIDATES)
+        best = ranked[0][1] if ranked else 1.0
+        limit = query.limit or DEFAULT_LIMIT
+        end = query.offset + limit
+        hits = tuple(
+            Hit(
+                position=position,
+                item=item,
+                summary=ScoreSummary(
+                    final_score=score / best, text_similarity=score / best, text_rank=position
+                ),
+            )
+            for position, (item, score) in enumerate(ranked, start=1)
+        )
+        return SearchAnswer(
+            receipt_id=str(uuid.uuid4()),
+            hits=hits[query.offset : end],
+            total=len(hits),
+            confidence="high" if hits else "low",
+            relevance=1.0 if hits else 0.0,
+            next_offset=end if len(hits) > end else None,
+            timings_ms={"text": 0.1},
+            sort_by=query.sort_by or "relevance",
+            tiers=tiers,
+        )
+
+    async def explain(self, scope: ReadScope, memory_id: str, query: SearchQuery) -> Explanation:
+        if await self._store.get(scope, memory_id) is None:
+            raise NotFound(f"No memory {memory_id}.")
+        found = await self.search(scope, query)
+        position = next((h.position for h in found.hits if h.item.memory_id == memory_id), None)
+        kept = position is not None
+        stage = ExplainStage(
+            stage="text", kept=kept, detail="shares words" if kept else "shares no word"
+        )
+        return Explanation(
+            memory_id=memory_id,
+            query=query.query,
+            found=kept,
+            position=position,
+            lost_at=None if kept else "text",
+            stages=(stage,),
+        )
+
+
+def _tiers(query: SearchQuery) -> tuple[Tier, ...]:
+    chosen = CORE_TIERS if query.tiers is None else query.tiers
+    if query.include_datagov:
+        chosen = tuple(dict.fromkeys((*chosen, *DATAGOV_TIERS)))
+    return chosen
+
+
+def _within(where: ItemFilter, tiers: tuple[Tier, ...], clock: Clock) -> ItemFilter:
+    conditions = {name: getattr(where, name) for name in ItemFilter.__slots__}
+    return ItemFilter(**(conditions | {"tiers": tiers, "now": clock.now()}))
+
+
+class SetHealth:
+    """Implements `Health` with what a test sets; the backlog is that of the store."""
+
+    def __init__(self, store: InMemoryMemoryStore) -> None:
+        self._store = store
+        self.reasons: list[str] = []
+        self.found: list[Component] = [
+            Component(name="mongodb", healthy=True, latency_ms=0.1, message="ok", critical=True),
+            Component(name="qdrant", healthy=True, latency_ms=0.1, message="ok"),
+        ]
+
+    async def not_ready(self) -> list[str]:
+        return self.reasons
+
+    async def components(self) -> list[Component]:
+        return self.found
+
+    async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
+        backlog = await self._store.backlog()
+        counts = await self._store.tier_counts(None)
+        body: dict[str, Any] = {
+            "by_tier": [{"tier": count.tier.value, "mongoCount": count.active} for count in counts],
+            "index": {
+                "pending": backlog.pending,
+                "synced": backlog.synced,
+                "failed": backlog.failed,
+                "oldest_pending_s": backlog.oldest_pending_s,
+            },
+        }
+        return body | {"metrics": {"uptime_ms": 1}} if metrics else body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The services, and the handles by which a test moves them."""
+
+    services: Services
+    clock: FakeClock
+    store: InMemoryMemoryStore
+    health: SetHealth
+    metrics: InMemoryMetrics
+
+
+def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
+    """Services over one new in-memory store; `replaced` swaps fields of `Services`."""
+    settings = settings or load_settings("local", env={})
+    clock = FakeClock()
+    store = InMemoryMemoryStore(clock)
+    metrics = InMemoryMetrics()
+    health = SetHealth(store)
+    memories = MemoriesService(
+        store,
+        clock=clock,
+        metrics=metrics,
+        limits=TextLimits(
+            text=settings.http.text_limit_chars,
+            memory_bank=settings.memory_bank.text_limit_chars,
+        ),
+        capacity=settings.memory_bank.capacity,
+        new_id=lambda: str(uuid.uuid4()),
+    )
+    parts: dict[str, Any] = {
+        "settings": settings,
+        "clock": clock,
+        "metrics": metrics,
+        "memories": memories,
+        "bank": MemoryBankService(memories, store),
+        "search": WordSearch(store, clock),
+        "health": health,
+        "statistics": StatisticsService(store, clock),
+        "api_keys": InMemoryApiKeyStore(),
+        "idempotency": InMemoryIdempotencyStore(),
+        "tiers_default": CORE_TIERS,
+    }
+    services = Services(**(parts | replaced))
+    return World(services=services, clock=clock, store=store, health=health, metrics=metrics)

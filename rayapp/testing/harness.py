@@ -1,0 +1,177 @@
+"""The whole service on in-memory fakes and a fake clock, with switches that take parts away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rayapp import bootstrap
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_index import InMemoryIndex
+from rayapp.adapters.in_memory_stores import (
+    InMemoryApiKeyStore,
+    InMemoryEventStore,
+    InMemoryIdempotencyStore,
+    InMemoryLeaseStore,
+    InMemoryReceiptStore,
+)
+from rayapp.adapters.inference.static_embedding import StaticBackend
+from rayapp.bootstrap import Parts, Stores
+from rayapp.domain.index import IndexSchema, Vector
+from rayapp.domain.requests import NewMemory, SearchAnswer, SearchQuery
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import RayappError
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.protocols import EmbedderInfo, TextKind
+from rayapp.service_protocols import Services
+from rayapp.services.index_watch import IndexWatch
+from rayapp.services.indexing import IndexingService
+from rayapp.settings import Settings, load_settings
+from rayapp.testing.clock import FakeClock
+
+
+@lru_cache(maxsize=1)
+def bundled_model() -> StaticBackend:
+    """The real embedded default, loaded once per test process."""
+    return StaticBackend("potion-base-8m-int8")
+
+
+class Switchable:
+    """Stands before a part; while `error` is set, every awaited call raises it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.error: RayappError | None = None
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        if not callable(found):
+            return found
+
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(name)
+            if self.error is not None:
+                raise self.error
+            return await found(*args, **kwargs)
+
+        return guarded
+
+
+class ModelEmbedder:
+    """Implements `Embedder` on the bundled model; `hang` blocks until cancelled."""
+
+    def __init__(self) -> None:
+        self.hang = False
+
+    async def info(self) -> EmbedderInfo:
+        return await bundled_model().info()
+
+    async def embed(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[Vector]:
+        if self.hang:
+            await asyncio.sleep(timeout_s)
+            raise TimeoutError
+        vectors = await bundled_model().encode(texts, kind)
+        return [vector / float((vector @ vector) ** 0.5) for vector in vectors]
+
+    async def health(self) -> dict[str, Any]:
+        return {"healthy": True}
+
+
+class FixedReranker:
+    """Implements `Reranker`: `score` decides; None = no reranker."""
+
+    def __init__(self, score: Callable[[str, str], float] | None = None) -> None:
+        self.score = score
+
+    async def rerank(
+        self, query: str, documents: Sequence[str], *, timeout_s: float
+    ) -> list[float] | None:
+        if self.score is None:
+            return None
+        return [self.score(query, document) for document in documents]
+
+    async def health(self) -> dict[str, Any]:
+        return {"healthy": True}
+
+
+class Harness:
+    """`await Harness.open()`; then `services`, `indexing` and the switchable parts."""
+
+    services: Services
+    indexing: IndexingService
+    watch: IndexWatch
+    schema: IndexSchema
+
+    def __init__(self, settings: Settings) -> None:
+        self.clock = FakeClock()
+        self.metrics = InMemoryMetrics()
+        self.settings = settings
+        self.items: Any = Switchable(InMemoryMemoryStore(self.clock))
+        self.receipts: Any = Switchable(InMemoryReceiptStore(self.clock))
+        self.index: Any = Switchable(InMemoryIndex())
+        self.model = ModelEmbedder()
+        self.embedder: Any = Switchable(self.model)
+        self.reranker: Any = Switchable(FixedReranker())
+        self.problems: list[str] = []
+
+    @classmethod
+    async def open(cls, **overrides: Any) -> Harness:
+        """A started service; `overrides` are settings."""
+        self = cls(load_settings(env={}, overrides=overrides))
+        texts = bootstrap.load_texts()
+        model = await self.model.info()
+        schema = bootstrap.schema_of(model, texts.analyser)
+        await self.index.open(schema)
+        await self.index.rebuilt()
+        parts = Parts(
+            runtime=bootstrap.runtime_of(self.settings, self.metrics, self.clock),
+            stores=Stores(
+                items=self.items,
+                receipts=self.receipts,
+                events=InMemoryEventStore(self.clock),
+                leases=InMemoryLeaseStore(self.clock),
+                api_keys=InMemoryApiKeyStore(),
+                idempotency=InMemoryIdempotencyStore(),
+            ),
+            index=self.index,
+            embedder=self.embedder,
+            texts=texts,
+            schema=schema,
+            watch=bootstrap.index_watch(self.settings),
+            langs=frozenset(model.langs),
+        )
+        self.watch = parts.watch
+        self.schema = schema
+        self.services = bootstrap.build_services(parts, self.reranker, None, self.problems)
+        self.indexing = bootstrap.build_indexing(parts)
+        return self
+
+    async def store(self, text: str, *, user: str = "dana", **fields: Any) -> str:
+        """Store one memory and give its id."""
+        result = await self.services.memories.store(
+            WriteScope(user), NewMemory(text=text, **fields)
+        )
+        assert result.memory_id is not None
+        return result.memory_id
+
+    async def drain(self) -> int:
+        """Run the indexer until nothing is due; the number of items worked on."""
+        total = 0
+        while worked := await self.indexing.run_once():
+            total += worked
+        return total
+
+    async def search(self, query: str, *, user: str = "dana", **fields: Any) -> SearchAnswer:
+        return await self.services.search.search(
+            ReadScope(user), SearchQuery(query=query, **fields)
+        )
+
+    async def found(self, query: str, **fields: Any) -> list[str]:
+        """Ids of the hits, in order."""
+        answer = await self.search(query, **fields)
+        return [hit.item.memory_id for hit in answer.hits]

@@ -1,0 +1,60 @@
+"""No route without an entry in the table of scopes, and no entry without its guard."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from starlette.routing import Mount, Route
+
+from rayapp.api.app import create_api
+from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.settings import load_settings
+from rayapp.testing.fake_services import fake_world
+
+# Starlette adds HEAD to every GET; the guard treats both alike.
+ADDED = {"HEAD"}
+# Script and style of the interactive reference, the one thing served as files.
+DOCS_FILES = "/static-offline-docs"
+GUARDED = [key for key, scope in ROUTE_SCOPES.items() if scope != "public"]
+PUBLIC = [key for key, scope in ROUTE_SCOPES.items() if scope == "public"]
+
+
+def served() -> set[tuple[str, str]]:
+    found = set()
+    for route in create_api(None).routes:
+        if isinstance(route, Mount):
+            assert route.path == DOCS_FILES, f"{route} would serve without a key"
+            continue
+        assert isinstance(route, Route), f"{route} is of a kind that the table cannot describe"
+        found |= {(method, route.path) for method in (route.methods or set()) - ADDED}
+    return found
+
+
+def test_every_route_has_a_scope_and_every_entry_a_route() -> None:
+    assert served() == ROUTE_SCOPES.keys()
+
+
+def test_what_is_public_is_only_this() -> None:
+    documents = {"/openapi.json", "/docs", "/docs/oauth2-redirect"}
+    assert {path for _, path in PUBLIC} == {"/", "/healthz", "/readyz", *documents}
+
+
+def locked() -> httpx.AsyncClient:
+    settings = load_settings("local", env={}, overrides={"auth": {"mode": "keys"}})
+    app = create_api(fake_world(settings).services)
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=app), base_url="http://memory.example"
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+async def test_without_a_key_a_guarded_route_is_401(method: str, path: str) -> None:
+    async with locked() as client:
+        response = await client.request(method, path.replace("{memory_id}", "m-1"))
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), PUBLIC)
+async def test_without_a_key_a_public_route_answers(method: str, path: str) -> None:
+    async with locked() as client:
+        assert (await client.request(method, path)).status_code in (200, 307)

@@ -1,0 +1,288 @@
+"""The phases of the load test: fill, search, store, indexing delay."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from rayapp.client import Memory, MemoryClient, RetryPolicy
+from rayapp.client.progress import Progress, wait_indexed
+from rayapp.domain.evaluation import percentile
+from rayapp.errors import DependencyDown
+from tests.bench.delay import Sample, index_delays
+from tests.bench.texts import facts
+from tests.bench.wire import Call, Connection, Drive, Driven, drive
+
+FILL_BATCH = 200  # items per batch call, or all of a user's when they have fewer
+FILL_CALLS = 4  # batch calls in flight: keeps both sides of a 2-core machine busy
+CLIENTS_PER_PROCESS = 4  # above that the client competes with itself for one core
+START_LAG_S = 2.0  # worker processes import and connect before they begin together
+QUERIES = 4_000  # distinct questions per run; a fast run asks some of them again
+SEARCH_LIMIT = 10
+STORES_PER_S = 50.0  # offered rate of the delay phase (the bar is stated at it)
+POLL_S = 0.02  # between two looks at the backlog
+DRAIN_S = 30.0  # the backlog must be empty this long after the last store
+TIER = "history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What to load. `heavy` memories go to one further user."""
+
+    url: str
+    run_id: str
+    memories: int
+    users: int
+    heavy: int
+    seed: int
+    seconds: float
+    warm_s: float
+
+    def user(self, index: int) -> str:
+        return f"bench-{self.run_id}-{index}"
+
+    @property
+    def heavy_user(self) -> str:
+        return f"bench-{self.run_id}-heavy"
+
+    def batches(self) -> list[tuple[str, int]]:
+        """(user, items) per batch call, users taken in turn."""
+        each, rest = divmod(self.memories, self.users)
+        sizes = [(self.user(i), each + (i < rest)) for i in range(self.users)]
+        if self.heavy:
+            sizes.append((self.heavy_user, self.heavy))
+        return [
+            (user, min(FILL_BATCH, size - start))
+            for user, size in sizes
+            for start in range(0, size, FILL_BATCH)
+        ]
+
+
+async def fill(load: Load, progress: Progress) -> dict[str, Any]:
+    """Store everything; items per second acknowledged, then until the index is empty."""
+    texts = facts(load.seed)
+    queue = load.batches()[::-1]
+    total = sum(size for _, size in queue)
+    states: Counter[str] = Counter()
+    times: list[float] = []
+    async with MemoryClient(load.url) as client:
+        started = time.perf_counter()
+        with progress.step("fill", total) as bar:
+
+            async def worker() -> None:
+                while queue:
+                    # No await between these two: texts and users pair up alike in every run.
+                    user, size = queue.pop()
+                    items = [Memory(text=fact.text, tier=TIER) for fact in islice(texts, size)]
+                    begin = time.perf_counter()
+                    replies = await client.store_batch(items, user_id=user)
+                    times.append((time.perf_counter() - begin) * 1000.0)
+                    states.update(reply.status for reply in replies)
+                    bar.advance(len(replies))
+
+            async with asyncio.TaskGroup() as group:
+                for _ in range(FILL_CALLS):
+                    group.create_task(worker())
+        acknowledged_s = time.perf_counter() - started
+        await wait_indexed(client, progress, "index")
+        indexed_s = time.perf_counter() - started
+    return {
+        "memories": total,
+        "statuses": dict(states),
+        "items_per_s": round(total / acknowledged_s, 1),
+        "acknowledged_s": round(acknowledged_s, 1),
+        "indexed_s": round(indexed_s, 1),
+        "batch_ms": spread(times),
+    }
+
+
+def search(load: Load, clients: int, *, heavy: bool = False) -> dict[str, Any]:
+    """Closed loop of searches for a fixed time, client processes of their own."""
+    calls = _search_calls(load, heavy=heavy)
+    return drive_all(load.url, clients, calls, warm_s=load.warm_s, measure_s=load.seconds)
+
+
+def store(load: Load) -> dict[str, Any]:
+    """One client stores single memories one after the other."""
+    random_ = random.Random(load.seed + 2)
+    # Seeds apart from the fill's and a serial per run: no text is a duplicate.
+    fresh = islice(facts(random_.getrandbits(62)), int(load.seconds * 2_000))
+    calls = [
+        Call(
+            "/api/memory/store",
+            orjson.dumps({"text": f"{fact.text} <{load.run_id} s{i}>", "tier": TIER}),
+            load.user(random_.randrange(load.users)),
+        )
+        for i, fact in enumerate(fresh)
+    ]
+    return drive_all(load.url, 1, calls, warm_s=load.warm_s, measure_s=load.seconds)
+
+
+async def delay(load: Load) -> dict[str, Any]:
+    """Stores at a fixed rate while the backlog is watched."""
+    fresh = facts(load.seed + 3)
+    count = int(STORES_PER_S * load.seconds)
+    acknowledged: list[float] = []
+    samples: list[Sample] = []
+    failures: Counter[int] = Counter()
+    stop = asyncio.Event()
+    pool: asyncio.Queue[Connection] = asyncio.Queue()
+    for _ in range(8):
+        pool.put_nowait(Connection(load.url))
+    random_ = random.Random(load.seed + 4)
+
+    async def one(index: int, at: float, text: str, user: str) -> None:
+        await asyncio.sleep(max(0.0, at - time.perf_counter()))
+        connection = await pool.get()
+        body = orjson.dumps({"text": f"{text} <{load.run_id} d{index}>", "tier": TIER})
+        status, _ = await connection.call("POST", "/api/memory/store", body, user)
+        pool.put_nowait(connection)
+        if status == 201:
+            acknowledged.append(time.perf_counter())
+        else:
+            failures[status] += 1
+
+    watcher = asyncio.create_task(_watch(load.url, samples, stop))
+    begin = time.perf_counter() + 0.2
+    async with asyncio.TaskGroup() as group:
+        for index in range(count):
+            user = load.user(random_.randrange(load.users))
+            group.create_task(one(index, begin + index / STORES_PER_S, next(fresh).text, user))
+    await _drained(samples, acknowledged)
+    stop.set()
+    await watcher
+    delays = index_delays(acknowledged, samples)
+    if not delays:
+        raise DependencyDown("No store was acknowledged: look at GET /api/memory/diagnostics.")
+    polls = [(sample.answered_at - sample.asked_at) * 1000.0 for sample in samples]
+    return {
+        "stores": len(acknowledged),
+        "refused": {str(status): n for status, n in failures.items()},
+        "not_indexed": len(acknowledged) - len(delays),
+        "delay_ms": spread([seconds * 1000.0 for seconds in delays]),
+        "poll_ms": spread(polls),
+        "method": " ".join((index_delays.__doc__ or "").split()),
+    }
+
+
+async def _watch(url: str, samples: list[Sample], stop: asyncio.Event) -> None:
+    connection = Connection(url)
+    while not stop.is_set():
+        asked = time.perf_counter()
+        _, body = await connection.call("GET", "/api/memory/diagnostics")
+        pending = int(orjson.loads(body)["index"]["pending"])
+        samples.append(Sample(asked, time.perf_counter(), pending))
+        await asyncio.sleep(POLL_S)
+    connection.close()
+
+
+async def _drained(samples: Sequence[Sample], acknowledged: Sequence[float]) -> None:
+    """Until a look that was asked after the last acknowledgement found nothing pending."""
+    limit = time.perf_counter() + DRAIN_S
+    last = max(acknowledged, default=0.0)
+    while time.perf_counter() < limit:
+        if samples and samples[-1].pending == 0 and samples[-1].asked_at > last:
+            return
+        await asyncio.sleep(POLL_S)
+
+
+def _search_calls(load: Load, *, heavy: bool) -> list[Call]:
+    """Distinct questions about the stored facts, each asked for the user who has the fact."""
+    random_ = random.Random(load.seed + 1)
+    batches = load.batches()
+    wanted = [(user == load.heavy_user) == heavy for user, _ in batches]
+    total = sum(size for (_, size), ok in zip(batches, wanted, strict=True) if ok)
+    chance = min(1.0, 1.5 * QUERIES / total)
+    texts = facts(load.seed)
+    calls = []
+    for (user, size), ok in zip(batches, wanted, strict=True):
+        for fact in islice(texts, size):
+            if ok and random_.random() < chance:
+                body = {"query": fact.question(random_), "limit": SEARCH_LIMIT}
+                calls.append(Call("/api/memory/search", orjson.dumps(body), user))
+    random_.shuffle(calls)
+    return calls[:QUERIES]
+
+
+def drive_all(
+    url: str, clients: int, calls: Sequence[Call], *, warm_s: float, measure_s: float
+) -> dict[str, Any]:
+    """A closed loop of `clients` connections spread over processes; see `summary`.
+
+    Raises:
+        DependencyDown: no call was answered.
+    """
+    sizes = [
+        min(CLIENTS_PER_PROCESS, clients - start)
+        for start in range(0, clients, CLIENTS_PER_PROCESS)
+    ]
+    start_at = time.time() + START_LAG_S
+    plans = [
+        Drive(
+            url=url,
+            clients=size,
+            start_at=start_at,
+            warm_s=warm_s,
+            measure_s=measure_s,
+            calls=calls[index :: len(sizes)],
+        )
+        for index, size in enumerate(sizes)
+    ]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(plans), mp_context=context) as pool:
+        return summary(clients, list(pool.map(drive, plans)))
+
+
+def summary(clients: int, seen: Sequence[Driven]) -> dict[str, Any]:
+    """Latencies, throughput and the client's own CPU use of all processes together."""
+    latencies = [value for one in seen for value in one.latencies_ms]
+    if not latencies:
+        raise DependencyDown("No call was answered: look at the service with `rayapp doctor`.")
+    statuses: Counter[int] = Counter()
+    stages: dict[str, list[float]] = {}
+    degraded: Counter[str] = Counter()
+    for one in seen:
+        statuses.update(one.statuses)
+        for body in one.kept:
+            _add_stages(body, stages, degraded)
+    wall_s = max(one.wall_s for one in seen)
+    return {
+        "clients": clients,
+        "requests": len(latencies),
+        "per_s": round(len(latencies) / wall_s, 1),
+        "latency_ms": spread(latencies),
+        "statuses": {str(status): count for status, count in sorted(statuses.items())},
+        "lost": sum(one.lost for one in seen),
+        "client_cpu_share": round(sum(one.cpu_s for one in seen) / wall_s, 3),
+        "stages_ms": {name: spread(values) for name, values in stages.items()},
+        "degraded": dict(degraded),
+    }
+
+
+def _add_stages(body: bytes, stages: dict[str, list[float]], degraded: Counter[str]) -> None:
+    answer = orjson.loads(body)
+    for name, value in (answer.get("debug") or {}).get("stage_timings_ms", {}).items():
+        stages.setdefault(name, []).append(float(value))
+    degraded.update(answer.get("degraded") or ())
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """p50, p95, p99 and the largest, rounded to microseconds of milliseconds."""
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(percentile(values, share), 3) for name, share in shares.items()}
+
+
+async def require_service(url: str) -> None:
+    """Raises DependencyDown with one sentence when the service does not answer."""
+    async with MemoryClient(url, retry=RetryPolicy(attempts=2)) as client:
+        await client.backlog()

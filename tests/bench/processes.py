@@ -1,0 +1,79 @@
+"""Memory of every process of a local stack."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.processes import members
+from rayapp.adapters.local_stack.state import read_state
+from rayapp.errors import ConfigError
+
+KIB = 1024
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """PSS counts a shared page once over all its users, so the sum of a stack is honest."""
+
+    pid: int
+    name: str
+    rss_mib: float
+    pss_mib: float
+
+
+def stack_memory(data_dir: Path) -> list[ProcessMemory]:
+    """All processes of the stack of this data directory, largest first.
+
+    Raises:
+        ConfigError: no stack runs there.
+    """
+    state = read_state(StackPaths.of(data_dir))
+    if state is None:
+        raise ConfigError(f"No stack runs in {data_dir}: start one with `rayapp up`.")
+    found = {process.pid: process for process in members(state.stack_id, leaders=state.children)}
+    supervisor = state.supervisor.find()
+    if supervisor is not None:
+        found[supervisor.pid] = supervisor
+    rows = []
+    for process in found.values():
+        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            rows.append(_memory(process))
+    return sorted(rows, key=lambda row: -row.pss_mib)
+
+
+def _memory(process: psutil.Process) -> ProcessMemory:
+    return ProcessMemory(
+        process.pid,
+        _short_name(process),
+        process.memory_info().rss / MIB,
+        pss_bytes(Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")) / MIB,
+    )
+
+
+def pss_bytes(rollup: str) -> int:
+    """The `Pss:` line of a smaps_rollup, in bytes."""
+    for line in rollup.splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * KIB
+    raise ValueError("no Pss line in smaps_rollup")
+
+
+def _short_name(process: psutil.Process) -> str:
+    """`ray::ServeReplica:…` titles as they are, else program and module."""
+    line = process.cmdline()
+    if not line:
+        return process.name()
+    if line[0].startswith("ray::"):
+        return line[0].split()[0]
+    words = [Path(line[0]).name]
+    if "-m" in line[1:-1]:
+        words.append(line[line.index("-m") + 1])
+    elif len(line) > 1 and line[1].endswith(".py"):
+        words.append(Path(line[1]).name)
+    return " ".join(words)

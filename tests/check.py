@@ -1,0 +1,60 @@
+"""The one check: `python -m tests.check` before every commit, `--all` before calling work done.
+
+Without `--all`: format, lint, types, layers and the tests that need no engine (under 90 s).
+With it: the same and the tests on real engines, Ray, real HTTP and killed processes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
+NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
+
+
+def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
+    """Name and arguments of each step, in order of cheapness."""
+    python = [sys.executable, "-m"]
+    fast = [
+        ("format", [*python, "ruff", "format", "--check", *SOURCES]),
+        ("lint", [*python, "ruff", "check", *SOURCES]),
+        ("types", [*python, "mypy"]),
+        ("layers", [str(Path(sys.executable).parent / "lint-imports")]),
+        ("tests", [*python, "pytest", "-m", NEEDS_NOTHING, "--durations=5"]),
+    ]
+    if not everything:
+        return fast
+    running = "ray or fault or realdata"
+    if not os.environ.get("RAYAPP_REALDATA"):
+        print("RAYAPP_REALDATA is not set: the tests on evaluation sets are left out.")
+        running = "(ray or fault) and not realdata"
+    return [
+        *fast,
+        ("engines", [*python, "pytest", "-m", "engine and not ray and not fault and not realdata"]),
+        # One session, so that the tests share one running stack.
+        ("running", [*python, "pytest", "-m", running, "--durations=10"]),
+    ]
+
+
+def main() -> int:
+    begun = time.monotonic()
+    for name, command in steps("--all" in sys.argv[1:]):
+        print(f"== {name}: {' '.join(command[1:])}", flush=True)
+        started = time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, check=False)
+        print(f"== {name}: {time.monotonic() - started:.1f} s", flush=True)
+        if done.returncode:
+            print(f"check failed at {name}; run that command alone to see it.", file=sys.stderr)
+            return done.returncode
+    print(f"check passed in {time.monotonic() - begun:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The API document keeps its promises: examples work, answers fit, every route is complete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from rayapp.api.app import OPERATIONS, create_api
+from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.errors import CODES, ERRORS
+from rayapp.api.operation import Operation
+from rayapp.api.schemas.answers import ErrorAnswer
+from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_services import World, fake_world
+
+UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+BY_NAME = {f"{one.method} {one.path}": one for one in OPERATIONS}
+
+
+@pytest.fixture
+async def world() -> World:
+    """A world where the memory of the examples exists."""
+    world = fake_world()
+    await world.store.insert(
+        an_item(
+            user_id="admin", memory_id="mem-1", tier=Tier.MEMORY_BANK, text="Dana lives in Haifa"
+        )
+    )
+    return world
+
+
+@pytest.fixture
+async def api(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=create_api(world.services))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def spec() -> dict[str, Any]:
+    document: dict[str, Any] = create_api(None).openapi()
+    return document
+
+
+def described(spec: dict[str, Any], name: str) -> dict[str, Any]:
+    method, path = name.split(" ")
+    found: dict[str, Any] = spec["paths"][path][method.lower()]
+    return found
+
+
+def test_every_route_is_documented(spec: dict[str, Any]) -> None:
+    documented = {(method.upper(), path) for path, item in spec["paths"].items() for method in item}
+    assert documented == {key for key in ROUTE_SCOPES if key[1] not in UNDOCUMENTED}
+
+
+def test_every_reference_resolves(spec: dict[str, Any]) -> None:
+    def references(node: Any) -> set[str]:
+        if isinstance(node, dict):
+            own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
+            return own.union(*(references(value) for value in node.values()), set())
+        if isinstance(node, list):
+            return set().union(*(references(value) for value in node), set())
+        return set()
+
+    schemas = {f"#/components/schemas/{name}" for name in spec["components"]["schemas"]}
+    assert references(spec) <= schemas
+    assert references(spec)
+
+
+def test_operation_ids_are_unique(spec: dict[str, Any]) -> None:
+    ids = [one["operationId"] for item in spec["paths"].values() for one in item.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_error_code_is_listed(spec: dict[str, Any]) -> None:
+    text = spec["info"]["description"]
+    codes = {kind.default_code for kind in ERRORS} | CODES.keys()
+    assert [code for code in codes if f"`{code}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_route_shows_examples_errors_and_described_fields(
+    spec: dict[str, Any], name: str
+) -> None:
+    found = described(spec, name)
+    assert found["summary"]
+    assert {"401", "403", "422", "429", "500", "503"} <= found["responses"].keys()
+    for status, response in found["responses"].items():
+        content = response["content"]["application/json"]
+        if status.startswith(("4", "5")) and "examples" in content:
+            for example in content["examples"].values():
+                ErrorAnswer.model_validate(example["value"])
+        else:
+            BY_NAME[name].answer.model_validate(content["example"])
+    if "requestBody" in found:
+        assert found["requestBody"]["content"]["application/json"]["example"]
+    assert all(parameter["description"] for parameter in found["parameters"])
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+async def test_the_example_request_works_and_its_answer_fits(
+    api: httpx.AsyncClient, spec: dict[str, Any], name: str
+) -> None:
+    method, path = name.split(" ")
+    found = described(spec, name)
+    query = {}
+    for parameter in found["parameters"]:
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
+        elif parameter["in"] == "query" and "example" in parameter:
+            query[parameter["name"]] = parameter["example"]
+    body = found.get("requestBody", {}).get("content", {}).get("application/json", {})
+    response = await api.request(method, path, params=query, json=body.get("example"))
+    assert response.status_code == BY_NAME[name].status, response.text
+    BY_NAME[name].answer.model_validate(response.json())
+
+
+async def test_search_and_store_answers_fit_with_real_values(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    body = {"query": "Where in Haifa does Dana live?", "limit": 3}
+    answer = (await api.post("/api/memory/search", json=body)).json()
+    assert answer["results"]
+    BY_NAME["POST /api/memory/search"].answer.model_validate(answer)
+    edited = await api.patch(
+        "/api/memory/items/mem-1", json={"text": "Dana lives in Acre", "tags": ["home"]}
+    )
+    assert edited.status_code == 200, edited.text
+    versions = (await api.get("/api/memory/items/mem-1/versions")).json()
+    assert versions["versions"]
+    BY_NAME["GET /api/memory/items/{memory_id}/versions"].answer.model_validate(versions)
+    listed = (await api.get("/api/memory/search?tier=memory_bank")).json()
+    assert listed["memories"]
+    BY_NAME["GET /api/memory/search"].answer.model_validate(listed)
+
+
+@pytest.mark.parametrize(
+    "name", ["POST /api/memory/store", "POST /api/memory/search", "GET /api/memory/items"]
+)
+def test_the_shapes_refuse_undocumented_fields(name: str) -> None:
+    operation: Operation = BY_NAME[name]
+    with pytest.raises(ValidationError):
+        operation.answer.model_validate({**operation.example, "surprise": 1})
+
+
+async def test_the_pages_are_served(api: httpx.AsyncClient) -> None:
+    assert (await api.get("/openapi.json")).json()["openapi"].startswith("3.1")
+    assert "swagger" in (await api.get("/docs")).text
+
+
+async def test_both_answers_of_store_are_documented(api: httpx.AsyncClient) -> None:
+    documented = create_api(None).openapi()["paths"]["/api/memory/store"]["post"]["responses"]
+    for _ in range(2):
+        answer = await api.post("/api/memory/store", json={"text": "said twice"})
+        assert str(answer.status_code) in documented
+    assert answer.status_code == 200
+    assert answer.json()["duplicate"] is True

@@ -1,0 +1,316 @@
+"""The fake, the embedded engine and a real server behind one contract."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from qdrant_client import AsyncQdrantClient, models
+
+from rayapp.adapters.in_memory_index import InMemoryIndex
+from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
+from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.adapters.qdrant.server import QdrantServerIndex
+from rayapp.adapters.qdrant.server_convert import metadata_of, sparse_config, vectors_config
+from rayapp.adapters.serve.vector_actor import RayTransport, get_or_create_vector_actor
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.errors import BadVector, IndexDown, NotFound, SchemaMismatch
+from rayapp.protocols import VectorIndex
+from rayapp.settings import DataSettings, QdrantSettings, Settings
+from rayapp.testing.index_points import DIMS, SCHEMA, dense_arm, index_point, sparse_arm, vector
+from rayapp.testing.qdrant_binary import QdrantServer, start_qdrant
+from rayapp.testing.vector_index_cases import ANN, MakeIndex
+from rayapp.testing.vector_index_contract import VectorIndexContract
+
+PAGE = 1_000
+DOT = models.VectorParams(size=DIMS, distance=models.Distance.DOT)
+WIDE = models.VectorParams(size=DIMS + 1, distance=models.Distance.COSINE)
+# What is different on the server, and what the error says about it.
+LAYOUTS: dict[str, tuple[dict[str, Any], str]] = {
+    "distance": ({"vectors_config": {"dense": DOT}}, "distance Dot"),
+    "size": ({"vectors_config": {"dense": WIDE}}, f"dims is {DIMS + 1}"),
+    "vector name": ({"vectors_config": {"other": WIDE}}, "no vector named dense"),
+    "unnamed vector": ({"vectors_config": WIDE}, "no vector named dense"),
+    "no sparse": ({"sparse_vectors_config": None}, "no sparse vector named bm25"),
+    "no idf": ({"sparse_vectors_config": {"bm25": models.SparseVectorParams()}}, "IDF"),
+    "no metadata": ({"metadata": None}, "model is ''"),
+    "analyser": ({"metadata": {"model": SCHEMA.model, "analyser": "a0"}}, "analyser is 'a0'"),
+}
+
+
+async def emptied(index: VectorIndex) -> VectorIndex:
+    points, _ = await index.scroll(after=None, limit=PAGE)
+    await index.delete([p.point_id for p in points])
+    return index
+
+
+class TestInMemoryIndex(VectorIndexContract):
+    @pytest.fixture
+    async def index(self) -> VectorIndex:
+        index = InMemoryIndex()
+        await index.open(SCHEMA)
+        return index
+
+    @pytest.fixture
+    def make_index(self) -> MakeIndex:
+        async def make() -> VectorIndex:
+            return InMemoryIndex()
+
+        return make
+
+
+@pytest.fixture(scope="module")
+async def edge_index(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VectorIndex]:
+    index = edge_at(tmp_path_factory.mktemp("edge"))
+    await index.open(SCHEMA)
+    yield index
+    await index.close()
+
+
+def edge_at(folder: Path) -> VectorIndex:
+    return QdrantEdgeIndex(InProcessTransport(EdgeEngine(folder, "memories")), QdrantSettings())
+
+
+@pytest.mark.engine
+class TestQdrantEdgeIndex(VectorIndexContract):
+    @pytest.fixture
+    async def index(self, edge_index: VectorIndex) -> VectorIndex:
+        return await emptied(edge_index)
+
+    @pytest.fixture
+    async def make_index(self, tmp_path: Path) -> AsyncIterator[MakeIndex]:
+        made: list[VectorIndex] = []
+
+        async def make() -> VectorIndex:
+            made.append(edge_at(tmp_path / f"edge{len(made)}"))
+            return made[-1]
+
+        yield make
+        for index in made:
+            await index.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QdrantServer]:
+    running = start_qdrant(tmp_path_factory.mktemp("qdrant"))
+    yield running
+    running.stop()
+
+
+def server_settings(server: QdrantServer, alias: str, *, prefer_grpc: bool) -> QdrantSettings:
+    return QdrantSettings(
+        url=server.url,
+        grpc_port=server.grpc_port,
+        prefer_grpc=prefer_grpc,
+        alias=alias,
+        timeout_s=10,
+    )
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["grpc", "rest"])
+def transport(request: pytest.FixtureRequest) -> bool:
+    """True for gRPC."""
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+async def server_index(server: QdrantServer, transport: bool) -> AsyncIterator[VectorIndex]:
+    alias = f"shared{int(transport)}"
+    index = QdrantServerIndex(server_settings(server, alias, prefer_grpc=transport))
+    await index.open(SCHEMA)
+    yield index
+    await index.close()
+
+
+alias_numbers = itertools.count(1)
+
+
+@pytest.mark.engine
+class TestQdrantServerIndex(VectorIndexContract):
+    """Each transport of the client is held to the contract."""
+
+    @pytest.fixture
+    async def index(self, server_index: VectorIndex) -> VectorIndex:
+        return await emptied(server_index)
+
+    @pytest.fixture
+    async def make_index(self, server: QdrantServer, transport: bool) -> AsyncIterator[MakeIndex]:
+        made: list[VectorIndex] = []
+
+        async def make() -> VectorIndex:
+            alias = f"alias{next(alias_numbers)}"
+            made.append(QdrantServerIndex(server_settings(server, alias, prefer_grpc=transport)))
+            return made[-1]
+
+        yield make
+        for index in made:
+            await index.close()
+
+    @pytest.mark.parametrize("case", LAYOUTS, ids=str)
+    async def test_other_layout_is_a_mismatch(
+        self, server: QdrantServer, transport: bool, case: str
+    ) -> None:
+        layout, problem = LAYOUTS[case]
+        alias = f"alias{next(alias_numbers)}"
+        settings = server_settings(server, alias, prefer_grpc=transport)
+        client = AsyncQdrantClient(url=server.url, check_compatibility=False)
+        wanted: dict[str, Any] = {
+            "vectors_config": vectors_config(SCHEMA),
+            "sparse_vectors_config": sparse_config(),
+            "metadata": metadata_of(SCHEMA, needs_rebuild=False),
+        }
+        await client.create_collection(f"{alias}_x", **(wanted | layout))
+        create = models.CreateAlias(collection_name=f"{alias}_x", alias_name=alias)
+        operation = models.CreateAliasOperation(create_alias=create)
+        await client.update_collection_aliases([operation])
+        await client.close()
+        index = QdrantServerIndex(settings)
+        with pytest.raises(SchemaMismatch, match="rayapp job reindex") as caught:
+            await index.open(SCHEMA)
+        await index.close()
+        assert problem in str(caught.value)
+
+    async def test_processes_that_start_together_share_one_collection(
+        self, server: QdrantServer, transport: bool
+    ) -> None:
+        settings = server_settings(server, f"alias{next(alias_numbers)}", prefer_grpc=transport)
+        indexes = [QdrantServerIndex(settings) for _ in range(3)]
+        await asyncio.gather(*(index.open(SCHEMA) for index in indexes))
+        assert len(await indexes[0].collections()) == 1
+        await indexes[1].upsert([index_point("m1")])
+        assert await indexes[2].count() == 1
+        for index in indexes:
+            await index.close()
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("prefer_grpc", [True, False])
+async def test_server_that_is_away_is_down(prefer_grpc: bool) -> None:
+    settings = QdrantSettings(
+        url="http://127.0.0.1:9", grpc_port=9, prefer_grpc=prefer_grpc, timeout_s=1
+    )
+    index = QdrantServerIndex(settings)
+    with pytest.raises(IndexDown) as caught:
+        await index.count()
+    assert caught.value.retryable
+    with pytest.raises(IndexDown):
+        await index.health()
+    await index.close()
+
+
+@pytest.mark.engine
+@pytest.mark.fault
+async def test_server_that_comes_back_has_every_point(tmp_path: Path) -> None:
+    first = start_qdrant(tmp_path)
+    index = QdrantServerIndex(server_settings(first, "memories", prefer_grpc=True))
+    await index.open(SCHEMA)
+    await index.upsert([index_point(f"m{i}") for i in range(20)])
+    first.process.kill()
+    first.process.wait()
+    with pytest.raises(IndexDown):
+        await index.count()
+    await index.close()
+    second = start_qdrant(tmp_path)
+    again = QdrantServerIndex(server_settings(second, "memories", prefer_grpc=True))
+    await again.open(SCHEMA)
+    assert await again.count() == 20
+    await again.close()
+    second.stop()
+
+
+@pytest.fixture(scope="module")
+def ray_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    owned = not ray.is_initialized()
+    if owned:
+        ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
+    folder = tmp_path_factory.mktemp("ray_edge")
+    yield Settings(
+        data=DataSettings(dir=folder), qdrant=QdrantSettings(timeout_s=20, flush_interval_s=0.05)
+    )
+    if owned:
+        ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+async def ray_index(ray_settings: Settings) -> AsyncIterator[QdrantEdgeIndex]:
+    index = QdrantEdgeIndex(RayTransport(ray_settings), ray_settings.qdrant)
+    await index.open(SCHEMA)
+    yield index
+    ray.kill(get_or_create_vector_actor(ray_settings))
+
+
+@pytest.mark.ray
+@pytest.mark.engine
+class TestQdrantEdgeIndexOverRay:
+    """The transport; what the engine does is the contract's business."""
+
+    async def test_values_cross_the_actor_whole(self, ray_index: QdrantEdgeIndex) -> None:
+        points = [index_point(f"m{i}", tags=["עברית"]) for i in range(5)]
+        await ray_index.upsert(points)
+        dense, sparse = await ray_index.query(ANN, ItemFilter(), [dense_arm(limit=3), sparse_arm()])
+        assert len(dense) == 3
+        assert {hit.point_id for hit in sparse} == {p.point_id for p in points}
+        (stored,) = await ray_index.retrieve([points[0].point_id], with_vectors=True)
+        assert stored.dense is not None
+        assert stored.dense == pytest.approx(points[0].dense, abs=1e-6)
+        assert stored.sparse == points[0].sparse
+        assert (await ray_index.health()).points == 5
+
+    async def test_errors_keep_their_class(self, ray_index: QdrantEdgeIndex) -> None:
+        with pytest.raises(SchemaMismatch, match="rayapp job reindex"):
+            await ray_index.open(replace(SCHEMA, model="other"))
+        with pytest.raises(BadVector) as caught:
+            await ray_index.upsert([replace(index_point("x"), dense=vector(1, 3))])
+        assert caught.value.details["dims"] == DIMS
+        with pytest.raises(NotFound):
+            await ray_index.switch_alias("nothing_here")
+
+    async def test_engine_is_shared_by_name_and_flushes(
+        self, ray_index: QdrantEdgeIndex, ray_settings: Settings
+    ) -> None:
+        other = QdrantEdgeIndex(RayTransport(ray_settings), ray_settings.qdrant)
+        await other.open(SCHEMA)
+        await other.upsert([index_point("shared", "bob")])
+        assert await ray_index.count(ReadScope("bob")) == 1
+        for _ in range(500):
+            if not (await ray_index.health()).facts["dirty"]:
+                return
+            await asyncio.sleep(0.02)
+        pytest.fail("nothing was flushed")
+
+    async def test_late_answer_is_down(
+        self, ray_index: QdrantEdgeIndex, ray_settings: Settings
+    ) -> None:
+        transport = RayTransport(ray_settings)
+        with pytest.raises(IndexDown):
+            await transport.call("health", timeout_s=0.000_001)
+        assert (await transport.call("health", timeout_s=20)).ready
+
+    @pytest.mark.fault
+    async def test_killed_engine_is_down_at_once_and_comes_back_whole(
+        self, ray_index: QdrantEdgeIndex, ray_settings: Settings
+    ) -> None:
+        await ray_index.upsert([index_point(f"k{i}", "eve") for i in range(50)])
+        actor = get_or_create_vector_actor(ray_settings)
+        os.kill(await actor.pid.remote(), signal.SIGKILL)
+        refused = 0
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    assert await ray_index.count(ReadScope("eve")) == 50
+                    break
+                except IndexDown:
+                    refused += 1
+                    await asyncio.sleep(0.1)
+        assert refused > 0
+        health = await ray_index.health()
+        assert ".broken-" not in health.detail
+        assert len(list((ray_settings.data.dir / "qdrant").glob("*.broken-*"))) == 0

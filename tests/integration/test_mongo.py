@@ -1,0 +1,279 @@
+"""What only a real MongoDB shows: schema, plans, time zones, crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore, redacted
+from rayapp.adapters.mongo.index_queue import IS_PENDING
+from rayapp.adapters.mongo.indexes import INDEXES, SYNC_DUE
+from rayapp.domain.scope import ReadScope
+from rayapp.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
+from rayapp.settings import MongoSettings
+from rayapp.testing.builders import an_item
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.testing.side_store_contract import a_receipt
+
+pytestmark = pytest.mark.engine
+
+UNIQUE = {
+    "memory_items": {"user_memory", "point", "active_text"},
+    "memory_versions": {"user_memory_version"},
+    "receipts": {"receipt"},
+    "events": {"event"},
+    "leases": set(),
+    "api_keys": {"key_hash"},
+    "idempotency": {"user_route_key"},
+}
+TTL_S = {
+    ("receipts", "receipt_expiry"): 0,
+    ("events", "event_expiry"): 7_776_000,
+    ("idempotency", "idempotency_expiry"): 86_400,
+}
+PARTIAL = {
+    "active_text": {"status": "active"},
+    "user_pending_stored": {"index.sync_state": "pending"},
+    "pending_by_user": {"index.sync_state": "pending"},
+    "pending_since": {"index.sync_state": "pending"},
+}
+ITEM_KEYS = {
+    "_id_": {"_id": 1},
+    "user_memory": {"user_id": 1, "memory_id": 1},
+    "point": {"point_id": 1},
+    "user_tier_status": {"user_id": 1, "tier": 1, "status": 1},
+    "user_status_updated": {"user_id": 1, "status": 1, "updated_at": -1},
+    "active_text": {"user_id": 1, "tier": 1, "dedup_scope": 1, "content_hash": 1},
+    "user_tags": {"user_id": 1, "tags": 1},
+    "user_entities": {"user_id": 1, "entities": 1},
+    "user_pinned": {"user_id": 1, "always_inject": 1, "status": 1},
+    "tier_expiry": {"tier": 1, "expires_at": 1},
+    "sync_due": {"index.sync_state": 1, "index.next_attempt_at": 1},
+    "user_pending_stored": {"user_id": 1, "stored_at": 1},
+    "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
+    "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
+    "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture
+async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    database = MongoDatabase(mongo.settings())
+    await database.client.drop_database("rayapp-test")
+    await database.ensure_schema()
+    yield database
+    await database.close()
+
+
+class TestSchema:
+    async def test_every_option_of_every_index_is_on_the_server(
+        self, database: MongoDatabase
+    ) -> None:
+        stored = {name: await database.indexes(name) for name in INDEXES}
+        for name, indexes in stored.items():
+            assert {i for i, raw in indexes.items() if raw.get("unique")} == UNIQUE[name]
+        ttl = {
+            (name, i): raw["expireAfterSeconds"]
+            for name, indexes in stored.items()
+            for i, raw in indexes.items()
+            if "expireAfterSeconds" in raw
+        }
+        assert ttl == TTL_S
+        items = stored["memory_items"]
+        assert {i: dict(raw["key"]) for i, raw in items.items()} == ITEM_KEYS
+        partial = {
+            i: dict(raw["partialFilterExpression"])
+            for i, raw in items.items()
+            if "partialFilterExpression" in raw
+        }
+        assert partial == PARTIAL
+        text = items["text_search"]
+        assert dict(text["weights"]) == {"text": 10, "summary": 5, "tags": 3}
+        assert text["default_language"] == "none"
+        assert text["language_override"] == "text_index_language"
+
+    async def test_a_second_start_changes_nothing(self, database: MongoDatabase) -> None:
+        before = {name: await database.indexes(name) for name in INDEXES}
+        await asyncio.gather(database.ensure_schema(), database.ensure_schema())
+        assert {name: await database.indexes(name) for name in INDEXES} == before
+
+    @pytest.mark.parametrize(
+        ("collection", "name", "keys", "options"),
+        [
+            ("memory_items", "point", [("point_id", 1)], {}),
+            ("memory_items", "user_tags", [("user_id", 1)], {}),
+            ("events", "event_expiry", [("at", 1)], {"expireAfterSeconds": 60}),
+            ("memory_items", "text_search", [("user_id", 1), ("text", "text")], {}),
+        ],
+    )
+    async def test_an_index_that_differs_is_named(
+        self,
+        database: MongoDatabase,
+        collection: str,
+        name: str,
+        keys: list[tuple[str, Any]],
+        options: dict[str, Any],
+    ) -> None:
+        await database.collection(collection).drop_index(name)
+        await database.collection(collection).create_index(keys, name=name, **options)
+        with pytest.raises(SchemaMismatch, match=name) as caught:
+            await database.ensure_schema()
+        assert caught.value.details == {"collection": collection, "index": name}
+
+    async def test_the_server_removes_expired_receipts(self, database: MongoDatabase) -> None:
+        await MongoReceiptStore(database).put(
+            a_receipt(expires_at=datetime(2026, 1, 1, tzinfo=UTC))
+        )
+        rows = database.collection("receipts")
+        deadline = time.monotonic() + 15
+        while await rows.count_documents({}) and time.monotonic() < deadline:  # noqa: ASYNC110 - the server does it
+            await asyncio.sleep(0.1)
+        assert await rows.count_documents({}) == 0
+
+
+class TestPlans:
+    async def test_backlog_counts_read_no_document(self, database: MongoDatabase) -> None:
+        command = {"count": "memory_items", "query": IS_PENDING, "hint": SYNC_DUE.name}
+        explained = await database.client["rayapp-test"].command({"explain": command})
+        assert "COUNT_SCAN" in str(explained)
+        assert "FETCH" not in str(explained)
+
+    async def test_waiting_users_are_found_by_skipping_through_the_index(
+        self, database: MongoDatabase
+    ) -> None:
+        await MongoMemoryStore(database).insert(an_item())
+        pipeline = [{"$match": IS_PENDING}, {"$group": {"_id": "$user_id"}}]
+        command = {
+            "aggregate": "memory_items",
+            "pipeline": pipeline,
+            "cursor": {},
+            "hint": "pending_by_user",
+        }
+        explained = await database.client["rayapp-test"].command({"explain": command})
+        assert "DISTINCT_SCAN" in str(explained)
+
+
+class TestTime:
+    @pytest.fixture
+    def in_jerusalem(self) -> Iterator[None]:
+        before = os.environ.get("TZ")
+        os.environ["TZ"] = "Asia/Jerusalem"
+        time.tzset()
+        yield
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
+
+    @pytest.mark.usefixtures("in_jerusalem")
+    async def test_times_do_not_move_in_israel(self, database: MongoDatabase) -> None:
+        assert datetime(2026, 7, 1).astimezone().utcoffset() == timedelta(hours=3)
+        at = datetime(2026, 7, 1, 1, 30, tzinfo=timezone(timedelta(hours=3)))
+        store = MongoMemoryStore(database)
+        await store.insert(an_item(memory_id="x", stored_at=at, expires_at=at))
+        item = await store.get(ReadScope("dana"), "x")
+        assert item is not None
+        assert item.expires_at == item.stored_at == at
+        assert item.stored_at.isoformat() == "2026-06-30T22:30:00+00:00"
+        growth = await store.growth(ReadScope("dana"), at - timedelta(days=1))
+        assert growth[1:] == [("2026-06-30", "manual", 1)]
+
+
+class TestConnection:
+    def test_no_uri_says_what_to_set(self) -> None:
+        with pytest.raises(ConfigError, match="MONGODB_URI"):
+            MongoDatabase(MongoSettings())
+
+    @pytest.mark.parametrize("uri", ["mongodb://u:pw-1@h:port", "mongodb+srv://u:pw-1@h:1/"])
+    def test_a_bad_uri_is_a_config_error_without_its_password(self, uri: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            MongoDatabase(MongoSettings(uri=uri))
+        assert "pw-1" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+    async def test_an_absent_server_is_store_down_in_time_and_names_no_password(self) -> None:
+        settings = MongoSettings(uri="mongodb://u:pw-1@127.0.0.1:1/?w=1", server_selection_s=0.2)
+        database = MongoDatabase(settings)
+        started = time.monotonic()
+        with pytest.raises(StoreDown) as caught:
+            await database.ping()
+        assert time.monotonic() - started < 2
+        assert caught.value.retry_after_s
+        shown = f"{database!r} {caught.value} {caught.value.details}"
+        assert "pw-1" not in shown
+        await database.close()
+
+    def test_redacted(self) -> None:
+        uri = "mongodb://user:p%40ss@a:1,b:2/db?authSource=admin"
+        assert redacted(uri) == "mongodb://a:1,b:2"
+
+
+@dataclass
+class Writer:
+    """Inserts one item after another; remembers what was acknowledged and how failures felt."""
+
+    store: MongoMemoryStore
+    name: str
+    acknowledged: list[str] = field(default_factory=list)
+    errors: list[RayappError] = field(default_factory=list)
+    slowest_error_s: float = 0.0
+    resumed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def write_until(self, stop: asyncio.Event) -> None:
+        number = 0
+        while not stop.is_set():
+            item = an_item(memory_id=f"{self.name}-{number}")
+            number += 1
+            started = time.monotonic()
+            try:
+                await self.store.insert(item)
+                self.acknowledged.append(item.point_id)
+                if self.errors:
+                    self.resumed.set()
+            except RayappError as error:
+                self.errors.append(error)
+                self.slowest_error_s = max(self.slowest_error_s, time.monotonic() - started)
+
+
+@pytest.mark.fault
+async def test_acknowledged_writes_survive_kill_9_and_the_client_recovers() -> None:
+    with running_mongo() as server:
+        database = MongoDatabase(server.settings(server_selection_s=0.5))
+        store = MongoMemoryStore(database)
+        await store.ensure_schema()
+        writers = [Writer(store, f"w{n}") for n in range(4)]
+        stop = asyncio.Event()
+        tasks = [asyncio.create_task(writer.write_until(stop)) for writer in writers]
+        await asyncio.sleep(0.7)
+        server.kill()
+        before = {point for writer in writers for point in writer.acknowledged}
+        await asyncio.sleep(1.2)
+        await asyncio.to_thread(server.start)
+        async with asyncio.timeout(15):
+            await asyncio.gather(*(writer.resumed.wait() for writer in writers))
+        stop.set()
+        await asyncio.gather(*tasks)
+        acknowledged = [point for writer in writers for point in writer.acknowledged]
+        errors = [error for writer in writers for error in writer.errors]
+        assert len(before) > 20
+        assert len(acknowledged) > len(before)
+        assert errors
+        assert {type(error) for error in errors} == {StoreDown}
+        assert max(writer.slowest_error_s for writer in writers) < 2
+        found = await store.by_points(ReadScope("dana"), acknowledged)
+        assert {item.point_id for item in found} == set(acknowledged)
+        await database.close()

@@ -1,0 +1,34 @@
+"""The application in process: real ASGI, no socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from rayapp.api.app import create_api
+from rayapp.service_protocols import Services
+from rayapp.settings import Settings, load_settings
+
+LOCAL = "http://127.0.0.1:8000"
+
+
+def client_of(services: Services, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=create_api(services)), base_url=LOCAL, headers=headers
+    )
+
+
+def settings_with(**concerns: Any) -> Settings:
+    return load_settings("local", env={}, overrides=concerns)
+
+
+def short_time_limit() -> Settings:
+    """Requests end after 50 ms; the limits within a request must stay below."""
+    return settings_with(serve={"request_timeout_s": 0.05}, search={"timeout_s": 0.04})
+
+
+def json_bytes(client: httpx.AsyncClient, method: str, path: str, body: bytes) -> Any:
+    """A request with a body that no JSON writer would produce."""
+    return client.request(method, path, content=body, headers={"Content-Type": "application/json"})

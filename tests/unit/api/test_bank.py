@@ -1,0 +1,131 @@
+"""The memory bank as the first client uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.domain.memory import Source, SourceType
+from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_services import World
+
+BANK = "/api/memory/memory-bank"
+
+
+async def keep(api: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    response = await api.post(BANK, json={"text": "Dana prefers tea", **body})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_a_pin_needs_only_content(api: httpx.AsyncClient) -> None:
+    pin = {"memory_id": "other-tier-id", "content": "Dana prefers tea", "tags": []}
+    kept = (await api.post(BANK, json=pin)).json()
+    assert kept["id"] == kept["memory_id"] != "other-tier-id"
+    memory = (await api.get(f"{BANK}/{kept['id']}")).json()["memory"]
+    assert (memory["text"], memory["tags"], memory["tier"]) == (
+        "Dana prefers tea",
+        ["pinned"],
+        "memory_bank",
+    )
+
+
+async def test_list_has_the_clients_fields_and_a_total(api: httpx.AsyncClient) -> None:
+    await keep(api, tags=["taste"], importance=0.9, unknown="ignored")
+    await keep(api, text="Dana has a dog", tags=["pets"])
+    page = (await api.get(BANK, params={"limit": 1, "tag": "taste"})).json()
+    assert page["total"] == 1
+    memory = page["memories"][0]
+    assert (memory["text"], memory["status"], memory["score"]) == (
+        "Dana prefers tea",
+        "active",
+        0.72,
+    )
+    assert memory["source"] is None
+    assert (await api.get(BANK, params={"skip": 1})).json()["total"] == 2
+
+
+async def test_the_source_of_a_tool_fact_is_shown(api: httpx.AsyncClient, world: World) -> None:
+    source = Source(type=SourceType.TOOL, tool_name="web_search")
+    await world.store.insert(
+        an_item(user_id="admin", memory_id="m-1", tier=Tier.MEMORY_BANK, source=source)
+    )
+    memory = (await api.get(f"{BANK}/m-1")).json()["memory"]
+    assert memory["source"]["toolName"] == "web_search"
+
+
+async def test_put_archives_and_restores_as_often_as_asked(api: httpx.AsyncClient) -> None:
+    memory_id = (await keep(api))["id"]
+    for status in ("archived", "archived", "active", "active"):
+        body = {"status": status, "archived_reason": "old"}
+        assert (await api.put(f"{BANK}/{memory_id}", json=body)).status_code == 200
+        memory = (await api.get(f"{BANK}/{memory_id}")).json()["memory"]
+        assert memory["status"] == status
+
+
+async def test_put_restores_before_it_edits_and_archives_after(api: httpx.AsyncClient) -> None:
+    memory_id = (await keep(api))["id"]
+    body = {"status": "archived", "content": "Dana prefers coffee", "tags": ["taste"]}
+    assert (await api.put(f"{BANK}/{memory_id}", json=body)).status_code == 200
+    memory = (await api.get(f"{BANK}/{memory_id}")).json()["memory"]
+    assert (memory["text"], memory["tags"], memory["status"]) == (
+        "Dana prefers coffee",
+        ["taste"],
+        "archived",
+    )
+
+
+async def test_stats_before_ids(api: httpx.AsyncClient) -> None:
+    memory_id = (await keep(api, tags=["taste"]))["id"]
+    await keep(api, text="Dana has a dog", tags=["pets", "taste"])
+    await api.put(f"{BANK}/{memory_id}", json={"status": "archived"})
+    stats = (await api.get(f"{BANK}/stats")).json()
+    assert (stats["total_memories"], stats["active"], stats["archived"]) == (2, 1, 1)
+    assert stats["unique_tags"] == len(stats["tags"])
+
+
+async def test_bulk_archive_and_delete_count(api: httpx.AsyncClient) -> None:
+    ids = [(await keep(api, text=f"fact {n}"))["id"] for n in range(3)]
+    archived = await api.post(
+        "/api/memory/bulk/archive", json={"ids": [*ids[:2], "gone"], "archived_reason": "old"}
+    )
+    assert (archived.json()["matched"], archived.json()["modified"]) == (2, 2)
+    again = await api.post("/api/memory/bulk/archive", json={"ids": ids})
+    assert (again.json()["matched"], again.json()["modified"]) == (3, 1)
+    deleted = await api.post("/api/memory/bulk/delete", json={"ids": [*ids, "gone"]})
+    assert deleted.json()["deleted"] == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("bulk/archive", {"ids": []}),
+        ("bulk/archive", {"ids": ["a b"]}),
+        ("bulk/archive", {"ids": ["m"] * 501}),
+        ("bulk/archive", {"ids": ["m"], "archived_reason": ""}),
+        ("bulk/archive", {"ids": ["m"], "archived_reason": "x" * 101}),
+        ("bulk/delete", {"ids": "m"}),
+        ("bulk/delete", {}),
+        ("memory-bank", {"tags": ["a"]}),
+        ("memory-bank", {"text": "a", "importance": 2}),
+        ("memory-bank", {"text": "User: hi\nAssistant: hello"}),
+    ],
+)
+async def test_a_bad_body_is_422(api: httpx.AsyncClient, path: str, body: dict[str, Any]) -> None:
+    assert (await api.post(f"/api/memory/{path}", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize("query", ["status=deleted", "limit=0", "limit=201", "offset=-1"])
+async def test_a_bad_query_is_422(api: httpx.AsyncClient, query: str) -> None:
+    assert (await api.get(f"{BANK}?{query}")).status_code == 422
+
+
+async def test_what_is_not_there_is_404(api: httpx.AsyncClient) -> None:
+    assert (await api.get(f"{BANK}/gone")).status_code == 404
+    assert (await api.delete(f"{BANK}/gone")).status_code == 404
+    response = await api.put(f"{BANK}/gone", json={"status": "archived"})
+    assert (response.status_code, response.json()["success"]) == (404, False)

@@ -1,0 +1,87 @@
+"""No body and no query string is answered with a 5xx."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rayapp.api.app import OPERATIONS
+from rayapp.testing.fake_services import fake_world
+from tests.unit.api.serving import client_of
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["all", "working", "books", "m-1", "2025-01-01", "score", "\ud800", "\x00"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+WRITES = [one for one in OPERATIONS if one.body is not None]
+LISTS = [one for one in OPERATIONS if one.query is not None]
+
+
+def bodies(names: list[str]) -> st.SearchStrategy[Any]:
+    """Objects with known fields, valid now and then, and a field nobody knows."""
+    plausible = st.fixed_dictionaries(
+        {}, optional={name: VALUES for name in [*names, "content", "tier", "junk"]}
+    )
+    return VALUES | plausible | plausible.map(lambda body: {"text": "tea", "query": "tea", **body})
+
+
+def exchange(method: str, path: str, body: bytes | None) -> int:
+    async def once() -> int:
+        async with client_of(fake_world().services) as api:
+            response = await api.request(
+                method, path, content=body, headers={"Content-Type": "application/json"}
+            )
+            assert response.json() is not None
+            return response.status_code
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=lambda one: f"{one.method} {one.path}")
+def test_any_body(operation: Any) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(bodies(list(operation.body.model_fields)))
+    def holds(body: Any) -> None:
+        path = operation.path.replace("{memory_id}", "m-1")
+        # The standard writer lets NaN and lone surrogates through, as careless callers do.
+        status = exchange(operation.method, path, json.dumps(body).encode())
+        assert status < 500, body
+
+    holds()
+
+
+@pytest.mark.parametrize("operation", LISTS, ids=lambda one: f"{one.method} {one.path}")
+def test_any_query(operation: Any) -> None:
+    names = st.sampled_from([*operation.query.model_fields, *operation.aliases, "junk"])
+    words = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+    values = words | st.integers().map(str) | st.sampled_from(["all", "0", "-1", "nan", "true"])
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.tuples(names, values), max_size=4))
+    def holds(pairs: list[tuple[str, str]]) -> None:
+        path = operation.path.replace("{memory_id}", "m-1")
+        query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
+        assert exchange(operation.method, f"{path}?{query}", None) < 500, query
+
+    holds()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=40))
+def test_any_bytes(body: bytes) -> None:
+    assert exchange("POST", "/api/memory/search", body) in {200, 400, 422}

@@ -1,0 +1,140 @@
+"""Statistics, health, diagnostics, system, probes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rayapp.api.app import create_api
+from rayapp.api.routers.system import public_url
+from rayapp.domain.requests import Component
+from rayapp.testing.fake_services import World, fake_world
+from tests.unit.api.serving import LOCAL, client_of, settings_with
+
+
+async def test_stats_have_all_seven_tiers_with_the_clients_names(api: httpx.AsyncClient) -> None:
+    await api.post("/api/memory/store", json={"text": "a", "tier": "books"})
+    stats = (await api.get("/api/memory/stats")).json()["stats"]
+    assert stats["tiers"].keys() == {
+        "working",
+        "history",
+        "patterns",
+        "documents",
+        "memory_bank",
+        "datagov_schema",
+        "datagov_expansion",
+    }
+    assert stats["tiers"]["documents"] == {
+        "active_count": 1,
+        "archived_count": 0,
+        "deleted_count": 0,
+        "uses_total": 0,
+        "success_rate": 0.5,
+    }
+    assert (stats["user_id"], stats["derived_window_ms"]) == ("admin", 300_000)
+
+
+async def test_growth_is_a_bare_array_without_gaps(api: httpx.AsyncClient) -> None:
+    await api.post("/api/memory/store", json={"text": "a"})
+    rows = (await api.get("/api/memory/growth?days=3")).json()
+    assert [row["date"] for row in rows] == ["2026-02-27", "2026-02-28", "2026-03-01"]
+    assert [row["totalMemories"] for row in rows] == [0, 0, 1]
+    assert sum(rows[2]["bySource"].values()) == 1
+
+
+@pytest.mark.parametrize("query", ["days=0", "days=367", "days=x"])
+async def test_bad_days_are_422(api: httpx.AsyncClient, query: str) -> None:
+    assert (await api.get(f"/api/memory/growth?{query}")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"), [("mongodb", "unhealthy", 503), ("qdrant", "degraded", 200)]
+)
+async def test_health_follows_its_components(
+    api: httpx.AsyncClient, world: World, name: str, status: str, code: int
+) -> None:
+    assert (await api.get("/api/memory/health")).json()["status"] == "healthy"
+    world.health.found = [
+        replace(one, healthy=False) if one.name == name else one for one in world.health.found
+    ]
+    response = await api.get("/api/memory/health?full=true")
+    body = response.json()
+    assert (response.status_code, body["status"]) == (code, status)
+    assert body["summary"] == {"total": 2, "healthy": 1, "unhealthy": 1}
+    assert body["metrics"] == {"uptime_ms": 1}
+    short = (await api.get("/api/system/health")).json()["health"]
+    assert (short["ok"], len(short["warnings"])) == (False, 1)
+
+
+async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: World) -> None:
+    await api.post("/api/memory/store", json={"text": "a", "tier": "books"})
+    world.clock.advance(5)
+    body = (await api.get("/api/memory/diagnostics")).json()
+    assert body["index"] == {"pending": 1, "synced": 0, "failed": 0, "oldest_pending_s": 5.0}
+    assert [row["tier"] for row in body["by_tier"]] == ["documents"]
+    assert "metrics" not in body
+    assert "metrics" in (await api.get("/api/memory/diagnostics?metrics=true")).json()
+
+
+async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "yet"
+    world = fake_world(settings_with(data={"dir": str(folder)}))
+    async with client_of(world.services) as api:
+        disk = (await api.get("/api/system/disk-space")).json()["disk"]
+    assert disk["path"] == str(folder)
+    assert disk["used_bytes"] + disk["free_bytes"] == disk["total_bytes"] > 0
+
+
+async def test_a_breaker_is_shown_with_its_service(api: httpx.AsyncClient, world: World) -> None:
+    details = {"circuit_breaker": {"state": "open"}}
+    world.health.found = [
+        Component(name="embedding", healthy=False, latency_ms=1, message="away", details=details)
+    ]
+    services = (await api.get("/api/system/health")).json()["health"]["services"]
+    assert services["embedding"] == {
+        "ok": False,
+        "base_url": None,
+        "circuit_breaker": {"state": "open"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("", None),
+        ("http://q:6333", "http://q:6333"),
+        ("https://user:secret@q.example:6333/x?key=y", "https://q.example:6333/x"),
+        ("http://[::1]:6333", "http://[::1]:6333"),
+    ],
+)
+def test_no_secret_of_a_url_is_shown(url: str, shown: str | None) -> None:
+    assert public_url(url) == shown
+
+
+class TestProbes:
+    async def test_ready_and_not_ready(self, api: httpx.AsyncClient, world: World) -> None:
+        assert (await api.get("/readyz")).json() == {"ready": True}
+        world.health.reasons = ["mongodb: no primary"]
+        response = await api.get("/readyz")
+        assert response.status_code == 503
+        assert response.json()["reasons"] == ["mongodb: no primary"]
+        assert (await api.get("/healthz")).status_code == 200
+
+    async def test_before_the_services_exist_only_probes_and_document_answer(
+        self, world: World
+    ) -> None:
+        built: list[World] = []
+        app = create_api(lambda: built[0].services if built else None)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as api:
+            assert (await api.get("/healthz")).status_code == 200
+            assert (await api.get("/readyz")).json()["reasons"] == ["starting"]
+            assert (await api.get("/openapi.json")).status_code == 200
+            early = await api.get("/api/memory/stats")
+            assert (early.status_code, early.json()["code"]) == (503, "starting")
+            assert early.headers["Retry-After"] == "1"
+            built.append(world)
+            assert (await api.get("/api/memory/stats")).status_code == 200

@@ -1,0 +1,250 @@
+"""Request ids, limits, disconnects, and answers when something breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.api.app import create_api
+from rayapp.testing.fake_services import World, fake_world
+from tests.unit.api.serving import client_of, settings_with
+from tests.unit.api.test_idempotency import Gated
+from tests.unit.api.test_search import SEARCH, Slow
+
+STORE = "/api/memory/store"
+
+
+class Broken:
+    """Statistics with a defect."""
+
+    async def tiers(self, scope: object) -> list[object]:
+        raise KeyError("a secret detail")
+
+
+@pytest.mark.parametrize("given", ["abc-1.2_3", "x" * 128])
+async def test_a_good_request_id_is_echoed(api: httpx.AsyncClient, given: str) -> None:
+    response = await api.get("/healthz", headers={"X-Request-Id": given})
+    assert response.headers.get_list("X-Request-Id") == [given]
+
+
+@pytest.mark.parametrize("given", ["a b", "", "x" * 129, "a\tb", "é"])
+async def test_another_request_id_is_replaced(api: httpx.AsyncClient, given: str) -> None:
+    headers = {b"X-Request-Id": given.encode("latin-1")}
+    response = await api.get("/api/memory/stats", headers=headers)
+    assert response.headers["X-Request-Id"] != given
+    assert len(response.headers["X-Request-Id"]) == 32
+
+
+async def test_errors_carry_the_request_id_too(api: httpx.AsyncClient) -> None:
+    for path in ("/nope", "/api/memory/items/gone"):
+        response = await api.get(path, headers={"X-Request-Id": "r-1"})
+        assert (response.status_code, response.headers["X-Request-Id"]) == (404, "r-1")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/memory/nope", 404, "route_not_found"),
+        ("GET", "/api/memory/search/", 404, "route_not_found"),
+        ("PUT", STORE, 405, "method_not_allowed"),
+        ("OPTIONS", STORE, 405, "method_not_allowed"),
+        ("DELETE", SEARCH, 405, "method_not_allowed"),
+    ],
+)
+async def test_unknown_routes_and_methods_have_the_error_shape(
+    api: httpx.AsyncClient, method: str, path: str, status: int, code: str
+) -> None:
+    response = await api.request(method, path)
+    body = response.json()
+    assert (response.status_code, body["code"], body["success"]) == (status, code, False)
+    assert ("Allow" in response.headers) == (status == 405)
+
+
+async def test_head_is_guarded_like_get(api: httpx.AsyncClient) -> None:
+    assert (await api.head("/api/memory/stats")).status_code == 200
+    world = fake_world(settings_with(auth={"mode": "keys"}))
+    async with client_of(world.services) as locked:
+        assert (await locked.head("/api/memory/stats")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 201),
+        ("Application/JSON; charset=utf-8", 201),
+        ("text/plain", 422),
+        ("application/x-www-form-urlencoded", 422),
+        ("multipart/form-data; boundary=x", 422),
+        ("", 422),
+    ],
+)
+async def test_only_json_posts(api: httpx.AsyncClient, kind: str, status: int) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    response = await api.post(STORE, content=b'{"text": "tea"}', headers=headers)
+    assert response.status_code == status
+
+
+async def test_an_unexpected_exception_shows_an_id_and_no_detail(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = fake_world(statistics=Broken())
+    async with client_of(world.services, {"X-Request-Id": "r-7"}) as api:
+        with caplog.at_level(logging.ERROR):
+            response = await api.get("/api/memory/stats")
+    body = response.json()
+    assert (response.status_code, body["code"]) == (500, "internal")
+    assert body["error"] == "Internal error, request id r-7."
+    assert "secret" not in response.text
+    assert "r-7" in caplog.text
+
+
+class TestBodyLimit:
+    LIMIT = 2_048
+
+    @pytest.fixture
+    def small(self) -> World:
+        limits = {"body_limit_bytes": self.LIMIT, "batch_body_limit_bytes": 2 * self.LIMIT}
+        return fake_world(settings_with(http=limits))
+
+    async def test_the_batch_has_its_own_limit(self, small: World) -> None:
+        text = "x" * self.LIMIT
+        async with client_of(small.services) as api:
+            response = await api.post(STORE, json={"text": text})
+            assert (response.status_code, response.json()["code"]) == (413, "too_large")
+            batch = await api.post(f"{STORE}/batch", json={"items": [{"text": text}]})
+            assert batch.json()["results"][0]["status"] == "stored"
+            batch = await api.post(f"{STORE}/batch", json={"items": [{"text": text * 2}]})
+            assert batch.status_code == 413
+
+    async def test_a_long_body_is_not_read_to_its_end(self, small: World) -> None:
+        sent = 0
+
+        async def long() -> AsyncIterator[bytes]:
+            # Bounded, so that a limit that fails is a failed test and not a full machine.
+            nonlocal sent
+            for _ in range(64):
+                sent += 1
+                yield b" " * 512
+
+        async with client_of(small.services, {"Content-Type": "application/json"}) as api:
+            response = await api.post(STORE, content=long())
+        assert response.status_code == 413
+        assert sent <= self.LIMIT // 512 + 2
+
+    async def test_a_declared_length_is_refused_before_reading(self, small: World) -> None:
+        connection = Connection(STORE, b"{}", length=self.LIMIT + 1)
+        app = create_api(small.services)
+        await app(connection.scope, connection.receive, connection.send)
+        assert connection.sent[0]["status"] == 413
+        assert not connection.was_read
+
+
+async def test_above_the_in_flight_limit_the_answer_is_429_at_once() -> None:
+    slow = Slow()
+    world = fake_world(settings_with(http={"max_in_flight": 1}), search=slow)
+    async with client_of(world.services) as api:
+        held = asyncio.create_task(api.post(SEARCH, json={"query": "tea"}))
+        await slow.began.wait()
+        response = await api.get("/api/memory/stats")
+        assert (response.status_code, response.json()["code"]) == (429, "overloaded")
+        assert response.headers["Retry-After"] == "1"
+        assert (await api.get("/healthz")).status_code == 200
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
+        assert (await api.get("/api/memory/stats")).status_code == 200
+
+
+class Connection:
+    """One request whose caller goes away when a test says so; plain ASGI."""
+
+    def __init__(self, path: str, body: bytes, length: int | None = None) -> None:
+        self.gone = asyncio.Event()
+        self.sent: list[Any] = []
+        self._body = [{"type": "http.request", "body": body, "more_body": False}]
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": b"",
+            "headers": [
+                (b"host", b"localhost"),
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body) if length is None else length).encode()),
+            ],
+        }
+
+    @property
+    def was_read(self) -> bool:
+        return not self._body
+
+    async def receive(self) -> Any:
+        if self._body:
+            return self._body.pop()
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+async def test_a_caller_that_goes_away_cancels_its_search() -> None:
+    slow = Slow()
+    world = fake_world(search=slow)
+    connection = Connection(SEARCH, b'{"query": "tea"}')
+    app = create_api(world.services)
+    serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
+    await slow.began.wait()
+    connection.gone.set()
+    await asyncio.wait_for(serving, 1)
+    assert slow.cancelled.is_set()
+    assert connection.sent == []
+    labels = (("route", SEARCH), ("status", "499"))
+    assert world.metrics.counters["http_requests", labels] == 1
+
+
+async def test_a_write_is_finished_although_its_caller_went_away() -> None:
+    gated = Gated()
+    world = fake_world(memories=gated)
+    connection = Connection(STORE, b'{"text": "tea"}')
+    app = create_api(world.services)
+    serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
+    await gated.began.wait()
+    connection.gone.set()
+    await asyncio.sleep(0.01)
+    gated.open.set()
+    await asyncio.wait_for(serving, 1)
+    assert connection.sent[0]["status"] == 201
+
+
+async def test_a_caller_that_leaves_with_its_answer_cancels_nothing(world: World) -> None:
+    connection = Connection(SEARCH, b'{"query": "tea"}')
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            connection.gone.set()
+            await asyncio.sleep(0.01)
+        connection.sent.append(message)
+
+    await create_api(world.services)(connection.scope, connection.receive, send)
+    assert [one["type"] for one in connection.sent] == [
+        "http.response.start",
+        "http.response.body",
+    ]
+
+
+async def test_requests_are_measured_by_template(api: httpx.AsyncClient, world: World) -> None:
+    await api.get("/api/memory/items/a")
+    await api.get("/api/memory/items/b")
+    labels = (("route", "/api/memory/items/{memory_id}"), ("status", "404"))
+    assert world.metrics.counters["http_requests", labels] == 2
+    assert len(world.metrics.samples["http_latency_s"]) == 2

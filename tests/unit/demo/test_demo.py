@@ -1,0 +1,164 @@
+"""The demo against a service that ranks by plain BM25, and the rules of its material."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rayapp.client import SearchHit, SearchReply
+from rayapp.demo import run
+from rayapp.demo.conversation import bundled
+from rayapp.demo.documents import PASSAGE_CHARS, passages, project_documents
+from rayapp.demo.material import DemoQuestion
+from rayapp.demo.table import DemoAnswer, closing_line, preview
+from rayapp.domain.memory import MEMORY_ID_PATTERN
+from rayapp.domain.tiers import parse_tier
+from tests.unit.fake_service import FakeService, closed_port, serving
+
+HEBREW = re.compile(r"[א-ת]")
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with serving(FakeService()) as started:
+        yield started
+
+
+def console() -> Console:
+    return Console(file=io.StringIO(), width=160)
+
+
+def text_of(made: Console) -> str:
+    assert isinstance(made.file, io.StringIO)
+    return made.file.getvalue()
+
+
+def test_the_conversation_is_bilingual_and_long_enough() -> None:
+    turns = [memory for memory in bundled().memories if memory.tier == "history"]
+    sessions = {(memory.source or {})["conversation_id"] for memory in turns}
+    hebrew = sum(bool(HEBREW.search(memory.text.split(": ", 1)[1])) for memory in turns)
+    assert len(turns) >= 160
+    assert len(sessions) == 20
+    assert 0.4 < hebrew / len(turns) < 0.6
+
+
+def test_ids_are_unique_and_accepted_and_every_evidence_is_stored(tmp_path: Path) -> None:
+    material = bundled()
+    ids = [str(memory.memory_id) for memory in material.memories]
+    assert len(set(ids)) == len(ids)
+    assert all(MEMORY_ID_PATTERN.match(name) for name in ids)
+    assert all(parse_tier(memory.tier) is not None for memory in material.memories)
+    assert {name for q in material.questions for name in q.evidence} <= set(ids)
+    languages = {bool(HEBREW.search(q.text)) for q in material.questions}
+    assert languages == {True, False}
+    assert len(material.questions) >= 12
+
+
+def test_texts_are_distinct_so_that_no_turn_is_a_duplicate() -> None:
+    texts = [memory.text for memory in bundled().memories]
+    assert len(set(texts)) == len(texts)
+
+
+def test_documents_that_are_there_become_passages_and_questions(tmp_path: Path) -> None:
+    (tmp_path / "rayapp" / "decisions").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("# App\n\nStart it with `rayapp up`.\n\n## More\n\nText.")
+    (tmp_path / "rayapp" / "decisions" / "0001-a.md").write_text("# One\n\nWhy.")
+    documents = project_documents(tmp_path)
+    books = [(memory.source or {})["book"] for memory in documents]
+    assert [(book["title"], book["section"]) for book in books] == [
+        ("README.md", "App"),
+        ("README.md", "More"),
+        ("0001-a.md", "One"),
+    ]
+    material = bundled(tmp_path)
+    assert any(documents[0].memory_id in question.evidence for question in material.questions)
+    assert [note for note in material.notes if "ARCHITECTURE.md" in note]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("# A\n\none\n\ntwo", 50, [("A", "# A\n\none\n\ntwo")]),
+        ("# A\none\n## B\ntwo", 50, [("A", "# A\none"), ("B", "## B\ntwo")]),
+        ("one\n\ntwo", 6, [("", "one"), ("", "two")]),
+        ("aaaa\nbbbb\ncccc", 9, [("", "aaaa\nbbbb"), ("", "cccc")]),
+        ("", 9, []),
+    ],
+)
+def test_passages(text: str, limit: int, expected: list[tuple[str, str]]) -> None:
+    assert list(passages(text, limit)) == expected
+
+
+def test_passages_lose_no_line() -> None:
+    text = "\n\n".join(
+        f"# H{i}\n" + "\n".join(f"line {i} {j}" for j in range(40)) for i in range(5)
+    )
+    found = list(passages(text))
+    assert all(len(passage) <= PASSAGE_CHARS for _, passage in found)
+    joined = "\n".join(passage for _, passage in found)
+    assert all(line in joined for line in text.splitlines())
+
+
+async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
+    service: FakeService,
+) -> None:
+    first, second = console(), console()
+    assert await run(service.url, None, first) == 0
+    count = len(bundled().memories)
+    assert "the first evidence came in place n, ✓ means top 3" in text_of(first)
+    assert f"{count} memories stored, 0 were there already, 0 rejected." in text_of(first)
+    assert "questions have their evidence in the top 3" in text_of(first)
+    assert await run(service.url, None, second) == 0
+    assert f"0 memories stored, {count} were there already" in text_of(second)
+    assert {search["user"] for search in service.searches} == {"demo"}
+    assert "איפה נועה גרה היום?" in text_of(second)
+
+
+async def test_rejected_memories_are_exit_three(service: FakeService) -> None:
+    service.reject_text = "Schnitzel"
+    assert await run(service.url, None, console()) == 3
+
+
+async def test_an_absent_service_is_one_sentence_and_exit_four() -> None:
+    made = console()
+    assert await run(f"http://127.0.0.1:{closed_port()}", None, made) == 4
+    assert "start it with `rayapp up`" in text_of(made)
+
+
+async def test_a_data_folder_without_the_sets_is_exit_two(tmp_path: Path) -> None:
+    made = console()
+    assert await run("http://127.0.0.1:1", tmp_path, made) == 2
+    assert "LoCoMo is not at" in text_of(made)
+
+
+def answer(ids: list[str], evidence: set[str], elapsed_ms: float) -> DemoAnswer:
+    hits = [
+        SearchHit(position=i, memory_id=name, tier="history", content="x")
+        for i, name in enumerate(ids, 1)
+    ]
+    reply = SearchReply(results=tuple(hits), total=len(hits), elapsed_ms=elapsed_ms)
+    return DemoAnswer(DemoQuestion("q", frozenset(evidence)), reply)
+
+
+def test_only_the_top_three_count_as_found() -> None:
+    answers = [
+        answer(["a", "b"], {"b", "z"}, 4.0),
+        answer(["a", "b", "c", "d"], {"d"}, 8.0),
+        answer([], {"a"}, 6.0),
+        answer(["a"], {"a"}, 2.0),
+    ]
+    assert [one.evidence_at for one in answers] == [2, 4, None, 1]
+    assert closing_line(answers) == (
+        "2 of 4 questions have their evidence in the top 3, 1 in first place; "
+        "p50 4.0 ms, p95 8.0 ms."
+    )
+
+
+def test_preview_is_one_short_line() -> None:
+    assert preview("a\n b") == "a b"
+    assert len(preview("x" * 500)) == 60

@@ -1,0 +1,122 @@
+"""The command line without servers: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import io
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from jobs import evaluate
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.processes import ProcessRef
+from rayapp.adapters.local_stack.state import StackState, write_state
+from rayapp.cli import app, places
+from rayapp.cli_jobs import checked_job, job_names
+from rayapp.cli_keys import user_of
+from rayapp.cli_output import console, table_of
+from rayapp.errors import ConfigError
+from rayapp.protocols import ApiKey, Scope
+from tests.unit.fake_service import FakeService, serving
+
+RUNNER = CliRunner()
+
+
+def test_version() -> None:
+    done = RUNNER.invoke(app, ["--version"])
+    assert done.exit_code == 0
+    assert done.output.startswith("rayapp 0.")
+
+
+def test_jobs_are_the_modules_with_a_main() -> None:
+    names = job_names()
+    assert {"evaluate", "reindex", "deferred"} <= set(names)
+    assert not {"waiting", "suites"} & set(names)
+    for name in ("waiting", "suites", "nope", "os.path", "../evaluate", ""):
+        with pytest.raises(ConfigError, match="deferred, evaluate"):
+            checked_job(name)
+
+
+def test_help_of_a_job_is_its_own_and_needs_no_stack(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = RUNNER.invoke(app, ["job", "evaluate", "--help", "--data-dir", str(tmp_path)])
+    assert done.exit_code == 0
+    text = capfd.readouterr().out
+    assert "--suite" in text
+    assert "admin scope" in " ".join(text.split())
+    assert evaluate.parser().prog in text
+
+
+def test_help_without_a_job_lists_them() -> None:
+    done = RUNNER.invoke(app, ["job", "--help"])
+    assert done.exit_code == 0
+    assert "reindex" in done.output
+
+
+def test_status_says_why_it_is_not_ready_and_where_to_look(tmp_path: Path) -> None:
+    paths = StackPaths.of(tmp_path / "data[bold]")
+    paths.run.mkdir(parents=True)
+    paths.token.write_text("t")
+    with serving(FakeService()) as service:
+        state = StackState(
+            stack_id=paths.stack_id,
+            phase="ready",
+            supervisor=ProcessRef.of("supervisor", os.getpid()),
+            http_url=service.url,
+            dashboard_url="http://127.0.0.1:20001",
+            environment={"RAY_AUTH_MODE": "token"},
+        )
+        write_state(paths, state)
+        done = RUNNER.invoke(app, ["status", "--data-dir", str(paths.data)])
+    assert done.exit_code == 1
+    assert f"{service.url}: not ready\n  warming" in done.output
+    assert "(ready)" not in done.output
+    assert f"dashboard: http://127.0.0.1:20001 (token: {paths.token})" in done.output
+    assert str(paths.ray_session_logs) in done.output
+    assert str(paths.kept_ray_logs) in done.output
+
+
+def test_logs_of_a_joined_cluster_are_not_here(tmp_path: Path) -> None:
+    state = StackState(stack_id="x", supervisor=ProcessRef.of("supervisor", os.getpid()))
+    lines = places(state, StackPaths.of(tmp_path))
+    assert lines[1:] == ["logs of the application: on the nodes of the cluster"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "user", "shown"),
+    [
+        (("admin",), "alice", "any (default alice)"),
+        (("admin", "read"), None, "any (default dana)"),
+        (("read", "write"), "alice", "alice"),
+    ],
+)
+def test_whose_memories_a_key_opens(
+    scopes: tuple[Scope, ...], user: str | None, shown: str
+) -> None:
+    row = ApiKey(
+        key_hash="0",
+        principal="p",
+        user_id=user,
+        scopes=frozenset(scopes),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert user_of(row, "dana") == shown
+
+
+def test_tables_show_brackets_and_every_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(console, "file", out)
+    monkeypatch.setattr(console, "width", 20)
+    table = table_of("name", "x")
+    table.add_row("[red]:bug:" + "z" * 40, "1")
+    console.print(table)
+    assert isinstance(console, Console)
+    joined = "".join(
+        line.split("│")[1].strip() for line in out.getvalue().splitlines() if "│" in line
+    )
+    assert joined == "[red]:bug:" + "z" * 40
