@@ -20,9 +20,12 @@ from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_b
 from rayapp.adapters.mongo.api_keys import MongoApiKeyStore
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.events import MongoEventStore
+from rayapp.adapters.mongo.graphs import MongoGraphStore
 from rayapp.adapters.mongo.idempotency import MongoIdempotencyStore
 from rayapp.adapters.mongo.leases import MongoLeaseStore
+from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
 from rayapp.adapters.mongo.memory_store import MongoMemoryStore
+from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
 from rayapp.adapters.mongo.receipts import MongoReceiptStore
 from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.adapters.recipe_files import load_recipes
@@ -32,6 +35,7 @@ from rayapp.domain.creation import TextLimits
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.tiers import CORE_TIERS
+from rayapp.learning_protocols import GraphStore, LifecycleStore, OutcomeStore
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import (
     ApiKeyStore,
@@ -51,14 +55,20 @@ from rayapp.protocols import (
 from rayapp.resilience.breaker import Breaker, BreakerPolicy
 from rayapp.service_protocols import Services
 from rayapp.services.arms import SearchArms
+from rayapp.services.dedup import DedupService
+from rayapp.services.effects import EffectsService
 from rayapp.services.embedding import EmbeddingService
 from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
 from rayapp.services.explain import ExplainingSearch
+from rayapp.services.graphs import GraphsService
 from rayapp.services.health import Dependencies, HealthService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
+from rayapp.services.insights import InsightsService
 from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
+from rayapp.services.outcomes import OutcomesService
+from rayapp.services.promotion import PromotionService
 from rayapp.services.reranking import RerankService
 from rayapp.services.runtime import Runtime, Texts
 from rayapp.services.search import SearchService
@@ -76,6 +86,9 @@ class Stores:
     leases: LeaseStore
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
+    outcomes: OutcomeStore
+    lifecycle: LifecycleStore
+    graphs: GraphStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,9 @@ def mongo_stores(settings: Settings) -> Stores:
         leases=MongoLeaseStore(database),
         api_keys=MongoApiKeyStore(database),
         idempotency=MongoIdempotencyStore(database),
+        outcomes=MongoOutcomeStore(database),
+        lifecycle=MongoLifecycleStore(database),
+        graphs=MongoGraphStore(database, settings.graph),
     )
 
 
@@ -227,6 +243,19 @@ def build_services(
         memories=memories,
         bank=MemoryBankService(memories, parts.stores.items),
         search=ExplainingSearch(search, parts.stores.items, runtime),
+        outcomes=OutcomesService(
+            parts.stores.outcomes, parts.stores.receipts, memories, runtime=runtime
+        ),
+        promotion=PromotionService(parts.stores.lifecycle, parts.stores.leases, runtime=runtime),
+        graphs=GraphsService(parts.stores.graphs, parts.stores.items, runtime=runtime),
+        insights=InsightsService(
+            parts.stores.graphs,
+            parts.stores.items,
+            parts.stores.outcomes,
+            parts.stores.receipts,
+            texts=parts.texts,
+            runtime=runtime,
+        ),
         health=HealthService(
             used,
             schema=parts.schema,
@@ -250,6 +279,35 @@ def build_indexing(parts: Parts) -> IndexingService:
         parts.texts.analyser,
         parts.stores.leases,
         schema=parts.schema,
+        runtime=parts.runtime,
+    )
+
+
+def build_maintenance(parts: Parts) -> tuple[PromotionService, EffectsService]:
+    """The owner of tiers and the outbox."""
+    runtime, stores = parts.runtime, parts.stores
+    promotion = PromotionService(stores.lifecycle, stores.leases, runtime=runtime)
+    effects = EffectsService(
+        stores.outcomes,
+        stores.graphs,
+        promotion,
+        build_dedup(parts),
+        texts=parts.texts,
+        runtime=runtime,
+    )
+    return promotion, effects
+
+
+def build_dedup(parts: Parts) -> DedupService:
+    """The static embedder has its own scale: its threshold is off until it was measured."""
+    settings = parts.runtime.settings
+    static = settings.embedding.backend == "static"
+    similarity = settings.dedup.static_similarity if static else settings.dedup.similarity
+    return DedupService(
+        parts.stores.lifecycle,
+        parts.stores.items,
+        parts.index,
+        similarity=similarity if settings.dedup.enabled else 0.0,
         runtime=parts.runtime,
     )
 

@@ -260,11 +260,18 @@ class Receipt:
     context_type: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
     degraded: tuple[str, ...] = ()
+    principal: str = ""
+    scored_at: datetime | None = None
 
 
 class ReceiptStore(Protocol):
     async def put(self, receipt: Receipt) -> None: ...
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None: ...
+    async def latest(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
+    ) -> list[Receipt]:
+        """The living receipts of a conversation, newest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +306,9 @@ class LeaseStore(Protocol):
 
     async def release(self, lease: Lease) -> None: ...
     async def current(self, name: str) -> Lease | None: ...
+    async def last_released(self, name: str) -> datetime | None:
+        """When a holder last gave it back by itself; None when none ever did."""
+        ...
 
 
 Scope = Literal["read", "write", "admin"]

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from rayapp.domain.graphs.records import ActionRow, ContentStats, RoutingRow
+from rayapp.domain.learning_requests import (
+    BackfillReport,
+    ConceptDefinition,
+    ContextInsights,
+    FeedbackRequest,
+    GraphView,
+    InsightsRequest,
+    OutcomeAnswer,
+    OutcomeRequest,
+    PathView,
+    PromotionReport,
+    PromotionSchedule,
+    ResponseAnswer,
+    ResponseRequest,
+)
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import (
     BankStats,
@@ -119,6 +135,53 @@ class Statistics(Protocol):
         ...
 
 
+class Outcomes(Protocol):
+    """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded."""
+
+    async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer: ...
+    async def record_response(
+        self, scope: WriteScope, request: ResponseRequest
+    ) -> ResponseAnswer: ...
+
+    async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer: ...
+
+
+class Promotion(Protocol):
+    async def run(self, user_id: str | None) -> PromotionReport:
+        """One cycle for a user, or for all. Conflict, code `busy`, when another one goes on."""
+        ...
+
+    async def schedule(self) -> PromotionSchedule: ...
+
+
+GraphMode = Literal["routing", "content", "both"]
+
+
+class Graphs(Protocol):
+    """Reads of the three graphs; at most five reads of the truth per call."""
+
+    async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView: ...
+    async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]: ...
+    async def actions(
+        self, scope: ReadScope, *, context_type: str | None, limit: int
+    ) -> tuple[ActionRow, ...]: ...
+
+    async def definition(self, scope: ReadScope, concept_id: str) -> ConceptDefinition:
+        """`concept_id` with or without its prefix; NotFound when no graph knows it."""
+        ...
+
+    async def path(self, scope: ReadScope, source: str, target: str) -> PathView: ...
+    async def stats(self, scope: ReadScope) -> ContentStats: ...
+    async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> BackfillReport: ...
+    async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
+        """Active patterns by Wilson score, best first."""
+        ...
+
+
+class Insights(Protocol):
+    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """Everything the HTTP layer needs, built by `rayapp.bootstrap`."""
@@ -129,6 +192,10 @@ class Services:
     memories: Memories
     bank: MemoryBank
     search: Search
+    outcomes: Outcomes
+    promotion: Promotion
+    graphs: Graphs
+    insights: Insights
     health: Health
     statistics: Statistics
     api_keys: ApiKeyStore

@@ -146,6 +146,9 @@ class ServeSettings(Concern):
     embedding: DeploymentSettings = Field(DeploymentSettings(), description="Embedding gateway.")
     reranker: DeploymentSettings = Field(DeploymentSettings(), description="Reranker.")
     indexer: DeploymentSettings = Field(DeploymentSettings(), description="Indexer.")
+    maintenance: DeploymentSettings = Field(
+        DeploymentSettings(), description="Owner of promotion and of the outbox."
+    )
     request_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of one HTTP request.")
 
 
@@ -213,6 +216,60 @@ class MemoryBankSettings(Concern):
     text_limit_chars: int = Field(5_000, ge=1, description="Longest memory_bank text.")
 
 
+class LearningSettings(Concern):
+    implicit_confidence: float = Field(
+        0.7, ge=0, le=1, description="Least confidence of an implicit signal that counts."
+    )
+    scored_receipt_ttl_days: float = Field(
+        30.0, gt=0, description="Lifetime of a scored receipt, days."
+    )
+    guest_outcomes_per_hour: int = Field(
+        200, ge=1, description="Outcomes per hour of a key that does not own the memories."
+    )
+    effects_poll_s: float = Field(
+        0.5, gt=0, le=1.5, description="Pause between two looks at the outbox of outcomes."
+    )
+    effects_batch: int = Field(200, ge=1, le=5_000, description="Events or items per look.")
+
+
+class PromotionSettings(Concern):
+    policy: Literal["score", "wilson"] = Field(
+        "score", description="What gates a promotion (decision 5)."
+    )
+    interval_s: float = Field(1_800.0, ge=1, description="Pause between two cycles over all users.")
+    settle_s: float = Field(
+        60.0, ge=0, description="Age of an outcome before its items are looked at."
+    )
+    exchanges: int = Field(
+        20, ge=1, description="Stored exchanges of a user after which a cycle runs."
+    )
+    batch_size: int = Field(500, ge=1, le=10_000, description="Items read at once by a cycle.")
+    lease_s: float = Field(60.0, gt=1, description="Lifetime of the owner's lease.")
+
+
+class DedupSettings(Concern):
+    enabled: bool = Field(True, description="Look for near-duplicates of facts and patterns.")
+    similarity: float = Field(
+        0.95, gt=0, le=1, description="Least cosine of a transformer's vectors (its own scale)."
+    )
+    static_similarity: float = Field(
+        0.0, ge=0, le=1, description="The same for the static embedder; 0 = off until measured."
+    )
+    neighbours: int = Field(5, ge=1, le=50, description="Nearest items compared with a new one.")
+
+
+class GraphSettings(Concern):
+    max_nodes: int = Field(5_000, ge=1, description="Content graph nodes of one user at most.")
+    max_edges: int = Field(20_000, ge=1, description="Content graph edges of one user at most.")
+    max_concepts: int = Field(5_000, ge=1, description="Routing concepts of one user at most.")
+    priors_timeout_s: float = Field(
+        0.25, gt=0, le=5, description="Time that a search gives the graphs."
+    )
+    empty_cache_s: float = Field(
+        2.0, ge=0, le=60, description="How long a user is known to have no graph."
+    )
+
+
 class BreakerSettings(Concern):
     failures: int = Field(3, ge=1, description="Failures in a row that open it.")
     embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
@@ -248,6 +305,10 @@ class Settings(Concern):
     search: SearchSettings = Field(SearchSettings(), description="Search.")
     indexer: IndexerSettings = Field(IndexerSettings(), description="Indexer.")
     memory_bank: MemoryBankSettings = Field(MemoryBankSettings(), description="memory_bank.")
+    learning: LearningSettings = Field(LearningSettings(), description="Outcomes.")
+    promotion: PromotionSettings = Field(PromotionSettings(), description="Promotion.")
+    dedup: DedupSettings = Field(DedupSettings(), description="Near-duplicates.")
+    graph: GraphSettings = Field(GraphSettings(), description="The three graphs.")
     breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
     compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")

@@ -29,7 +29,7 @@ from rayapp.domain.memory import (
 from rayapp.domain.paging import SortKey, decode_cursor, encode_cursor, sort_values
 from rayapp.domain.revision import queued, revised, revived
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import FOLLOWED_TIERS, Tier
 from rayapp.errors import DuplicateMemory, NotFound, VersionConflict
 from rayapp.protocols import Clock, InsertResult, Page, TierCount
 
@@ -61,7 +61,14 @@ class InMemoryMemoryStore(InMemoryQueue):
         if by_id is not None:
             item = revived(by_id.item, item)
         pending = item.index.sync_state is SyncState.PENDING
-        self._rows[item.point_id] = Row(item, item.stored_at if pending else None)
+        contributed = by_id.contributed if by_id is not None else None
+        followed = contributed is not None or item.tier in FOLLOWED_TIERS
+        self._rows[item.point_id] = Row(
+            item,
+            item.stored_at if pending else None,
+            follow_up_at=item.stored_at if followed else None,
+            contributed=contributed,
+        )
         return InsertResult(inserted=True)
 
     async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
@@ -90,7 +97,7 @@ class InMemoryMemoryStore(InMemoryQueue):
                 f"An active memory with this text exists: use {other.memory_id}.",
                 details={"memory_id": other.memory_id},
             )
-        place.hold(new, new.updated_at)
+        place.revise(new)
         key = (item.user_id, item.memory_id)
         if new.status is Status.DELETED:
             self._versions.pop(key, None)

@@ -92,7 +92,11 @@ class InMemoryQueue:
             return False
         if result.error is not None:
             self._fail(row, result)
-        elif result.op is IndexOp.DELETE and item.status is Status.DELETED:
+        elif (
+            result.op is IndexOp.DELETE
+            and item.status is Status.DELETED
+            and row.contributed is None
+        ):
             del self._rows[result.point_id]
         else:
             self._succeed(row, result, schema)

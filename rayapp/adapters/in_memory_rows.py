@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
+from rayapp.domain.graphs.records import Contribution
 from rayapp.domain.memory import IndexState, MemoryItem, MemoryVersion, Stats, SyncState
+from rayapp.domain.tiers import FOLLOWED_TIERS
 from rayapp.errors import InvalidInput
 
 Timed = TypeVar("Timed", MemoryItem, MemoryVersion, Stats, IndexState)
@@ -15,14 +17,24 @@ Timed = TypeVar("Timed", MemoryItem, MemoryVersion, Stats, IndexState)
 
 @dataclass(slots=True)
 class Row:
+    """`contributed` and `follow_up_at` belong to the graphs and are not part of the item."""
+
     item: MemoryItem
     pending_since: datetime | None
+    follow_up_at: datetime | None = None
+    contributed: Contribution | None = None
 
     def hold(self, item: MemoryItem, since: datetime) -> None:
         """Keep `item`; `since` starts the wait of an item that was not waiting."""
         pending = item.index.sync_state is SyncState.PENDING
         self.pending_since = (self.pending_since or since) if pending else None
         self.item = item
+
+    def revise(self, item: MemoryItem) -> None:
+        """Keep what an edit made of the item; what the graphs know of it stays, and is due."""
+        self.hold(item, item.updated_at)
+        followed = self.contributed is not None or item.tier in FOLLOWED_TIERS
+        self.follow_up_at = item.updated_at if followed else None
 
     @property
     def due_at(self) -> datetime | None:

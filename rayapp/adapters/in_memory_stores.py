@@ -37,6 +37,28 @@ class InMemoryReceiptStore:
             return None
         return receipt if receipt.expires_at > self._clock.now() else None
 
+    async def latest(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
+    ) -> list[Receipt]:
+        user_id, now = checked_user(scope.user_id), self._clock.now()
+        found = [
+            receipt
+            for receipt in self._receipts.values()
+            if receipt.user_id == user_id
+            and receipt.conversation_id == conversation_id
+            and receipt.expires_at > now
+            and not (unscored and receipt.scored_at)
+        ]
+        found.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
+        return found[: max(0, limit)]
+
+    def scored(self, receipt_id: str, at: datetime, keep_until: datetime) -> None:
+        """Called by the outcome store: a scored receipt lives longer and ends its turn."""
+        receipt = self._receipts[receipt_id]
+        self._receipts[receipt_id] = replace(
+            receipt, scored_at=at, expires_at=max(receipt.expires_at, keep_until)
+        )
+
 
 class InMemoryEventStore:
     def __init__(self, clock: Clock) -> None:
@@ -64,6 +86,7 @@ class InMemoryLeaseStore:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._leases: dict[str, Lease] = {}
+        self._released: dict[str, datetime] = {}
 
     async def acquire(self, name: str, holder: str, ttl_s: float) -> Lease | None:
         """Renewing keeps the fence; any other way to get the lease raises it."""
@@ -78,7 +101,12 @@ class InMemoryLeaseStore:
     async def release(self, lease: Lease) -> None:
         held = self._leases.get(lease.name)
         if held and (held.holder, held.fence) == (lease.holder, lease.fence):
-            self._leases[lease.name] = replace(held, expires_at=self._clock.now())
+            now = self._clock.now()
+            self._leases[lease.name] = replace(held, expires_at=now)
+            self._released[lease.name] = now
+
+    async def last_released(self, name: str) -> datetime | None:
+        return self._released.get(name)
 
     async def current(self, name: str) -> Lease | None:
         held = self._leases.get(name)

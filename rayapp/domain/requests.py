@@ -81,6 +81,7 @@ class SearchQuery:
     as_of: datetime | None = None
     recipe: str | None = None
     conversation_id: str | None = None
+    principal: str = ""
     timeout_s: float | None = None
 
 

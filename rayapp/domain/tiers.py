@@ -27,6 +27,11 @@ CORE_TIERS: tuple[Tier, ...] = (
 )
 DATAGOV_TIERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION)
 
+# Tiers whose items feed the content graph, or are searched for near-duplicates, after a change.
+FOLLOWED_TIERS: tuple[Tier, ...] = (Tier.MEMORY_BANK, Tier.BOOKS, Tier.PATTERNS)
+# From this score on an item outlives its expiry (decision 10).
+SURVIVES_EXPIRY_SCORE = 0.9
+
 
 @dataclass(frozen=True, slots=True)
 class TierPolicy:

@@ -9,7 +9,10 @@ from typing import Any
 
 from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
 from rayapp.adapters.in_memory_index import InMemoryIndex
+from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
+from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
 from rayapp.adapters.in_memory_stores import (
     InMemoryApiKeyStore,
     InMemoryEventStore,
@@ -26,8 +29,10 @@ from rayapp.errors import RayappError
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import EmbedderInfo, TextKind
 from rayapp.service_protocols import Services
+from rayapp.services.effects import EffectsService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
+from rayapp.services.promotion import PromotionService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
 
@@ -104,6 +109,8 @@ class Harness:
 
     services: Services
     indexing: IndexingService
+    promotion: PromotionService
+    effects: EffectsService
     watch: IndexWatch
     schema: IndexSchema
 
@@ -111,8 +118,17 @@ class Harness:
         self.clock = FakeClock()
         self.metrics = InMemoryMetrics()
         self.settings = settings
-        self.items: Any = Switchable(InMemoryMemoryStore(self.clock))
-        self.receipts: Any = Switchable(InMemoryReceiptStore(self.clock))
+        items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
+        self.events = InMemoryEventStore(self.clock)
+        self.leases = InMemoryLeaseStore(self.clock)
+        outcomes = InMemoryOutcomeStore(items, receipts, self.clock)
+        self.items: Any = Switchable(items)
+        self.receipts: Any = Switchable(receipts)
+        self.outcomes: Any = Switchable(outcomes)
+        self.lifecycle: Any = Switchable(InMemoryLifecycleStore(items, self.events, self.leases))
+        self.graphs: Any = Switchable(
+            InMemoryGraphStore(items, outcomes, self.clock, settings.graph)
+        )
         self.index: Any = Switchable(InMemoryIndex())
         self.model = ModelEmbedder()
         self.embedder: Any = Switchable(self.model)
@@ -130,14 +146,7 @@ class Harness:
         await self.index.rebuilt()
         parts = Parts(
             runtime=bootstrap.runtime_of(self.settings, self.metrics, self.clock),
-            stores=Stores(
-                items=self.items,
-                receipts=self.receipts,
-                events=InMemoryEventStore(self.clock),
-                leases=InMemoryLeaseStore(self.clock),
-                api_keys=InMemoryApiKeyStore(),
-                idempotency=InMemoryIdempotencyStore(),
-            ),
+            stores=self._stores(),
             index=self.index,
             embedder=self.embedder,
             texts=texts,
@@ -147,9 +156,30 @@ class Harness:
         )
         self.watch = parts.watch
         self.schema = schema
+        self.promotion, self.effects = bootstrap.build_maintenance(parts)
         self.services = bootstrap.build_services(parts, self.reranker, None, self.problems)
         self.indexing = bootstrap.build_indexing(parts)
         return self
+
+    def _stores(self) -> Stores:
+        return Stores(
+            items=self.items,
+            receipts=self.receipts,
+            events=self.events,
+            leases=self.leases,
+            api_keys=InMemoryApiKeyStore(),
+            idempotency=InMemoryIdempotencyStore(),
+            outcomes=self.outcomes,
+            lifecycle=self.lifecycle,
+            graphs=self.graphs,
+        )
+
+    async def settle(self) -> int:
+        """Run the outbox until nothing is owed; how much was settled."""
+        total = 0
+        while settled := await self.effects.run_once():
+            total += settled
+        return total
 
     async def store(self, text: str, *, user: str = "dana", **fields: Any) -> str:
         """Store one memory and give its id."""

@@ -20,7 +20,7 @@ from rayapp.domain.memory import (
     Status,
     SyncState,
 )
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import FOLLOWED_TIERS, Tier
 from rayapp.errors import InvalidInput
 
 Document = dict[str, Any]
@@ -42,7 +42,10 @@ def utc(at: datetime | None) -> datetime | None:
 
 
 def to_document(item: MemoryItem) -> Document:
-    """The document of `item`. `quality_score` and the DataGov flags are denormalised."""
+    """The document of a new item. `quality_score` and the DataGov flags are denormalised.
+
+    `follow_up_at` and `contribution` belong to the graphs and are not part of the item.
+    """
     return {
         "memory_id": item.memory_id,
         "point_id": item.point_id,
@@ -79,6 +82,8 @@ def to_document(item: MemoryItem) -> Document:
         "superseded_by": item.superseded_by,
         "valid_from": utc(item.valid_from),
         "valid_to": utc(item.valid_to),
+        "follow_up_at": item.stored_at if item.tier in FOLLOWED_TIERS else None,
+        "contribution": None,
     }
 
 

@@ -236,9 +236,11 @@ def _finish_writes(
         return [UpdateOne(guard, [{"$set": _failure(result)}])]
     writes: list[UpdateOne | DeleteOne] = []
     if result.op is IndexOp.DELETE:
-        # The two filters exclude each other: an unordered bulk runs them in any order.
-        writes.append(DeleteOne({**guard, "status": Status.DELETED.value}))
-        guard["status"] = {"$ne": Status.DELETED.value}
+        # The two filters exclude each other: an unordered bulk runs them in any order. A tombstone
+        # that still counts in the content graph stays until that was taken back.
+        dead = {"status": Status.DELETED.value, "contribution": None}
+        writes.append(DeleteOne({**guard, **dead}))
+        guard["$nor"] = [dead]
     writes.append(UpdateOne(guard, [{"$set": _success(result, schema)}]))
     return writes
 

@@ -17,6 +17,13 @@ EVENTS = "events"
 LEASES = "leases"
 API_KEYS = "api_keys"
 IDEMPOTENCY = "idempotency"
+OUTCOMES = "memory_outcomes"
+SOLUTIONS = "known_solutions"
+ROUTING = "kg_routing"
+NODES = "kg_nodes"
+EDGES = "kg_edges"
+ACTIONS = "kg_actions"
+BOOKS = "books"
 
 EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
 IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
@@ -27,6 +34,8 @@ LANGUAGE_OVERRIDE = "text_index_language"
 TEXT_INDEX_VERSION = 3
 
 PENDING_ONLY = {"index.sync_state": SyncState.PENDING.value}
+# `follow_up_at` is a date only while a follow-up is owed.
+FOLLOW_UP_ONLY = {"follow_up_at": {"$type": "date"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +128,18 @@ TEXT_SEARCH = IndexSpec(
     weights={"text": 10, "summary": 5, "tags": 3},
 )
 
+FOLLOW_UP = IndexSpec(name="follow_up", keys=(("follow_up_at", ASCENDING),), only=FOLLOW_UP_ONLY)
+# Not in the data model's list: what a promotion cycle must look at, without reading every item.
+JUDGED = IndexSpec(
+    name="judged",
+    keys=(("point_id", ASCENDING),),
+    only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}},
+)
+OWES_GRAPH = IndexSpec(name="owes_graph", keys=(("at", ASCENDING),), only={"effects.graph": True})
+OWES_PROMOTION = IndexSpec(
+    name="owes_promotion", keys=(("at", ASCENDING),), only={"effects.promotion": True}
+)
+
 INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
@@ -147,6 +168,8 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         ),
         PENDING_BY_USER,
         PENDING_SINCE,
+        FOLLOW_UP,
+        JUDGED,
         TEXT_SEARCH,
     ),
     VERSIONS: (
@@ -159,11 +182,87 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     RECEIPTS: (
         IndexSpec(name="receipt", keys=(("receipt_id", ASCENDING),), unique=True),
         IndexSpec(name="receipt_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
+        IndexSpec(
+            name="conversation_receipts",
+            keys=(("user_id", ASCENDING), ("conversation_id", ASCENDING), ("at", DESCENDING)),
+            only={"conversation_id": {"$type": "string"}},
+        ),
     ),
     EVENTS: (
         IndexSpec(name="event", keys=(("event_id", ASCENDING),), unique=True),
         IndexSpec(name="user_events", keys=(("user_id", ASCENDING), ("at", DESCENDING))),
         IndexSpec(name="event_expiry", keys=(("at", ASCENDING),), ttl_s=EVENT_TTL_S),
+    ),
+    OUTCOMES: (
+        IndexSpec(
+            name="user_key",
+            keys=(("user_id", ASCENDING), ("idempotency_key", ASCENDING)),
+            unique=True,
+        ),
+        IndexSpec(
+            name="user_principal_at",
+            keys=(("user_id", ASCENDING), ("principal", ASCENDING), ("at", DESCENDING)),
+        ),
+        IndexSpec(
+            name="user_applied",
+            keys=(
+                ("user_id", ASCENDING),
+                ("applied.point_id", ASCENDING),
+                ("outcome", ASCENDING),
+                ("at", DESCENDING),
+            ),
+        ),
+        OWES_GRAPH,
+        OWES_PROMOTION,
+    ),
+    SOLUTIONS: (
+        IndexSpec(
+            name="user_problem_memory",
+            keys=(("user_id", ASCENDING), ("problem_hash", ASCENDING), ("memory_id", ASCENDING)),
+            unique=True,
+        ),
+        IndexSpec(name="user_point", keys=(("user_id", ASCENDING), ("point_id", ASCENDING))),
+    ),
+    ROUTING: (
+        IndexSpec(
+            name="user_concept", keys=(("user_id", ASCENDING), ("concept", ASCENDING)), unique=True
+        ),
+        IndexSpec(name="user_seen", keys=(("user_id", ASCENDING), ("last_seen_at", DESCENDING))),
+    ),
+    NODES: (
+        IndexSpec(
+            name="user_node", keys=(("user_id", ASCENDING), ("node_id", ASCENDING)), unique=True
+        ),
+    ),
+    EDGES: (
+        IndexSpec(
+            name="user_edge",
+            keys=(
+                ("user_id", ASCENDING),
+                ("source", ASCENDING),
+                ("target", ASCENDING),
+                ("relation", ASCENDING),
+            ),
+            unique=True,
+        ),
+        IndexSpec(name="user_target", keys=(("user_id", ASCENDING), ("target", ASCENDING))),
+    ),
+    ACTIONS: (
+        IndexSpec(
+            name="user_context_action_tier",
+            keys=(
+                ("user_id", ASCENDING),
+                ("context_type", ASCENDING),
+                ("action", ASCENDING),
+                ("tier", ASCENDING),
+            ),
+            unique=True,
+        ),
+    ),
+    BOOKS: (
+        IndexSpec(
+            name="user_doc", keys=(("user_id", ASCENDING), ("doc_id", ASCENDING)), unique=True
+        ),
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (

@@ -19,6 +19,7 @@ from rayapp.adapters.mongo.predicates import NOT_DELETED, own
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Status, SyncState
 from rayapp.domain.revision import queued, revised, revived
 from rayapp.domain.scope import WriteScope
+from rayapp.domain.tiers import FOLLOWED_TIERS
 from rayapp.errors import DuplicateMemory, NotFound, RayappError, StoreDown, VersionConflict
 from rayapp.protocols import InsertResult
 
@@ -99,7 +100,7 @@ class ItemWrites:
             doc, stored = _checked(found, item, expected_version)
             new = revised(stored, item, row)
             await self._items.replace_one(
-                {"_id": doc["_id"]}, _revision_document(new, doc), session=session
+                {"_id": doc["_id"]}, revision_document(new, doc), session=session
             )
             if new.status is Status.DELETED:
                 await self._versions.delete_many(key, session=session)
@@ -149,7 +150,10 @@ class ItemWrites:
             )
             if doc is None:
                 return None
-            new = to_document(revived(from_document(doc), item))
+            revival = revived(from_document(doc), item)
+            new = {**to_document(revival), "contribution": doc.get("contribution")}
+            if new["contribution"] is not None:
+                new["follow_up_at"] = revival.stored_at
             guard = {"_id": doc["_id"], "version": doc["version"], "index.rev": doc["index"]["rev"]}
             try:
                 done = await self._items.replace_one(guard, new)
@@ -229,10 +233,18 @@ def _refused_positions(error: BulkWriteError) -> set[int]:
     return {entry["index"] for entry in entries}
 
 
-def _revision_document(new: MemoryItem, old: Document) -> Document:
+def revision_document(new: MemoryItem, old: Document) -> Document:
+    """The document that replaces `old`; what the graphs know of the item stays, and is due."""
     was_pending = old["index"]["sync_state"] == SyncState.PENDING.value
     since = old["index"]["pending_since"] if was_pending else new.updated_at
-    return {**to_document(new), "index": index_document(new.index, pending_since=since)}
+    contribution = old.get("contribution")
+    followed = contribution is not None or new.tier in FOLLOWED_TIERS
+    return {
+        **to_document(new),
+        "index": index_document(new.index, pending_since=since),
+        "follow_up_at": new.updated_at if followed else None,
+        "contribution": contribution,
+    }
 
 
 def _checked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pymongo import ReturnDocument
@@ -34,8 +35,13 @@ class MongoLeaseStore:
         with translated():
             await self._leases.update_one(
                 {"_id": lease.name, "holder": lease.holder, "fence": lease.fence},
-                {"$set": {"holder": None, "expires_at": EPOCH}},
+                [{"$set": {"holder": None, "expires_at": EPOCH, "released_at": "$$NOW"}}],
             )
+
+    async def last_released(self, name: str) -> datetime | None:
+        with translated():
+            doc = await self._leases.find_one({"_id": name}, {"released_at": 1})
+        return doc.get("released_at") if doc else None
 
     async def current(self, name: str) -> Lease | None:
         with translated():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pymongo import DESCENDING
+
 from rayapp.adapters.mongo.convert import utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
@@ -31,7 +33,20 @@ class MongoReceiptStore:
             doc = await self._receipts.find_one(
                 {**mine(scope), "receipt_id": receipt_id, **NOT_EXPIRED}
             )
-        return _from_document(doc) if doc else None
+        return receipt_from_document(doc) if doc else None
+
+    async def latest(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
+    ) -> list[Receipt]:
+        if limit < 1:
+            return []
+        where = {**mine(scope), "conversation_id": conversation_id, **NOT_EXPIRED}
+        if unscored:
+            where["scored_at"] = None
+        order = [("at", DESCENDING), ("receipt_id", DESCENDING)]
+        with translated():
+            cursor = self._receipts.find(where, sort=order, limit=limit)
+            return [receipt_from_document(doc) async for doc in cursor]
 
 
 def _to_document(receipt: Receipt) -> Document:
@@ -56,12 +71,14 @@ def _to_document(receipt: Receipt) -> Document:
         ],
         "timings": receipt.timings,
         "degraded": list(receipt.degraded),
+        "principal": receipt.principal,
+        "scored_at": utc(receipt.scored_at),
         "at": utc(receipt.at),
         "expires_at": utc(receipt.expires_at),
     }
 
 
-def _from_document(doc: Document) -> Receipt:
+def receipt_from_document(doc: Document) -> Receipt:
     shown = [Shown(**{**row, "tier": Tier(row["tier"])}) for row in doc["shown"]]
     return Receipt(
         receipt_id=doc["receipt_id"],
@@ -75,6 +92,8 @@ def _from_document(doc: Document) -> Receipt:
         shown=tuple(shown),
         timings=doc["timings"],
         degraded=tuple(doc["degraded"]),
+        principal=doc.get("principal", ""),
+        scored_at=doc.get("scored_at"),
         at=doc["at"],
         expires_at=doc["expires_at"],
     )

@@ -1,0 +1,86 @@
+"""What an outcome is, and what recording one leaves behind. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from rayapp.domain.memory import MemoryItem, MemoryVersion, Outcome
+from rayapp.domain.tiers import Tier
+
+# Why an outcome left an item alone. `not_scored`: books and DataGov tiers (decision 11); `gone`:
+# shown once, deleted since; `weak_signal`: an implicit signal below the confidence that counts;
+# `not_shown`, `already_scored`, `rate`: limits of a principal that does not own the memories.
+SkipReason = Literal["not_scored", "gone", "weak_signal", "not_shown", "already_scored", "rate"]
+# The outbox: effects that an accepted outcome still owes after its answer. The index payload is
+# not among them: the update of the item queues it in the same write.
+Effect = Literal["graph", "promotion"]
+EFFECTS: tuple[Effect, ...] = ("graph", "promotion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Who noticed the outcome. `explicit` ones count in full, others from a confidence on."""
+
+    source: str = "explicit"
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    memory_id: str
+    reason: SkipReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedOutcome:
+    """An item after the outcome. `memory_id` is the winner's when the named one was merged."""
+
+    memory_id: str
+    point_id: str
+    tier: Tier
+    uses: int
+    success_count: float
+    score: float
+    wilson_score: float
+    doc_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeEvent:
+    """One row of `memory_outcomes`; unique by (user_id, idempotency_key).
+
+    Attributes:
+        principal: who recorded it; `owner` False limits it to what it was shown.
+        memory_ids: the items it is about, as named by the caller or by the receipt.
+        query, concepts, context_type: of the receipt, empty without one.
+        action: what the assistant did when the items helped or failed.
+        applied, skipped: filled in when it is recorded.
+    """
+
+    user_id: str
+    idempotency_key: str
+    principal: str
+    outcome: Outcome
+    at: datetime
+    memory_ids: tuple[str, ...]
+    owner: bool = True
+    receipt_id: str | None = None
+    conversation_id: str | None = None
+    query: str = ""
+    concepts: tuple[str, ...] = ()
+    context_type: str = "general"
+    action: str = "search_memory"
+    signal: Signal = field(default_factory=Signal)
+    applied: tuple[AppliedOutcome, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One item's change in a transition: compare-and-set on `expected_version`."""
+
+    item: MemoryItem
+    expected_version: int
+    row: MemoryVersion
