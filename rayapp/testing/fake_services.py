@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
 from rayapp.adapters.in_memory_stores import InMemoryApiKeyStore, InMemoryIdempotencyStore
 from rayapp.domain.creation import TextLimits
@@ -33,6 +34,7 @@ from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.statistics import StatisticsService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.fake_learning import LearningStores, learning_services, learning_stores
 
 DEFAULT_LIMIT = 10
 MOST_CANDIDATES = 1_000
@@ -146,6 +148,7 @@ class World:
     store: InMemoryMemoryStore
     health: SetHealth
     metrics: InMemoryMetrics
+    learning: LearningStores
 
 
 def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
@@ -166,7 +169,10 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         capacity=settings.memory_bank.capacity,
         new_id=lambda: str(uuid.uuid4()),
     )
+    runtime = bootstrap.runtime_of(settings, metrics, clock)
+    learning = learning_stores(store, runtime)
     parts: dict[str, Any] = {
+        **learning_services(learning, store, memories, runtime),
         "settings": settings,
         "clock": clock,
         "metrics": metrics,
@@ -180,4 +186,11 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         "tiers_default": CORE_TIERS,
     }
     services = Services(**(parts | replaced))
-    return World(services=services, clock=clock, store=store, health=health, metrics=metrics)
+    return World(
+        services=services,
+        clock=clock,
+        store=store,
+        health=health,
+        metrics=metrics,
+        learning=learning,
+    )
