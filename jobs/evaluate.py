@@ -20,16 +20,24 @@ from typing import Any, NoReturn
 
 import orjson
 from rich.console import Console
+from rich.table import Table
 
 from jobs.suites import SUITES
+from jobs.suites.outcomes import OutcomesRun, OutcomesSuite
+from jobs.suites.outcomes_report import (
+    outcomes_line,
+    outcomes_markdown,
+    outcomes_report,
+    outcomes_tables,
+)
 from jobs.suites.report import counts_line, markdown, suite_report, tables
 from jobs.suites.runner import RunOptions, SuiteRun, run_suite
-from jobs.suites.suite import Suite
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.errors import ConfigError, RayappError
 
+OUTCOMES = "outcomes"
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
@@ -45,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         "--suite",
         action="append",
         required=True,
-        choices=sorted(SUITES),
+        choices=sorted([*SUITES, OUTCOMES]),
         help="set to run; repeat it for several",
     )
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
@@ -74,8 +82,12 @@ def _positive(text: str) -> int:
 
 async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     """Run the suites and write the reports; returns the exit code."""
-    chosen = dict.fromkeys(arguments.suite)
-    suites = [SUITES[name](arguments.data).sampled(arguments.limit_questions) for name in chosen]
+    chosen = list(dict.fromkeys(arguments.suite))
+    suites = {
+        name: SUITES[name](arguments.data).sampled(arguments.limit_questions)
+        for name in chosen
+        if name in SUITES
+    }
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
     options = RunOptions(
         run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}",
@@ -83,40 +95,61 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
         concurrency=arguments.concurrency,
     )
     started = time.monotonic()
-    runs = await _run_all(url, read_key(arguments.api_key_file), suites, options, console)
+    runs: list[SuiteRun | OutcomesRun] = []
+    async with MemoryClient(url, api_key=read_key(arguments.api_key_file)) as client:
+        await _probe(client, options)
+        with Progress(console) as progress:
+            for name in chosen:
+                if name == OUTCOMES:
+                    runs.append(
+                        await OutcomesSuite(client, arguments.data, options, progress).run()
+                    )
+                else:
+                    runs.append(await run_suite(client, suites[name], options, progress))
     report = {
         "run_id": options.run_id,
         "at": datetime.now(UTC).isoformat(),
         "url": url,
         "recipe": options.recipe,
         "elapsed_s": round(time.monotonic() - started, 1),
-        "suites": [suite_report(run) for run in runs],
+        "suites": [_report(run) for run in runs],
     }
     _write(arguments, report, runs)
     for run in runs:
-        for table in tables(run):
+        for table in _tables(run):
             console.print(table)
-        console.print(counts_line(run))
+        console.print(outcomes_line(run) if isinstance(run, OutcomesRun) else counts_line(run))
     failures = sum(run.failures for run in runs)
     if failures:
         console.print(f"{failures} memories or questions failed: see rejected and errors.")
     return WITH_FAILURES if failures else DONE
 
 
-async def _run_all(
-    url: str, key: str | None, suites: Sequence[Suite], options: RunOptions, console: Console
-) -> list[SuiteRun]:
-    async with MemoryClient(url, api_key=key) as client:
-        await client.backlog()  # an absent service is said before anything is shown
-        # A refused recipe or key ends the run before it stores thousands of memories.
-        await client.search(
-            "probe", limit=1, recipe=options.recipe, user_id=f"eval-probe-{options.run_id}"
-        )
-        with Progress(console) as progress:
-            return [await run_suite(client, suite, options, progress) for suite in suites]
+async def _probe(client: MemoryClient, options: RunOptions) -> None:
+    """An absent service, a refused recipe or key end the run before anything is stored."""
+    await client.backlog()
+    await client.search(
+        "probe", limit=1, recipe=options.recipe, user_id=f"eval-probe-{options.run_id}"
+    )
 
 
-def _write(arguments: argparse.Namespace, report: dict[str, Any], runs: list[SuiteRun]) -> None:
+def _report(run: SuiteRun | OutcomesRun) -> dict[str, Any]:
+    return outcomes_report(run) if isinstance(run, OutcomesRun) else suite_report(run)
+
+
+def _tables(run: SuiteRun | OutcomesRun) -> list[Table]:
+    return outcomes_tables(run) if isinstance(run, OutcomesRun) else tables(run)
+
+
+def _markdown(run: SuiteRun | OutcomesRun) -> str:
+    return outcomes_markdown(run) if isinstance(run, OutcomesRun) else markdown(run)
+
+
+def _write(
+    arguments: argparse.Namespace,
+    report: dict[str, Any],
+    runs: Sequence[SuiteRun | OutcomesRun],
+) -> None:
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
@@ -124,7 +157,7 @@ def _write(arguments: argparse.Namespace, report: dict[str, Any], runs: list[Sui
         head = f"# Retrieval, run {report['run_id']}\n\n"
         arguments.markdown.parent.mkdir(parents=True, exist_ok=True)
         arguments.markdown.write_text(
-            head + "\n".join(markdown(run) for run in runs), encoding="utf-8"
+            head + "\n".join(_markdown(run) for run in runs), encoding="utf-8"
         )
 
 

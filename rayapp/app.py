@@ -1,12 +1,13 @@
 """build(settings) -> serve.Application: the only file that wraps classes and binds them.
 
 search (HTTP ingress)  --handle-->  embedding, reranker
-indexer                --handle-->  embedding
-search, indexer        --actor---> vector engine (embedded profile)
+indexer, maintenance   --handle-->  embedding
+search, indexer, maintenance  --actor--> vector engine (embedded profile)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ray import serve
@@ -17,6 +18,7 @@ from rayapp import bootstrap
 from rayapp.adapters.serve.metrics import RayMetrics
 from rayapp.deployments.embedding import EmbeddingDeployment
 from rayapp.deployments.indexer import IndexerDeployment
+from rayapp.deployments.maintenance import MaintenanceDeployment
 from rayapp.deployments.reranker import RerankerDeployment
 from rayapp.deployments.search import SearchDeployment
 from rayapp.observability.logging import configure_logging
@@ -43,17 +45,17 @@ class Rerank(RerankerDeployment):
 
 
 class Search(SearchDeployment):
-    """The ingress. The indexer is bound here so that one application holds all of them."""
+    """The ingress. The owners are bound here so that one application holds all of them."""
 
     def __init__(
         self,
         settings: Settings,
         embedding: DeploymentHandle[Any],
         reranker: DeploymentHandle[Any],
-        indexer: DeploymentHandle[Any],
+        owners: Sequence[DeploymentHandle[Any]],
     ) -> None:
         super().__init__(settings, embedding, reranker)
-        self._indexer = indexer
+        self._owners = owners
 
 
 def build(settings: Settings) -> serve.Application:
@@ -64,9 +66,12 @@ def build(settings: Settings) -> serve.Application:
     indexer = _deployment(IndexerDeployment, "indexer", serve_settings.indexer).bind(
         settings, embedding
     )
+    maintenance = _deployment(
+        MaintenanceDeployment, "maintenance", serve_settings.maintenance
+    ).bind(settings, embedding)
     ingress = serve.ingress()(Search)
     return _deployment(ingress, "search", serve_settings.search).bind(
-        settings, embedding, reranker, indexer
+        settings, embedding, reranker, [indexer, maintenance]
     )
 
 

@@ -65,9 +65,11 @@ from rayapp.services.health import Dependencies, HealthService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
 from rayapp.services.insights import InsightsService
+from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.outcomes import OutcomesService
+from rayapp.services.priors import PriorsService
 from rayapp.services.promotion import PromotionService
 from rayapp.services.reranking import RerankService
 from rayapp.services.runtime import Runtime, Texts
@@ -227,7 +229,13 @@ def build_services(
         runtime=runtime,
     )
     search = SearchService(
-        arms, reranker, parts.stores.receipts, parts.texts, langs=parts.langs, runtime=runtime
+        arms,
+        reranker,
+        parts.stores.receipts,
+        parts.texts,
+        priors=PriorsService(parts.stores.graphs, parts.texts, runtime=runtime),
+        langs=parts.langs,
+        runtime=runtime,
     )
     used = Dependencies(
         store=parts.stores.items,
@@ -246,8 +254,10 @@ def build_services(
         outcomes=OutcomesService(
             parts.stores.outcomes, parts.stores.receipts, memories, runtime=runtime
         ),
-        promotion=PromotionService(parts.stores.lifecycle, parts.stores.leases, runtime=runtime),
-        graphs=GraphsService(parts.stores.graphs, parts.stores.items, runtime=runtime),
+        promotion=build_promotion(parts),
+        graphs=GraphsService(
+            parts.stores.graphs, parts.stores.items, texts=parts.texts, runtime=runtime
+        ),
         insights=InsightsService(
             parts.stores.graphs,
             parts.stores.items,
@@ -263,7 +273,7 @@ def build_services(
             start_problems=start_problems,
             runtime=runtime,
         ),
-        statistics=StatisticsService(parts.stores.items, runtime.clock),
+        statistics=StatisticsService(parts.stores.items, parts.stores.events, runtime=runtime),
         api_keys=parts.stores.api_keys,
         idempotency=parts.stores.idempotency,
         tiers_default=CORE_TIERS,
@@ -283,19 +293,29 @@ def build_indexing(parts: Parts) -> IndexingService:
     )
 
 
-def build_maintenance(parts: Parts) -> tuple[PromotionService, EffectsService]:
-    """The owner of tiers and the outbox."""
-    runtime, stores = parts.runtime, parts.stores
-    promotion = PromotionService(stores.lifecycle, stores.leases, runtime=runtime)
-    effects = EffectsService(
-        stores.outcomes,
-        stores.graphs,
-        promotion,
+def build_promotion(parts: Parts) -> PromotionService:
+    """The only code that changes a tier by rule."""
+    stores = parts.stores
+    return PromotionService(stores.lifecycle, stores.leases, runtime=parts.runtime)
+
+
+def build_effects(parts: Parts) -> EffectsService:
+    """The drain of the outbox."""
+    return EffectsService(
+        parts.stores.outcomes,
+        parts.stores.graphs,
+        build_promotion(parts),
         build_dedup(parts),
         texts=parts.texts,
-        runtime=runtime,
+        runtime=parts.runtime,
     )
-    return promotion, effects
+
+
+def build_maintenance(parts: Parts) -> MaintenanceService:
+    """The maintenance deployment's service."""
+    return MaintenanceService(
+        build_promotion(parts), build_effects(parts), parts.stores.leases, runtime=parts.runtime
+    )
 
 
 def build_dedup(parts: Parts) -> DedupService:

@@ -57,6 +57,10 @@ class OutcomeStore(Protocol):
         """
         ...
 
+    async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
+        """The event recorded with this key; a retry asks before it looks for a receipt again."""
+        ...
+
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
         """Events recorded before `before` that still owe `effect`, oldest first, of all users."""
         ...
@@ -186,6 +190,11 @@ class GraphStore(Protocol):
         """Remove references to dead items from examples, known solutions and nodes."""
         ...
 
-    async def dead_references(self, limit: int, after: str | None) -> list[tuple[str, str]]:
-        """(user_id, point_id) named by examples or known solutions whose item is not active."""
+    async def dead_references(
+        self, limit: int, after: str | None
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """(user_id, point_id) named by examples or known solutions whose item is not active.
+
+        Looks at `limit` rows from `after` on; the second value continues, None ends the round.
+        """
         ...

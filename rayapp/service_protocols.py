@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal, Protocol
 
 from rayapp.domain.graphs.records import ActionRow, ContentStats, RoutingRow
@@ -32,6 +33,7 @@ from rayapp.domain.requests import (
     ItemQuery,
     MemoryEdit,
     NewMemory,
+    Rates,
     SearchAnswer,
     SearchQuery,
     StoreResult,
@@ -83,6 +85,22 @@ class MemoryBank(Protocol):
     """memory_bank with its write guard and capacity (decision 13)."""
 
     async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult: ...
+    async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:
+        """Keep what memory `memory_id` says, with its provenance; that memory stays as it is.
+
+        An empty text in `new` stands for the text of the memory. An unknown id with a text is a
+        plain fact, without one it raises NotFound.
+        """
+        ...
+
+    async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
+        """The active facts of one list (`goal`, `value`), newest first, with their total."""
+        ...
+
+    async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
+        """Archive a fact of that list; NotFound when it is not on it."""
+        ...
+
     async def stats(self, scope: ReadScope) -> BankStats: ...
     async def page(
         self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
@@ -128,6 +146,10 @@ class Health(Protocol):
 class Statistics(Protocol):
     async def tiers(self, scope: ReadScope) -> list[TierStats]:
         """All seven tiers, empty ones included."""
+        ...
+
+    async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
+        """`active`: items of working and history, as `tiers` counts them."""
         ...
 
     async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:

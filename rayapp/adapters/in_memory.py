@@ -13,6 +13,7 @@ from typing import Any
 
 from rayapp.adapters.in_memory_queue import InMemoryQueue
 from rayapp.adapters.in_memory_rows import Row, stored_form, to_ms, version_form
+from rayapp.domain.creation import deleted
 from rayapp.domain.filtering import (
     MANUAL_SOURCE,
     bare_words,
@@ -101,9 +102,20 @@ class InMemoryMemoryStore(InMemoryQueue):
         key = (item.user_id, item.memory_id)
         if new.status is Status.DELETED:
             self._versions.pop(key, None)
+            self._erase_merged(new)
         else:
             self._versions.setdefault(key, []).insert(0, version_form(row))
         return new
+
+    def _erase_merged(self, winner: MemoryItem) -> None:
+        """The items that became part of a deleted one hold its facts: they go with it."""
+        for place in self._rows.values():
+            item = place.item
+            mine = item.user_id == winner.user_id and item.merged_into == winner.memory_id
+            if mine and item.status is not Status.DELETED:
+                gone = replace(deleted(item, winner.updated_at), version=item.version + 1)
+                place.revise(stored_form(gone))
+                self._versions.pop((item.user_id, item.memory_id), None)
 
     # --- reads
 

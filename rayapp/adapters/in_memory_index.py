@@ -35,7 +35,7 @@ from rayapp.domain.points import (
     epoch_s,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import DATAGOV_TIERS, SYSTEM_USER, Tier
+from rayapp.domain.tiers import DATAGOV_TIERS, SURVIVES_EXPIRY_SCORE, SYSTEM_USER, Tier
 from rayapp.errors import Conflict, IndexDown, NotFound
 
 Payload = dict[str, Any]
@@ -242,12 +242,13 @@ def _in_time(where: ItemFilter, payload: Payload) -> bool:
         value = payload.get(key)
         return bound is None or value is None or rule(value, bound)
 
+    survives = payload.get("score", 0.0) >= SURVIVES_EXPIRY_SCORE
     dated = (where.created_from is None and where.created_to is None) or "created_at" in payload
     return (
         dated
         and holds("created_at", epoch_s(where.created_from), lambda at, b: at >= b)
         and holds("created_at", epoch_s(where.created_to), lambda at, b: at < b)
-        and holds("expires_at", epoch_s(where.now), lambda at, b: at > b)
+        and holds("expires_at", epoch_s(where.now), lambda at, b: at > b or survives)
         and holds("valid_from", epoch_s(where.valid_at), lambda at, b: at <= b)
         and holds("valid_to", epoch_s(where.valid_at), lambda at, b: at > b)
     )

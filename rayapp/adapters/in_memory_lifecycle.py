@@ -2,15 +2,143 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_rows import Row, stored_form, version_form
 from rayapp.adapters.in_memory_stores import InMemoryEventStore, InMemoryLeaseStore
-from rayapp.learning_protocols import LifecycleStore
+from rayapp.domain.filtering import checked_user
+from rayapp.domain.learning import Move
+from rayapp.domain.lifecycle.promotion import could_move
+from rayapp.domain.lifecycle.transition import after_move, gone
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.tiers import Tier
+from rayapp.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
+from rayapp.protocols import Event, Lease
 
 
-class InMemoryLifecycleStore(LifecycleStore):
+class InMemoryLifecycleStore:
     def __init__(
         self, items: InMemoryMemoryStore, events: InMemoryEventStore, leases: InMemoryLeaseStore
     ) -> None:
         self._items = items
         self._events = events
         self._leases = leases
+
+    async def candidates(
+        self, *, user_id: str | None, now: datetime, after: str | None, limit: int
+    ) -> list[MemoryItem]:
+        """Exactly what `could_move` says."""
+        owner = None if user_id is None else checked_user(user_id)
+        found = [
+            row.item
+            for row in self._items._rows.values()
+            if owner in (None, row.item.user_id)
+            and (after is None or row.item.point_id > after)
+            and could_move(row.item, now)
+        ]
+        found.sort(key=lambda item: item.point_id)
+        return found[: max(0, limit)]
+
+    async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        owner, wanted = checked_user(user_id), set(memory_ids)
+        return [
+            row.item
+            for row in self._items._rows.values()
+            if row.item.user_id == owner
+            and row.item.memory_id in wanted
+            and row.item.status is Status.ACTIVE
+        ]
+
+    async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
+        return self._equal(replace(item, tier=tier), {})
+
+    async def transition(
+        self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
+    ) -> list[MemoryItem]:
+        if lease is not None:
+            self._check(lease)
+        try:
+            changed = self._changed(moves)
+        except (VersionConflict, NotFound, DuplicateMemory):
+            if events and all(event.event_id in self._events._events for event in events):
+                return [self._row(move).item for move in moves]
+            raise
+        for event in events:
+            await self._events.add(event)
+        for move, item in changed:
+            self._row(move).revise(item)
+            key = (item.user_id, item.memory_id)
+            self._items._versions.setdefault(key, []).insert(0, version_form(move.row))
+            self._repoint(item)
+        return [item for _, item in changed]
+
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
+        """Counts every exchange, those that were archived or deleted meanwhile too."""
+        conversations: dict[str, list[str | None]] = {}
+        for row in self._items._rows.values():
+            item = row.item
+            if item.tier is Tier.WORKING and item.stored_at >= since:
+                conversations.setdefault(item.user_id, []).append(item.source.conversation_id)
+        counted = [
+            (user_id, len(found), len(set(found) - {None}))
+            for user_id, found in conversations.items()
+        ]
+        return sorted(counted, key=lambda row: (-row[1], row[0]))
+
+    # --- inside
+
+    def _check(self, lease: Lease) -> None:
+        held = self._leases._leases.get(lease.name)
+        if held is None or (held.holder, held.fence) != (lease.holder, lease.fence):
+            raise Conflict(
+                "Another owner took over: nothing was moved, it goes on with the work.",
+                code="lease_lost",
+                details={"lease": lease.name},
+            )
+
+    def _changed(self, moves: Sequence[Move]) -> list[tuple[Move, MemoryItem]]:
+        """The items after `moves`, in order; raises before anything is written."""
+        new: dict[str, MemoryItem] = {}
+        for move in moves:
+            item = stored_form(after_move(self._row(move).item, move))
+            other = self._equal(item, new)
+            if item.status is Status.ACTIVE and other is not None:
+                raise DuplicateMemory(
+                    f"An active memory with this text exists: use {other.memory_id}.",
+                    details={"memory_id": other.memory_id},
+                )
+            new[item.point_id] = item
+        return [(move, new[move.item.point_id]) for move in moves]
+
+    def _row(self, move: Move) -> Row:
+        row = self._items._rows.get(move.item.point_id)
+        if row is None or row.item.status is Status.DELETED:
+            raise gone(move)
+        return row
+
+    def _equal(self, item: MemoryItem, new: dict[str, MemoryItem]) -> MemoryItem | None:
+        """Another active item with the text of `item` in its tier, once `new` is in force."""
+        for row in self._items._rows.values():
+            other = new.get(row.item.point_id, row.item)
+            if (
+                other.point_id != item.point_id
+                and other.status is Status.ACTIVE
+                and _text_key(other) == _text_key(item)
+            ):
+                return other
+        return None
+
+    def _repoint(self, loser: MemoryItem) -> None:
+        """Chains are flattened when they are written, so that a read follows one step."""
+        if loser.merged_into is None:
+            return
+        for row in self._items._rows.values():
+            if (row.item.user_id, row.item.merged_into) == (loser.user_id, loser.memory_id):
+                row.item = replace(row.item, merged_into=loser.merged_into)
+
+
+def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
+    return item.user_id, item.tier, item.dedup_scope, item.content_hash

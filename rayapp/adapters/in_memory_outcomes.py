@@ -1,17 +1,189 @@
-"""A working `OutcomeStore` in process memory."""
+"""A working `OutcomeStore` in process memory. One event loop only: no step waits in between."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_rows import to_ms
 from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
-from rayapp.learning_protocols import OutcomeStore
+from rayapp.domain.creation import dedup_scope
+from rayapp.domain.filtering import checked_user
+from rayapp.domain.learning import AppliedOutcome, Effect, OutcomeEvent
+from rayapp.domain.lifecycle.outcome_plan import (
+    GuestLimits,
+    OutcomePlan,
+    Target,
+    check_same,
+    plan_outcome,
+    recorded,
+)
+from rayapp.domain.lifecycle.outcomes import judged
+from rayapp.domain.memory import MemoryItem, Outcome, Status, point_id_of
+from rayapp.domain.scope import ReadScope
+from rayapp.domain.tiers import SYSTEM_USER, TIER_POLICY, Tier
+from rayapp.learning_protocols import OutcomeLimits
 from rayapp.protocols import Clock
 
+GUEST_WINDOW = timedelta(hours=1)
 
-class InMemoryOutcomeStore(OutcomeStore):
+
+@dataclass(slots=True)
+class EventRow:
+    """One event and the effects it still owes."""
+
+    event: OutcomeEvent
+    owed: set[Effect]
+
+
+class InMemoryOutcomeStore:
+    """Implements `OutcomeStore`."""
+
     def __init__(
         self, items: InMemoryMemoryStore, receipts: InMemoryReceiptStore, clock: Clock
     ) -> None:
         self._items = items
         self._receipts = receipts
         self._clock = clock
+        self._events: dict[tuple[str, str], EventRow] = {}
+        self._judged: dict[str, set[str]] = {}
+
+    async def record(
+        self, event: OutcomeEvent, limits: OutcomeLimits, *, strict: bool
+    ) -> tuple[OutcomeEvent, bool]:
+        event = replace(event, at=to_ms(event.at))
+        key = (checked_user(event.user_id), event.idempotency_key)
+        first = self._events.get(key)
+        if first is not None:
+            check_same(first.event, event)
+            return first.event, True
+        found = {name: t for name in event.memory_ids if (t := self._target(event.user_id, name))}
+        guest = None if event.owner else self._guest(event, limits)
+        plan = plan_outcome(event, found, guest=guest, strict=strict)
+        if plan.closes_turn and event.receipt_id is not None:
+            self._close_turn(event, event.receipt_id, limits, plan)
+        applied = {target.point_id: self._apply(event, target) for target in plan.targets}
+        done = recorded(event, plan, applied)
+        owed: set[Effect] = set()
+        if done.applied or done.documents:
+            owed.add("graph")
+        if done.applied:
+            owed.add("promotion")
+        self._events[key] = EventRow(done, owed)
+        return done, False
+
+    async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
+        row = self._events.get((checked_user(scope.user_id), idempotency_key))
+        return row.event if row else None
+
+    async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
+        owing = [row.event for row in self._events.values() if effect in row.owed]
+        owing = [event for event in owing if event.at < before]
+        return sorted(owing, key=lambda event: event.at)[: max(0, limit)]
+
+    async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
+        rows = [row for event in events if (row := self._owing(event, effect))]
+        for row in rows:
+            row.owed.discard(effect)
+        return len(rows)
+
+    async def backlog(self) -> int:
+        return sum(bool(row.owed) for row in self._events.values())
+
+    async def failures(self, scope: ReadScope, point_ids: Sequence[str]) -> list[OutcomeEvent]:
+        user_id = checked_user(scope.user_id)
+        failed = [
+            row.event
+            for row in self._events.values()
+            if row.event.user_id == user_id and row.event.outcome is Outcome.FAILED
+        ]
+        failed.sort(key=lambda event: (event.at, event.idempotency_key), reverse=True)
+        newest: dict[str, OutcomeEvent] = {}
+        for event in failed:
+            for one in event.applied:
+                newest.setdefault(one.point_id, event)
+        chosen = {newest[p].idempotency_key for p in point_ids if p in newest}
+        return [event for event in failed if event.idempotency_key in chosen]
+
+    def settle_graph(self, events: Sequence[OutcomeEvent]) -> bool:
+        """Clear the `graph` flags of all of them, or, when one has none, of none."""
+        rows = [self._owing(event, "graph") for event in events]
+        if not all(rows):
+            return False
+        for row in rows:
+            if row is not None:
+                row.owed.discard("graph")
+        return True
+
+    # --- inside
+
+    def _owing(self, event: OutcomeEvent, effect: Effect) -> EventRow | None:
+        row = self._events.get((event.user_id, event.idempotency_key))
+        return row if row is not None and effect in row.owed else None
+
+    def _target(self, user_id: str, name: str) -> Target | None:
+        item = self._living(user_id, name)
+        if item is None:
+            item = self._living(SYSTEM_USER, name)
+            if item is None or not TIER_POLICY[item.tier].shared:
+                return None
+        if item.merged_into is not None:
+            item = self._living(item.user_id, item.merged_into)
+            if item is None:
+                return None
+        book = item.tier is Tier.BOOKS
+        return Target(
+            memory_id=item.memory_id,
+            point_id=item.point_id,
+            tier=item.tier,
+            doc_id=dedup_scope(item.tier, item.source) if book else item.source.doc_id,
+            stored_by=item.stored_by,
+        )
+
+    def _living(self, user_id: str, memory_id: str) -> MemoryItem | None:
+        row = self._items._rows.get(point_id_of(user_id, memory_id))
+        if row is None or row.item.status is Status.DELETED:
+            return None
+        return row.item
+
+    def _guest(self, event: OutcomeEvent, limits: OutcomeLimits) -> GuestLimits:
+        receipt = self._receipts.held(event.user_id, event.receipt_id or "")
+        if receipt is None or receipt.principal != event.principal:
+            return GuestLimits()
+        spent = sum(
+            bool(row.event.applied)
+            and row.event.user_id == event.user_id
+            and row.event.principal == event.principal
+            and row.event.at > event.at - GUEST_WINDOW
+            for row in self._events.values()
+        )
+        return GuestLimits(
+            shown=frozenset(shown.memory_id for shown in receipt.shown),
+            judged=frozenset(self._judged.get(receipt.receipt_id, ())),
+            over_rate=spent >= limits.guest_per_hour,
+        )
+
+    def _close_turn(
+        self, event: OutcomeEvent, receipt_id: str, limits: OutcomeLimits, plan: OutcomePlan
+    ) -> None:
+        keep_until = to_ms(limits.keep_receipt_until)
+        self._receipts.scored(event.user_id, receipt_id, event.at, keep_until)
+        if not event.owner:
+            self._judged.setdefault(receipt_id, set()).update(plan.points)
+
+    def _apply(self, event: OutcomeEvent, target: Target) -> AppliedOutcome:
+        row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
+        item = judged(row.item, event.outcome, event.at, now)
+        row.hold(item, now)
+        return AppliedOutcome(
+            memory_id=item.memory_id,
+            point_id=item.point_id,
+            tier=item.tier,
+            uses=item.stats.uses,
+            success_count=item.stats.success_count,
+            score=item.stats.score,
+            wilson_score=item.stats.wilson_score,
+            doc_id=item.source.doc_id,
+        )

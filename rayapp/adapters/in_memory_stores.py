@@ -52,12 +52,18 @@ class InMemoryReceiptStore:
         found.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
         return found[: max(0, limit)]
 
-    def scored(self, receipt_id: str, at: datetime, keep_until: datetime) -> None:
+    def held(self, user_id: str, receipt_id: str) -> Receipt | None:
+        """The user's receipt, expired or not; asked by the outcome store."""
+        receipt = self._receipts.get(receipt_id)
+        return receipt if receipt is not None and receipt.user_id == user_id else None
+
+    def scored(self, user_id: str, receipt_id: str, at: datetime, keep_until: datetime) -> None:
         """Called by the outcome store: a scored receipt lives longer and ends its turn."""
-        receipt = self._receipts[receipt_id]
-        self._receipts[receipt_id] = replace(
-            receipt, scored_at=at, expires_at=max(receipt.expires_at, keep_until)
-        )
+        receipt = self.held(user_id, receipt_id)
+        if receipt is not None:
+            self._receipts[receipt_id] = replace(
+                receipt, scored_at=at, expires_at=max(receipt.expires_at, keep_until)
+            )
 
 
 class InMemoryEventStore:

@@ -16,7 +16,17 @@ from rayapp.api.errors import error_answer
 from rayapp.api.middleware import Gate
 from rayapp.api.openapi import document
 from rayapp.api.operation import Operation
-from rayapp.api.routers import bank, insights, memories, search, system
+from rayapp.api.routers import (
+    bank,
+    bank_lists,
+    context,
+    graphs,
+    insights,
+    learning,
+    memories,
+    search,
+    system,
+)
 from rayapp.api.routers.probes import probe_routes
 from rayapp.errors import InvalidInput, NotFound, RayappError
 from rayapp.service_protocols import Services, Starting
@@ -25,7 +35,11 @@ from rayapp.service_protocols import Services, Starting
 OPERATIONS: tuple[Operation, ...] = (
     *memories.OPERATIONS,
     *search.OPERATIONS,
+    *bank_lists.OPERATIONS,  # before the bank, whose `{memory_id}` would match their names
     *bank.OPERATIONS,
+    *learning.OPERATIONS,
+    *graphs.OPERATIONS,
+    *context.OPERATIONS,
     *insights.OPERATIONS,
     *system.OPERATIONS,
 )

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from starlette.routing import compile_path
-
+from rayapp.api.paths import path_pattern
 from rayapp.api.rate_limit import RateLimiter
 from rayapp.domain.tiers import SYSTEM_USER
 from rayapp.errors import Forbidden, InvalidInput, Unauthorized
@@ -23,6 +22,7 @@ Headers = Mapping[bytes, bytes]
 ITEM = "/api/memory/items/{memory_id}"
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
+CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 
 # A route without an entry here answers nobody; the architecture test names it.
 ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
@@ -47,11 +47,35 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
     ("GET", BANK): "read",
     ("POST", BANK): "write",
     ("GET", f"{BANK}/stats"): "read",
+    ("GET", f"{BANK}/goals"): "read",
+    ("POST", f"{BANK}/goals"): "write",
+    ("DELETE", f"{BANK}/goals/{{memory_id}}"): "write",
+    ("GET", f"{BANK}/values"): "read",
+    ("POST", f"{BANK}/values"): "write",
+    ("DELETE", f"{BANK}/values/{{memory_id}}"): "write",
     ("GET", BANK_ITEM): "read",
     ("PUT", BANK_ITEM): "write",
     ("DELETE", BANK_ITEM): "write",
     ("POST", "/api/memory/bulk/archive"): "write",
     ("POST", "/api/memory/bulk/delete"): "write",
+    ("POST", "/api/memory/outcomes"): "write",
+    ("POST", "/api/memory/record_response"): "write",
+    ("POST", "/api/memory/feedback"): "write",
+    ("POST", "/api/memory/score"): "write",
+    ("POST", "/api/memory/ops/promote"): "admin",
+    ("GET", "/api/memory/decay/schedule"): "read",
+    ("POST", "/api/memory/decay/force"): "write",
+    ("GET", "/api/memory/graph"): "read",
+    ("GET", "/api/memory/kg"): "read",
+    ("POST", "/api/memory/kg"): "write",
+    ("GET", "/api/memory/kg/action-rollups"): "read",
+    ("GET", "/api/memory/kg/path"): "read",
+    ("GET", CONCEPT): "read",
+    ("GET", "/api/memory/content-graph/stats"): "read",
+    ("POST", "/api/memory/content-graph/backfill"): "write",
+    ("GET", "/api/memory/patterns/performance"): "read",
+    ("GET", "/api/memory/context/insights"): "read",
+    ("POST", "/api/memory/context/insights"): "read",
     ("GET", "/api/memory/stats"): "read",
     ("GET", "/api/memory/growth"): "read",
     ("GET", "/api/memory/health"): "read",
@@ -79,7 +103,7 @@ class RouteTable:
         for (method, path), scope in scopes.items():
             rule = RouteRule(path, scope)
             if "{" in path:
-                self._templates.append((method, compile_path(path)[0], rule))
+                self._templates.append((method, path_pattern(path), rule))
             else:
                 self._fixed[method, path] = rule
 
@@ -97,10 +121,15 @@ class RouteTable:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`principal` names the key, `user_id` the owner of the memories it may touch."""
+    """`principal` names the key, `user_id` the owner of the memories it may touch.
+
+    `owner`: the caller is that user, or stands for all users. The outcomes of anybody else count
+    only for what their own searches showed.
+    """
 
     principal: str
     user_id: str
+    owner: bool
 
 
 class Guard:
@@ -139,12 +168,13 @@ class Guard:
             Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
         """
         if not self._keys_required:
-            return Identity("local", _user(headers) or self._default_user)
+            return Identity("local", _user(headers) or self._default_user, owner=True)
         key = await self._keys.authenticate(_bearer(headers))
         if rule.scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
         self._limiter.take(key.key_hash, self._clock.monotonic())
-        return Identity(key.principal, self._user_of(key, headers))
+        owner = "admin" in key.scopes or key.principal == key.user_id
+        return Identity(key.principal, self._user_of(key, headers), owner)
 
     def _user_of(self, key: ApiKey, headers: Headers) -> str:
         wanted = _user(headers)

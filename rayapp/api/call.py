@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from starlette.types import Scope
 
-from rayapp.api.json_body import json_object, read_model, read_query
+from rayapp.api.json_body import json_object, read_model, read_query, refuse_forbidden
+from rayapp.api.paths import MAX_CONCEPT_CHARS
+from rayapp.domain.learning_requests import Recorder
 from rayapp.domain.memory import MEMORY_ID_PATTERN
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import InvalidInput
@@ -22,7 +24,8 @@ SCOPE_KEY = "rayapp.call"
 class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
-    `notes` go into the log line of the request: plain values, never a text.
+    `notes` go into the log line of the request: plain values, never a text. `owner` is explained
+    at `rayapp.api.auth.Identity`.
     """
 
     services: Services
@@ -30,6 +33,7 @@ class Call:
     principal: str
     user_id: str
     body: bytes = b""
+    owner: bool = False
     notes: dict[str, object] = field(default_factory=dict)
     _data: dict[str, Any] | None = field(default=None, repr=False)
 
@@ -39,7 +43,12 @@ class Call:
 
     @property
     def writes(self) -> WriteScope:
-        return WriteScope(self.user_id)
+        return WriteScope(self.user_id, self.principal)
+
+    @property
+    def recorder(self) -> Recorder:
+        """Whose outcomes these are, and whether they count in full."""
+        return Recorder(principal=self.principal, owner=self.owner)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -62,5 +71,20 @@ class Call:
                 "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",
                 code="bad_memory_id",
                 details={"field": "memory_id"},
+            )
+        return value
+
+    def concept_id(self) -> str:
+        """The concept in the path, decoded: any script, spaces and slashes.
+
+        Raises:
+            InvalidInput: blank, too long, or with control characters.
+        """
+        value: str = self.scope["path_params"]["concept_id"]
+        refuse_forbidden({"concept_id": value})
+        if not value.strip() or len(value) > MAX_CONCEPT_CHARS:
+            raise InvalidInput(
+                f"concept_id: must be 1 to {MAX_CONCEPT_CHARS} characters; take the id of a node.",
+                details={"field": "concept_id"},
             )
         return value

@@ -128,8 +128,12 @@ HIT_EXAMPLE: dict[str, Any] = {
         "ce_rank": None,
         "quality": 0.4,
         "learned_score": None,
+        "evidence": 1.0,
         "quality_boost": 1.0,
         "entity_boost": 1.0,
+        "document_boost": 1.0,
+        "action_boost": 1.0,
+        "solution_boost": 1.0,
         "total_boost": 1.0,
         "weights": {"dense": 0.2, "sparse": 0.8},
         "wilson_score": 0.4385,
@@ -199,4 +203,178 @@ BANK_EXAMPLE: dict[str, Any] = {
     "source": None,
     "sourcePersonalityId": None,
     "sourcePersonalityName": None,
+}
+
+OUTCOME_EXAMPLE: dict[str, Any] = {
+    "success": True,
+    "duplicate": False,
+    "updated": [
+        {
+            "memory_id": "mem-1",
+            "tier": "memory_bank",
+            "uses": 1,
+            "success_count": 1.0,
+            "score": 0.7,
+            "wilson_score": 0.2065,
+        }
+    ],
+    "skipped": [],
+    "receipt_id": None,
+    "degraded": [],
+}
+
+CYCLE_EXAMPLE: dict[str, Any] = {
+    "examined": 12,
+    "promoted": 1,
+    "demoted": 0,
+    "archived": 2,
+    "merged": 0,
+    "deleted": 0,
+    "errors": 0,
+    "durationMs": 14.2,
+}
+
+NODE_EXAMPLE: dict[str, Any] = {
+    "id": "content_dana",
+    "concept": "Dana",
+    "type": "content",
+    "score": 0.72,
+    "usage": 3,
+    "connectionCount": 1,
+    "success_rate": 0.75,
+    "best_collection": "memory_bank",
+    "created_at": "2025-05-04T09:30:00Z",
+    "last_used": "2025-05-06T08:00:00Z",
+}
+
+EDGE_EXAMPLE: dict[str, Any] = {"source": "content_dana", "target": "content_haifa", "weight": 2.0}
+
+_TIER_RATE: dict[str, Any] = {
+    "uses": 4,
+    "worked": 3,
+    "failed": 1,
+    "partial": 0,
+    "unknown": 0,
+    "success_rate": 0.75,
+    "wilson_score": 0.3006,
+}
+
+CONCEPT_EXAMPLE: dict[str, Any] = {
+    "concept_id": "dana",
+    "concept": "Dana",
+    "label": "Dana",
+    "type": "content",
+    "source": "both",
+    "score": 0.3006,
+    "wilson_score": 0.3006,
+    "success_rate": 0.75,
+    "uses": 4,
+    "usage_count": 4,
+    "mentions": 3,
+    "best_collection": "memory_bank",
+    "tier_stats": {"memory_bank": _TIER_RATE},
+    "outcomes": {"positive": 3, "negative": 1, "partial": 0, "unknown": 0},
+    "related_concepts": ["Haifa"],
+    "created_at": "2025-05-04T09:30:00Z",
+    "last_used": "2025-05-06T08:00:00Z",
+}
+
+ROLLUP_EXAMPLE: dict[str, Any] = {
+    "label": "search_memory@general",
+    "action": "search_memory",
+    "context_type": "general",
+    "tier_key": "*",
+    **_TIER_RATE,
+    "first_used_at": "2025-05-04T09:30:00Z",
+    "last_used_at": "2025-05-06T08:00:00Z",
+}
+
+DEFINITION_EXAMPLE: dict[str, Any] = {
+    "success": True,
+    "concept": {"id": "dana", "label": "Dana", "type": "content"},
+    "definition": {
+        "content": None,
+        "stats": {
+            "mentions": 3,
+            "avg_quality": 0.72,
+            "first_seen_at": "2025-05-04T09:30:00Z",
+            "last_seen_at": "2025-05-06T08:00:00Z",
+        },
+        "related": {
+            "edges": [
+                {
+                    "source_id": "dana",
+                    "target_id": "haifa",
+                    "relation": "co_occurs",
+                    "weight": 2.0,
+                }
+            ],
+            "memories": [
+                {
+                    "memory_id": "mem-1",
+                    "tier": "memory_bank",
+                    "text_preview": "Dana lives in Haifa",
+                    "updated_at": "2025-05-04T09:30:01Z",
+                }
+            ],
+        },
+    },
+    "best_collection": "memory_bank",
+    "success_rate": 0.75,
+    "usage_count": 4,
+    "total_searches": 4,
+    "outcome_breakdown": {"worked": 3, "failed": 1, "partial": 0, "unknown": 0},
+    "collections_breakdown": {"memory_bank": {"successes": 3, "failures": 1, "total": 4}},
+    "related_concepts": ["Haifa"],
+    "related_concepts_with_stats": [
+        {
+            "concept": "Haifa",
+            "concept_id": "haifa",
+            "co_occurrence": 2.0,
+            "success_together": 3,
+            "failure_together": 1,
+            "success_rate": 0.75,
+        }
+    ],
+    "created_at": "2025-05-04T09:30:00Z",
+    "last_used": "2025-05-06T08:00:00Z",
+    "meta": {"built_ms": 1.2},
+    "degraded": [],
+}
+
+PATTERN_EXAMPLE: dict[str, Any] = {
+    "memory_id": "mem-2",
+    "summary": "Restart the container when the port is taken.",
+    "text_preview": "Restart the container when the port is taken.",
+    "uses": 12,
+    "success_rate": 0.92,
+    "wilson_score": 0.6461,
+    "score": 0.95,
+    "worked": 11,
+    "failed": 1,
+    "partial": 0,
+    "unknown": 0,
+    "updated_at": "2025-05-06T08:00:00Z",
+}
+
+INSIGHTS_EXAMPLE: dict[str, Any] = {
+    "success": True,
+    "query": "Where does Dana live?",
+    "language": "en",
+    "context_type": "general",
+    "concepts": [{"concept_id": "dana", "label": "Dana", "type": "entity"}],
+    "active_concepts": ["Dana"],
+    "matched_concepts": ["Dana"],
+    "tier_recommendations": [
+        {"tier": "memory_bank", "wilson_score": 0.3006, "uses": 4, "advised": True}
+    ],
+    "relevant_patterns": [],
+    "past_failures": [],
+    "action_stats": [],
+    "topic_continuity": ["Dana"],
+    "repeated_question": None,
+    "known_solution": None,
+    "directives": ["Look in memory_bank first."],
+    "meta": {"built_ms": 2.4},
+    "degraded": [],
 }

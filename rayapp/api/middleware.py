@@ -114,7 +114,7 @@ class Gate:
         async with _Limits(services, rule, receive, reply) as limits:
             who = await guard.admit(rule, headers)
             body = await self._body(scope, receive, headers, services)
-            scope[SCOPE_KEY] = Call(services, scope, who.principal, who.user_id, body)
+            scope[SCOPE_KEY] = Call(services, scope, who.principal, who.user_id, body, who.owner)
             limits.watch_disconnect()
             await self._app(scope, _drained(receive), reply.send)
 
@@ -227,7 +227,7 @@ class _Limits:
         self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
     ) -> None:
         self._seconds = services.settings.serve.request_timeout_s
-        self._reads = rule.scope != "write"
+        self._reads = rule.scope == "read" or reply.scope["method"] in BODYLESS
         self._receive = receive
         self._reply = reply
         self._timeout = asyncio.timeout(self._seconds)

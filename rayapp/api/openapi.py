@@ -12,6 +12,7 @@ from rayapp import errors as e
 from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
 from rayapp.api.operation import Operation
+from rayapp.api.paths import PATH_PARAMETERS
 from rayapp.api.schemas.answers import ErrorAnswer
 from rayapp.api.schemas.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.api.schemas.memories import StoreItem
@@ -118,17 +119,9 @@ def _operation_id(operation: Operation) -> str:
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    if "{memory_id}" in operation.path:
-        found.append(
-            {
-                "name": "memory_id",
-                "in": "path",
-                "required": True,
-                "description": "Id of the memory.",
-                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
-                "example": "mem-1",
-            }
-        )
+    for name, known in PATH_PARAMETERS.items():
+        if f"{{{name}}}" in operation.path:
+            found.append({"name": name, "in": "path", "required": True, **known})
     if operation.query is not None:
         schema = operation.query.model_json_schema(ref_template=REF)
         required = schema.get("required", [])

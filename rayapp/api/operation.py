@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.idempotency import once
+from rayapp.api.paths import path_pattern
 from rayapp.errors import RayappError
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -24,6 +25,8 @@ class Operation:
 
     Attributes:
         writes: takes an idempotency key.
+        keeps_key: the service behind it keeps the key with its own result, for ever; nothing
+            is remembered here.
         example_path, example_query, example_body: a request that works as written, once the
             memory `mem-1` exists.
         errors: what it raises beyond what every route does.
@@ -47,13 +50,16 @@ class Operation:
     errors: tuple[type[RayappError], ...] = ()
     also: Mapping[int, str] = field(default_factory=dict)
     writes: bool = False
+    keeps_key: bool = False
 
     def route(self) -> Route:
         """A plain Starlette route: the call is parsed by us, so FastAPI's injection has no work."""
-        handler, writes = self.handler, self.writes
+        handler, remembers = self.handler, self.writes and not self.keeps_key
 
         async def endpoint(request: Request) -> Response:
             call: Call = request.scope[SCOPE_KEY]
-            return await (once(call, handler) if writes else handler(call))
+            return await (once(call, handler) if remembers else handler(call))
 
-        return Route(self.path, endpoint, methods=[self.method], name=self.summary)
+        route = Route(self.path, endpoint, methods=[self.method], name=self.summary)
+        route.path_regex = path_pattern(self.path)
+        return route

@@ -3,8 +3,15 @@
 from rayapp.client.http import MemoryClient
 from rayapp.client.models import (
     Backlog,
+    ConceptReply,
+    GraphReply,
+    InsightsReply,
     Memory,
+    OutcomeReply,
+    PathReply,
+    PromotionReply,
     Ready,
+    ResponseReply,
     SearchHit,
     SearchReply,
     StoreReply,
@@ -13,9 +20,16 @@ from rayapp.client.retry import RetryPolicy
 
 __all__ = [
     "Backlog",
+    "ConceptReply",
+    "GraphReply",
+    "InsightsReply",
     "Memory",
     "MemoryClient",
+    "OutcomeReply",
+    "PathReply",
+    "PromotionReply",
     "Ready",
+    "ResponseReply",
     "RetryPolicy",
     "SearchHit",
     "SearchReply",

@@ -9,11 +9,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from rayapp.client.learning import LearningCalls
 from rayapp.client.models import Backlog, Memory, Ready, SearchReply, StoreReply
 from rayapp.client.retry import RetryPolicy, may_retry
 from rayapp.domain.memory import USER_ID_PATTERN
@@ -50,7 +52,7 @@ ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
 }
 
 
-class MemoryClient:
+class MemoryClient(LearningCalls):
     """Async client of one service. Use as a context manager, or call `close`.
 
     Args:
@@ -137,6 +139,17 @@ class MemoryClient:
             )
         return replies
 
+    async def item(self, memory_id: str, *, user_id: str | None = None) -> dict[str, Any]:
+        """One memory with its counters, as the API documents it.
+
+        Raises:
+            NotFound: no such memory of the user.
+        """
+        path = f"/api/memory/items/{quote(memory_id, safe='')}"
+        answer = await self._send("GET", path, headers=_user_header(self._user(user_id)))
+        found: dict[str, Any] = answer["memory"]
+        return found
+
     async def search(
         self,
         query: str,
@@ -210,6 +223,30 @@ class MemoryClient:
                     f"{stall_s:.0f} s without progress: look at GET /api/memory/diagnostics."
                 )
             await asyncio.sleep(poll_s)
+
+    async def read(
+        self,
+        model: type[AnswerT],
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+    ) -> AnswerT:
+        headers = _user_header(self._user(user_id))
+        return _parse(model, await self._send(method, path, body, headers=headers))
+
+    async def write(
+        self,
+        model: type[AnswerT],
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AnswerT:
+        headers = _write_headers(self._user(user_id), idempotency_key)
+        return _parse(model, await self._send("POST", path, body, headers=headers))
 
     def _user(self, user_id: str | None) -> str | None:
         return _usable(user_id) if user_id is not None else self._user_id

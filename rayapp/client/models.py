@@ -92,3 +92,106 @@ class Backlog(_Answer):
 class Ready(_Answer):
     ready: bool
     reasons: tuple[str, ...] = ()
+
+
+class ScoredMemory(_Answer):
+    """A memory after its outcome."""
+
+    memory_id: str
+    tier: str
+    uses: int
+    success_count: float
+    score: float
+    wilson_score: float
+
+
+class SkippedMemory(_Answer):
+    """A memory that the outcome left alone, and why."""
+
+    memory_id: str
+    reason: str
+
+
+class OutcomeReply(_Answer):
+    """`duplicate`: this idempotency key was recorded before; the first result again."""
+
+    updated: tuple[ScoredMemory, ...]
+    skipped: tuple[SkippedMemory, ...] = ()
+    duplicate: bool = False
+    receipt_id: str | None = None
+
+
+class ResponseReply(OutcomeReply):
+    """`memory_id` is the kept takeaway, `scored` how many memories moved."""
+
+    memory_id: str
+    scored: int
+
+
+class PromotionStats(_Answer):
+    """What one cycle did."""
+
+    examined: int
+    promoted: int
+    demoted: int
+    archived: int
+    merged: int
+    errors: int
+
+
+class PromotionReply(_Answer):
+    stats: PromotionStats
+
+
+class InsightsReply(_Answer):
+    """What the graphs say of a question; the experiences keep the server's fields."""
+
+    language: str
+    context_type: str
+    matched_concepts: tuple[str, ...] = ()
+    tier_recommendations: tuple[dict[str, Any], ...] = ()
+    relevant_patterns: tuple[dict[str, Any], ...] = ()
+    past_failures: tuple[dict[str, Any], ...] = ()
+    directives: tuple[str, ...] = ()
+    known_solution: dict[str, Any] | None = None
+
+
+class GraphNode(_Answer):
+    """A node of the picture; `best_collection` is the tier where it did best."""
+
+    id: str
+    concept: str
+    type: str
+    score: float
+    usage: int
+    success_rate: float
+    best_collection: str | None = None
+
+
+class GraphEdge(_Answer):
+    source: str
+    target: str
+    weight: float
+
+
+class GraphReply(_Answer):
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+
+
+class ConceptReply(_Answer):
+    """One concept; `definition` holds its statistics, neighbours and memories."""
+
+    concept: dict[str, str]
+    definition: dict[str, Any]
+    success_rate: float
+    usage_count: int
+    best_collection: str | None = None
+    related_concepts: tuple[str, ...] = ()
+
+
+class PathReply(_Answer):
+    """The labels on the way, empty when there is none."""
+
+    found: bool
+    path: tuple[str, ...]

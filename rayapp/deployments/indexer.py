@@ -11,6 +11,7 @@ from ray.serve.handle import DeploymentHandle
 
 from rayapp import bootstrap
 from rayapp.bootstrap import Parts
+from rayapp.deployments.loops import Loops
 from rayapp.deployments.process import Process
 from rayapp.errors import RayappError
 from rayapp.services.indexing import IndexingService
@@ -23,8 +24,6 @@ WATCH_S = 2.0
 ERROR_PAUSE_S = 0.5
 # Longest pause while a dependency is away, seconds: the backlog moves soon after it is back.
 OUTAGE_PAUSE_S = 5.0
-# Time for the batch in work when the replica is drained, seconds.
-STOP_TIMEOUT_S = 8.0
 
 
 class IndexerDeployment:
@@ -34,28 +33,22 @@ class IndexerDeployment:
         self._settings = settings
         self._process = Process(settings, embedding)
         self._started = False
-        self._stopping = False
-        self._loops: list[asyncio.Task[None]] = []
+        self._loops = Loops()
 
     async def check_health(self) -> None:
         """Never depends on a server: one blip would restart every replica."""
         if not self._started:
             self._started = True
             self._process.start(self._begin)
-        for loop in self._loops:
-            if loop.done() and not self._stopping:
-                raise RuntimeError(f"an indexer loop ended: {loop}")
+        self._loops.check()
 
     def _begin(self, parts: Parts) -> None:
         service = bootstrap.build_indexing(parts)
-        self._loops = [
-            asyncio.create_task(self._drain(service)),
-            asyncio.create_task(self._watch(parts, service.rebuild_if_lost)),
-        ]
+        self._loops.start(self._drain(service), self._watch(parts, service.rebuild_if_lost))
 
     async def _drain(self, service: IndexingService) -> None:
         pause_s = self._settings.indexer.poll_s
-        while not self._stopping:
+        while not self._loops.stopping:
             try:
                 worked = await service.run_once()
             except RayappError as error:
@@ -73,11 +66,7 @@ class IndexerDeployment:
 
     async def __del__(self) -> None:
         """Serve awaits this when it drains a replica: the batch in work ends, no claim is left."""
-        self._stopping = True
-        for loop in self._loops[1:]:
-            loop.cancel()
-        if self._loops:
-            await asyncio.wait(self._loops, timeout=STOP_TIMEOUT_S)
+        await self._loops.stop()
         self._process.stop()
 
     async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from rayapp.domain.memory import (
     MEMORY_ID_PATTERN,
+    NEUTRAL_SCORE,
     SOURCE_TRUST,
     USER_ID_PATTERN,
     IndexOp,
@@ -18,6 +19,7 @@ from rayapp.domain.memory import (
     MemoryItem,
     Quality,
     Source,
+    Stats,
     Status,
     point_id_of,
 )
@@ -133,7 +135,9 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
         )
 
 
-def new_item(new: NewMemory, *, user_id: str, memory_id: str, now: datetime) -> MemoryItem:
+def new_item(
+    new: NewMemory, *, user_id: str, memory_id: str, now: datetime, stored_by: str = ""
+) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
     hours = TIER_POLICY[new.tier].ttl_hours
     return MemoryItem(
@@ -150,6 +154,7 @@ def new_item(new: NewMemory, *, user_id: str, memory_id: str, now: datetime) -> 
         always_inject=new.always_inject,
         lang=detect_language(new.text),
         source=new.source,
+        stored_by=stored_by,
         perspective_owner_id=user_id,
         subject_id=new.subject_id or user_id,
         trust=SOURCE_TRUST[new.source.type],
@@ -157,6 +162,7 @@ def new_item(new: NewMemory, *, user_id: str, memory_id: str, now: datetime) -> 
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
             confidence=DEFAULT_CONFIDENCE if new.confidence is None else new.confidence,
         ),
+        stats=Stats(score=NEUTRAL_SCORE if new.score is None else new.score),
         created_at=new.created_at or now,
         stored_at=now,
         updated_at=now,

@@ -9,11 +9,12 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rayapp.domain.memory import USER_ID_PATTERN, MemoryItem, Source, Status
 from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import DATAGOV_TIERS, SYSTEM_USER, Tier
+from rayapp.domain.tiers import DATAGOV_TIERS, SURVIVES_EXPIRY_SCORE, SYSTEM_USER, Tier
 from rayapp.errors import InvalidInput
 
 # Label of items that no tool stored, in growth charts.
@@ -69,6 +70,12 @@ def bare_words(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"\w+", kept.lower())))
 
 
+def expired(item: MemoryItem, now: datetime) -> bool:
+    """Whether the time of `item` is over; a high score outlives it (decision 10)."""
+    over = item.expires_at is not None and item.expires_at <= now
+    return over and item.stats.score < SURVIVES_EXPIRY_SCORE
+
+
 def matches(item: MemoryItem, where: ItemFilter) -> bool:
     """Whether `item` meets every condition of `where`.
 
@@ -119,7 +126,7 @@ def _times_match(item: MemoryItem, where: ItemFilter) -> bool:
     return (
         (where.created_from is None or item.created_at >= where.created_from)
         and (where.created_to is None or item.created_at < where.created_to)
-        and (where.now is None or item.expires_at is None or item.expires_at > where.now)
+        and (where.now is None or not expired(item, where.now))
         and (at is None or item.valid_from is None or item.valid_from <= at)
         and (at is None or item.valid_to is None or item.valid_to > at)
     )

@@ -56,7 +56,10 @@ class OutcomeEvent:
         memory_ids: the items it is about, as named by the caller or by the receipt.
         query, concepts, context_type: of the receipt, empty without one.
         action: what the assistant did when the items helped or failed.
-        applied, skipped: filled in when it is recorded.
+        applied, skipped: filled in when it is recorded. Ids that the caller lists in `skipped`
+            beforehand (weak signals) are kept with their reason and never applied.
+        documents: doc_ids of the book items among them, filled in when it is recorded: a book's
+            items are not scored, its effectiveness is learned all the same (decision 11).
     """
 
     user_id: str
@@ -75,6 +78,7 @@ class OutcomeEvent:
     signal: Signal = field(default_factory=Signal)
     applied: tuple[AppliedOutcome, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConceptDefinition:
-    """Everything the graphs know of one concept."""
+    """Everything the graphs know of one concept; `neighbours` are the other ends of `edges`."""
 
     concept: Concept
     routing: RoutingRow | None
@@ -150,6 +150,7 @@ class ConceptDefinition:
     actions: tuple[ActionRow, ...]
     edges: tuple[ContentEdge, ...]
     memories: tuple[MemoryItem, ...]
+    neighbours: tuple[ContentNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,10 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryItem:
-    """One document of `memory_items`. `memory_id` never changes; `tier` may."""
+    """One document of `memory_items`. `memory_id` never changes; `tier` may.
+
+    `stored_by`: the principal (key) that stored it; its outcomes about it count in full.
+    """
 
     memory_id: str
     point_id: str
@@ -165,6 +168,7 @@ class MemoryItem:
     always_inject: bool = False
     lang: str = "other"
     source: Source = field(default_factory=Source)
+    stored_by: str = ""
     perspective_owner_id: str | None = None
     subject_id: str | None = None
     trust: float = 0.9

@@ -18,7 +18,10 @@ StoreStatus = Literal["stored", "duplicate", "rejected"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory to store. None = the default of its tier; `memory_id` None = we make a UUIDv7."""
+    """A memory to store. None = the default of its tier; `memory_id` None = we make a UUIDv7.
+
+    `score` is what an outcome known at birth gives it, 0..1.
+    """
 
     text: str
     tier: Tier = Tier.WORKING
@@ -34,6 +37,7 @@ class NewMemory:
     subject_id: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,8 @@ class ScoreSummary:
 
     dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
     fused: after fusion and weights, 0..1. ce_score: reranker probability. weights: what was used.
+    evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
+    total_boost: the product of all boosts and of the quality gain, capped.
     """
 
     final_score: float
@@ -105,8 +111,12 @@ class ScoreSummary:
     ce_rank: int | None = None
     quality: float | None = None
     learned_score: float | None = None
+    evidence: float = 1.0
     quality_boost: float = 1.0
     entity_boost: float = 1.0
+    document_boost: float = 1.0
+    action_boost: float = 1.0
+    solution_boost: float = 1.0
     total_boost: float = 1.0
     weights: dict[str, float] = field(default_factory=dict)
 
@@ -214,6 +224,19 @@ class GrowthDay:
     date: str
     total: int
     by_source: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Shares of the last few minutes, 0..1; None where nothing was there to measure.
+
+    promotion, demotion: moves per active item of working and history. cache_hit: vectors found in
+    a cache, since this process started.
+    """
+
+    promotion: float | None = None
+    demotion: float | None = None
+    cache_hit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,10 @@ class ReadScope:
 
 @dataclass(frozen=True, slots=True)
 class WriteScope:
-    """Me only."""
+    """Me only. `principal` names the key that writes, for provenance."""
 
     user_id: str
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

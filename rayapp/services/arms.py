@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from rayapp.domain.filtering import matches
+from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.points import vector_hash_of
+from rayapp.domain.retrieval.boosts import solution_points, tier_depths
 from rayapp.domain.retrieval.candidates import Candidate, gather_evidence, to_candidates
+from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.text.expansions import Expansion
@@ -32,23 +35,29 @@ LATE = (DeadlineExceeded, TimeoutError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmsRequest:
-    """What the arms need of one search."""
+    """What the arms need of one search. `priors` is read while the question is embedded."""
 
     scope: ReadScope
     where: ItemFilter
     text: str
     expansions: Sequence[Expansion]
-    expansion_weight: float
+    recipe: Recipe
     tiers: tuple[Tier, ...]
     depth: int
+    priors: asyncio.Future[GraphPriors]
 
 
 @dataclass(slots=True)
 class Gathered:
-    """`dense_used` False: no query vector, so the fusion gives the dense arm no weight."""
+    """`dense_used` False: no query vector, so the fusion gives the dense arm no weight.
+
+    `depths`: candidates that each arm was asked for, by tier.
+    """
 
     candidates: list[Candidate] = field(default_factory=list)
     dense_used: bool = True
+    priors: GraphPriors = field(default_factory=GraphPriors)
+    depths: Mapping[Tier, int] = field(default_factory=dict)
 
 
 class SearchArms:
@@ -82,19 +91,24 @@ class SearchArms:
         pending = asyncio.ensure_future(self._pending(request, deadline, trace))
         try:
             vector = await self._embed(request.text, deadline, trace)
-            lists = await self._query(request, vector, deadline, trace)
+            priors = await request.priors
+            depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
+            lists = await self._query(request, vector, depths, deadline, trace)
             waiting = await pending
         finally:
             pending.cancel()
         if lists is None:
-            return await self._without_index(request, waiting, deadline, trace)
+            found = await self._without_index(request, waiting, deadline, trace)
+            return replace(found, priors=priors, depths=depths)
         evidence = gather_evidence(*lists)
+        solved = solution_points(priors)
         known = {item.point_id for item in waiting}
-        items = waiting + await self._hydrate(request, evidence.keys() - known, deadline, trace)
-        candidates = to_candidates(
-            items, evidence, self._pending_scores(request.text, waiting), self._hashes(items)
+        items = waiting + await self._hydrate(
+            request, evidence.keys() - known, set(solved) - known, deadline, trace
         )
-        return Gathered(candidates, dense_used=vector is not None)
+        scores = self._pending_scores(request.text, waiting)
+        candidates = to_candidates(items, evidence, scores, self._hashes(items), wanted=solved)
+        return Gathered(candidates, vector is not None, priors, depths)
 
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
         vectors: list[Vector] = []
@@ -104,18 +118,23 @@ class SearchArms:
         return vectors[0] if vectors else None
 
     async def _query(
-        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+        self,
+        request: ArmsRequest,
+        vector: Vector | None,
+        depths: Mapping[Tier, int],
+        deadline: Deadline,
+        trace: Trace,
     ) -> tuple[list[list[ScoredPoint]], list[list[ScoredPoint]]] | None:
         """Dense and sparse lists of all tiers in one round trip; None when the index is away."""
         sparse = self._analyser.query(
-            request.text, request.expansions, expansion_weight=request.expansion_weight
+            request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
         )
         dense_arms = [] if vector is None else [
-            Arm(name=f"dense:{tier}", limit=request.depth, dense=vector, tiers=(tier,))
+            Arm(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
             for tier in request.tiers
         ]  # fmt: skip
         sparse_arms = [] if not sparse.indices else [
-            Arm(name=f"bm25:{tier}", limit=request.depth, sparse=sparse, tiers=(tier,))
+            Arm(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
             for tier in request.tiers
         ]  # fmt: skip
         arms = dense_arms + sparse_arms
@@ -164,21 +183,30 @@ class SearchArms:
         return found
 
     async def _hydrate(
-        self, request: ArmsRequest, point_ids: Set[str], deadline: Deadline, trace: Trace
+        self,
+        request: ArmsRequest,
+        point_ids: Set[str],
+        solved: Set[str],
+        deadline: Deadline,
+        trace: Trace,
     ) -> list[MemoryItem]:
-        """Truth decides: what it does not hold any more, or holds differently, is not shown."""
+        """Truth decides: what it does not hold any more, or holds differently, is not shown.
+
+        A known solution that is gone is no drift: no index promised it.
+        """
         try:
             async with (
                 trace.stage("hydrate"),
                 asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)),
             ):
-                found = await self._store.by_points(request.scope, list(point_ids))
+                found = await self._store.by_points(request.scope, list(point_ids | solved))
         except TimeoutError:
             raise DeadlineExceeded("The truth did not answer in time; try again.") from None
         statuses = request.where.statuses or tuple(Status)
         living = [item for item in found if item.status in statuses]
-        if len(living) < len(point_ids):
-            self._metrics.count("drift", len(point_ids) - len(living), kind="search")
+        missing = len(point_ids) - sum(item.point_id in point_ids for item in living)
+        if missing > 0:
+            self._metrics.count("drift", missing, kind="search")
         return [item for item in living if matches(item, request.where)]
 
     def _pending_scores(self, text: str, waiting: Sequence[MemoryItem]) -> dict[str, float]:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+from rayapp.domain.graphs.outcome_effects import outcome_changes
+from rayapp.domain.learning import Effect, OutcomeEvent
+from rayapp.domain.scope import WriteScope
+from rayapp.errors import RayappError
 from rayapp.learning_protocols import GraphStore, OutcomeStore
+from rayapp.services.content_effects import BAD_ROW, OUTAGES, ContentEffects
 from rayapp.services.dedup import DedupService
+from rayapp.services.pauses import Pauses
 from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime, Texts
+
+log = logging.getLogger("rayapp.effects")
+# Events are due at once. Another process's clock may be ahead: its events are taken all the same.
+CLOCK_SKEW = timedelta(seconds=1)
+# Pause between two counts of the backlog, seconds: a gauge needs no more.
+GAUGE_S = 10.0
+
+Settle = Callable[[Sequence[OutcomeEvent]], Awaitable[int]]
 
 
 class EffectsService:
@@ -24,10 +42,127 @@ class EffectsService:
         self._outcomes = outcomes
         self._graphs = graphs
         self._promotion = promotion
-        self._dedup = dedup
-        self._texts = texts
-        self._runtime = runtime
+        self._content = ContentEffects(graphs, dedup, texts.expansions, runtime=runtime)
+        self._expansions = texts.expansions
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._batch = runtime.settings.learning.effects_batch
+        self._settle_age = timedelta(seconds=runtime.settings.promotion.settle_s)
+        self._pauses: dict[Effect, Pauses] = {
+            "graph": Pauses(runtime.clock),
+            "promotion": Pauses(runtime.clock),
+        }
+        self._sizes: dict[str, int] = {}
+        self._gauged_at: float | None = None
+        self._clean_after: str | None = None
 
     async def run_once(self) -> int:
         """Settle one batch of every kind; how many events and items were settled."""
-        raise NotImplementedError
+        now = self._clock.now() + CLOCK_SKEW
+        settled = await self._drain("graph", now, self._settle_graph)
+        settled += await self._content.run_once()
+        settled += await self._drain("promotion", now - self._settle_age, self._settle_promotion)
+        await self._gauge()
+        return settled
+
+    async def clean(self, limit: int) -> int:
+        """Look at the next `limit` rows for references to dead items; how many rows lost some."""
+        dead, after = await self._graphs.dead_references(limit, self._clean_after)
+        points: dict[str, list[str]] = {}
+        for user_id, point_id in dead:
+            points.setdefault(user_id, []).append(point_id)
+        cleaned = 0
+        for user_id, point_ids in points.items():
+            try:
+                cleaned += await self._graphs.forget(WriteScope(user_id), point_ids)
+            except RayappError as error:
+                log.warning("references of one user stay for another round: %s", error.message)
+        self._clean_after = after
+        return cleaned
+
+    # --- events
+
+    async def _drain(self, effect: Effect, before: datetime, settle: Settle) -> int:
+        settled = 0
+        for user_id, events in (await self._owing(effect, before)).items():
+            settled += await self._drain_user(effect, user_id, events, settle)
+        if settled:
+            self._metrics.count("effects_settled", settled, kind=effect)
+        return settled
+
+    async def _owing(self, effect: Effect, before: datetime) -> dict[str, list[OutcomeEvent]]:
+        """The oldest events by user. Those that wait take no place from the others."""
+        pauses = self._pauses[effect]
+        pauses.forget_old()
+        events = await self._outcomes.due(effect, self._batch + len(pauses), before=before)
+        by_user: dict[str, list[OutcomeEvent]] = {}
+        for event in [event for event in events if not pauses.waits(_key(event))][: self._batch]:
+            by_user.setdefault(event.user_id, []).append(event)
+        return by_user
+
+    async def _drain_user(
+        self, effect: Effect, user_id: str, events: Sequence[OutcomeEvent], settle: Settle
+    ) -> int:
+        """A batch that was too much for the time limit is tried again in smaller ones."""
+        settled = 0
+        size = self._sizes.pop(user_id, self._batch)
+        for start in range(0, len(events), size):
+            some = events[start : start + size]
+            try:
+                settled += await self._attempt(effect, some, settle)
+            except OUTAGES as error:
+                self._put_off(effect, some, error)
+                self._sizes[user_id] = max(1, len(some) // 2)
+                return settled
+        if size * 2 < self._batch:
+            self._sizes[user_id] = size * 2
+        return settled
+
+    async def _attempt(self, effect: Effect, events: Sequence[OutcomeEvent], settle: Settle) -> int:
+        """Settle one user's events; when one is bad, each by itself. Raises OUTAGES."""
+        try:
+            settled = await settle(events)
+        except OUTAGES:
+            raise
+        except BAD_ROW as error:
+            if len(events) > 1:
+                return sum([await self._attempt(effect, [event], settle) for event in events])
+            self._put_off(effect, events, error)
+            return 0
+        for event in events:
+            self._pauses[effect].forget(_key(event))
+        return settled
+
+    def _put_off(self, effect: Effect, events: Sequence[OutcomeEvent], error: Exception) -> None:
+        outage = isinstance(error, OUTAGES)
+        for event in events:
+            self._pauses[effect].failed(_key(event), outage=outage)
+        self._metrics.count("effects_failed", len(events), kind=effect)
+        keys = ", ".join(event.idempotency_key for event in events[:3])
+        log.warning("%d outcomes still owe %s (%s): %r", len(events), effect, keys, error)
+
+    async def _settle_graph(self, events: Sequence[OutcomeEvent]) -> int:
+        changes = outcome_changes(events, self._expansions)
+        if await self._graphs.settle_outcomes(events, changes):
+            return len(events)
+        # Another process settled some of them: what is left is settled one by one.
+        if len(events) == 1:
+            return 0
+        return sum([await self._settle_graph([event]) for event in events])
+
+    async def _settle_promotion(self, events: Sequence[OutcomeEvent]) -> int:
+        """A check that is repeated changes nothing, so the flag is cleared after it."""
+        judged = dict.fromkeys(item.memory_id for event in events for item in event.applied)
+        if judged:
+            await self._promotion.check(events[0].user_id, list(judged))
+        return await self._outcomes.settle("promotion", events)
+
+    async def _gauge(self) -> None:
+        now = self._clock.monotonic()
+        if self._gauged_at is None or now - self._gauged_at >= GAUGE_S:
+            self._metrics.gauge("effects_backlog", float(await self._outcomes.backlog()))
+            self._gauged_at = now
+
+
+def _key(event: OutcomeEvent) -> tuple[str, str]:
+    return event.user_id, event.idempotency_key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rayapp.domain.filtering import matches
+from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import (
     ExplainStage,
@@ -13,6 +14,7 @@ from rayapp.domain.requests import (
     SearchAnswer,
     SearchQuery,
 )
+from rayapp.domain.retrieval.boosts import solution_points
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.collapse import Kept
 from rayapp.domain.retrieval.ranking import Ranked
@@ -51,7 +53,8 @@ class ExplainingSearch:
         candidate = next(
             (c for c in gathered.candidates if c.item.memory_id == item.memory_id), None
         )
-        stages.append(_retrieved(candidate, prepared))
+        depth = gathered.depths.get(item.tier, prepared.depth)
+        stages.append(_retrieved(candidate, item, gathered.priors, depth))
         ranked = await self._service.ranked(prepared, gathered, deadline, trace)
         kept = self._service.distinct(prepared, ranked)
         collapsed = _collapsed(kept, ranked, item)
@@ -88,13 +91,15 @@ def _stored(item: MemoryItem) -> ExplainStage:
     )
 
 
-def _retrieved(candidate: Candidate | None, prepared: Prepared) -> ExplainStage:
+def _retrieved(
+    candidate: Candidate | None, item: MemoryItem, priors: GraphPriors, depth: int
+) -> ExplainStage:
     if candidate is None:
         return ExplainStage(
             stage="retrieve",
             kept=False,
-            detail=f"No arm returned it among its best {prepared.depth}.",
-            values={"depth": float(prepared.depth)},
+            detail=f"No arm returned it among its best {depth}.",
+            values={"depth": float(depth)},
         )
     values = {
         "dense": candidate.dense,
@@ -102,6 +107,7 @@ def _retrieved(candidate: Candidate | None, prepared: Prepared) -> ExplainStage:
         "bm25": candidate.sparse,
         "bm25_rank": candidate.sparse_rank,
         "pending": candidate.pending,
+        "known_solution": 1.0 if item.point_id in solution_points(priors) else None,
     }
     return ExplainStage(
         stage="retrieve",
@@ -130,7 +136,9 @@ def _placed(
     if not kept:
         detail += f", the last with {bar:.4f}, {bar - summary.final_score:.4f} above it"
     return [
-        ExplainStage(stage="rank", kept=kept, detail=f"{detail}.", values=_parts(summary, place))
+        ExplainStage(
+            stage="rank", kept=kept, detail=f"{detail}.", values=_parts(summary, place, prepared)
+        )
     ]
 
 
@@ -160,15 +168,24 @@ def _place(ranked: list[Ranked], item: MemoryItem) -> int | None:
     return None
 
 
-def _parts(summary: ScoreSummary, place: int) -> dict[str, float]:
+def _parts(summary: ScoreSummary, place: int, prepared: Prepared) -> dict[str, float]:
+    """Everything that the final score is made of; `evidence_shift` is in points of `fused`."""
     parts = {
         "final": summary.final_score,
         "fused": summary.fused,
         "dense_similarity": summary.dense_similarity,
         "text_similarity": summary.text_similarity,
         "learned": summary.learned_score,
+        "evidence": summary.evidence,
+        "evidence_shift": summary.fused * (summary.evidence - 1.0),
         "quality": summary.quality,
+        "quality_boost": summary.quality_boost,
+        "entity_boost": summary.entity_boost,
+        "document_boost": summary.document_boost,
+        "action_boost": summary.action_boost,
+        "solution_boost": summary.solution_boost,
         "total_boost": summary.total_boost,
+        "total_boost_cap": prepared.recipe.total_boost_cap,
         "ce_score": summary.ce_score,
         "place": float(place),
     }

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
+from rayapp.domain.graphs.insights import Evidence, PastTurn, insights_of
+from rayapp.domain.graphs.question import Question, read_question, wanted_points
+from rayapp.domain.graphs.records import GraphPriors
+from rayapp.domain.learning import OutcomeEvent
+from rayapp.domain.learning_requests import ContextInsights, InsightsRequest
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.scope import ReadScope
 from rayapp.learning_protocols import GraphStore, OutcomeStore
 from rayapp.protocols import MemoryStore, ReceiptStore
-from rayapp.service_protocols import Insights
 from rayapp.services.runtime import Runtime, Texts
 
+# Earlier searches of the conversation that are looked at for repetition and continuity.
+PAST_TURNS = 10
 
-class InsightsService(Insights):
-    """Implements `service_protocols.Insights`."""
+
+class InsightsService:
+    """Implements `service_protocols.Insights`: reads only, no embedding.
+
+    Two rounds: graphs and receipts, then the items they name and why those failed.
+    """
 
     def __init__(
         self,
@@ -27,3 +42,41 @@ class InsightsService(Insights):
         self._receipts = receipts
         self._texts = texts
         self._runtime = runtime
+
+    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights:
+        """Empty but for the question when nothing was learned; StoreDown when the truth is."""
+        clock, expansions = self._runtime.clock, self._texts.expansions
+        started = clock.monotonic()
+        question = read_question(request, expansions)
+        priors, turns = await asyncio.gather(
+            self._priors(scope, question), self._turns(scope, request.conversation_id)
+        )
+        points = wanted_points(question, priors, scope.user_id)
+        items, failures = await asyncio.gather(
+            self._shown(scope, points), self._failures(scope, points)
+        )
+        evidence = Evidence(
+            priors=priors, turns=turns, items=tuple(items), failures=tuple(failures)
+        )
+        found = insights_of(question, evidence, clock.now(), expansions)
+        return replace(found, built_ms=(clock.monotonic() - started) * 1000)
+
+    async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
+        return await self._graphs.priors(
+            scope,
+            concepts=question.keys,
+            context_type=question.context_type,
+            problem_hash=question.problem,
+        )
+
+    async def _turns(self, scope: ReadScope, conversation_id: str | None) -> tuple[PastTurn, ...]:
+        if conversation_id is None:
+            return ()
+        receipts = await self._receipts.latest(scope, conversation_id, PAST_TURNS)
+        return tuple(PastTurn(query=one.query, concepts=one.concepts) for one in receipts)
+
+    async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:
+        return await self._items.by_points(scope, points) if points else []
+
+    async def _failures(self, scope: ReadScope, points: tuple[str, ...]) -> list[OutcomeEvent]:
+        return await self._outcomes.failures(scope, points) if points else []

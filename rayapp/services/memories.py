@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from rayapp.domain import creation
 from rayapp.domain.creation import TextLimits
+from rayapp.domain.filtering import expired
+from rayapp.domain.lifecycle.capacity import surplus
 from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
@@ -20,6 +22,8 @@ from rayapp.protocols import Clock, InsertResult, MemoryStore, Metrics
 EDIT_ATTEMPTS = 12
 # Longest first pause between two tries, seconds; a transaction takes about 3 ms.
 EDIT_PAUSE_S = 0.01
+# Looks at a full memory bank per write: one does it, more only while other writers interfere.
+SURPLUS_ROUNDS = 3
 
 
 class MemoriesService:
@@ -79,8 +83,12 @@ class MemoriesService:
         done = [result for result in results if result is not None]
         for result in done:
             self._metrics.count("stored", status=result.status)
-        if any(item.tier is Tier.MEMORY_BANK for _, item in items):
-            await self._archive_surplus(scope)
+        kept = [at for at, item in items if item.tier is Tier.MEMORY_BANK]
+        kept = [at for at in kept if done[at].status == "stored"]
+        if kept:
+            # One check for the whole batch; the last fact answers for all of them.
+            archived = await self._archive_surplus(scope)
+            done[kept[-1]] = replace(done[kept[-1]], archived=archived)
         return done
 
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
@@ -123,6 +131,7 @@ class MemoriesService:
         expected_version: int | None = None,
     ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Archive")
             if item.status is Status.ARCHIVED:
                 return item
             return creation.archived(item, reason, self._clock.now())
@@ -135,9 +144,9 @@ class MemoriesService:
         self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
     ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Restore")
             now = self._clock.now()
-            expired = item.expires_at is not None and item.expires_at <= now
-            if item.status is Status.ACTIVE and not expired:
+            if item.status is Status.ACTIVE and not expired(item, now):
                 return item
             return creation.restored(item, now)
 
@@ -145,18 +154,18 @@ class MemoriesService:
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
         )
         if item.tier is Tier.MEMORY_BANK:
-            await self._archive_surplus(scope)
+            # What a person just brought back does not leave at once for its low quality.
+            await self._archive_surplus(scope, keep=(item.memory_id,))
         return item
 
     async def delete(self, scope: WriteScope, memory_id: str) -> None:
-        await self._change(
-            scope,
-            memory_id,
-            lambda item: creation.deleted(item, self._clock.now()),
-            ChangeType.ARCHIVE,
-            "deleted",
-            None,
-        )
+        """The text, its old versions and what was merged into it are gone for good."""
+
+        def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Delete")
+            return creation.deleted(item, self._clock.now())
+
+        await self._change(scope, memory_id, change, ChangeType.ARCHIVE, "deleted", None)
 
     async def versions(
         self, scope: ReadScope, memory_id: str, limit: int = 50
@@ -172,6 +181,7 @@ class MemoriesService:
             user_id=scope.user_id,
             memory_id=new.memory_id or self._new_id(),
             now=self._clock.now(),
+            stored_by=scope.principal,
         )
 
     def _item_or_rejection(self, scope: WriteScope, new: NewMemory) -> MemoryItem | StoreResult:
@@ -192,32 +202,76 @@ class MemoriesService:
             return _changed_meanwhile(item)
         if outcome.clash == "id" and existing.content_hash != item.content_hash:
             return _rejected(existing, "exists with another text; edit it or use a new id")
+        if outcome.clash == "id" and existing.merged_into is not None:
+            # An id that was merged goes on living in its winner: a repeated import meets it here.
+            return StoreResult(memory_id=existing.merged_into, status="duplicate")
         if outcome.clash == "id" and existing.status is not Status.ACTIVE:
             return _rejected(existing, f"is {existing.status.value}; restore it or use a new id")
         now = self._clock.now()
         try:
-            if existing.expires_at is not None and existing.expires_at <= now:
+            if expired(existing, now):
                 # Hidden by its age, but still the owner of this text: saying it again renews it.
                 await self.restore(scope, existing.memory_id)
             if outcome.clash == "text":
                 await self._store.mention(scope, existing.memory_id, now)
+                await self._said_again(scope, existing, item)
         except (NotFound, Conflict):
             # In a batch this must reject itself only: the others are stored.
             return _changed_meanwhile(item)
         return StoreResult(memory_id=existing.memory_id, status="duplicate")
 
-    async def _archive_surplus(self, scope: WriteScope) -> tuple[str, ...]:
-        """Keep at most `capacity` active memory_bank items: the lowest go (decision 13)."""
+    async def _said_again(self, scope: WriteScope, existing: MemoryItem, item: MemoryItem) -> None:
+        """A fact of the memory bank keeps the best of both: it is never weakened by a repetition.
+
+        The tags join, because a fact that is said again as a goal must be found among the goals.
+        """
+        if existing.tier is not Tier.MEMORY_BANK:
+            return
+        edit = MemoryEdit(
+            tags=tuple(dict.fromkeys((*existing.tags, *item.tags)))[: creation.MAX_TAGS],
+            importance=max(existing.quality.importance, item.quality.importance),
+            confidence=max(existing.quality.confidence, item.quality.confidence),
+            always_inject=existing.always_inject or item.always_inject,
+            reason="said again",
+        )
+        if creation.edited(existing, edit, self._clock.now()) is not existing:
+            await self.edit(scope, existing.memory_id, edit)
+
+    async def _archive_surplus(
+        self, scope: WriteScope, *, keep: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
+        """Keep at most `capacity` active memory_bank items (decision 13).
+
+        Below the capacity this is one count of index keys. Candidates are read before the count
+        that decides: what another writer archives in between is among them, and is not replaced
+        by the next one.
+        """
         read = ReadScope(scope.user_id, include_shared=False)
-        active = await self._store.count(read, ItemFilter(tiers=(Tier.MEMORY_BANK,)))
-        if active <= self._capacity:
-            return ()
-        surplus = active - self._capacity
-        gone = []
-        for item in await self._store.lowest_quality(scope, Tier.MEMORY_BANK, surplus):
-            await self.archive(scope, item.memory_id, reason="capacity")
-            gone.append(item.memory_id)
+        bank = ItemFilter(tiers=(Tier.MEMORY_BANK,), include_superseded=True)
+        gone: list[str] = []
+        over = await self._store.count(read, bank) - self._capacity
+        for _ in range(SURPLUS_ROUNDS):
+            if over <= 0:
+                break
+            pinned = await self._store.count(read, replace(bank, always_inject=True))
+            lowest = await self._store.lowest_quality(
+                scope, Tier.MEMORY_BANK, over + pinned + len(keep)
+            )
+            over = await self._store.count(read, bank) - self._capacity
+            for item in surplus(lowest, over, keep=keep):
+                gone += await self._leave(scope, item)
+            over = await self._store.count(read, bank) - self._capacity
         return tuple(gone)
+
+    async def _leave(self, scope: WriteScope, item: MemoryItem) -> list[str]:
+        """Archive `item` unless it changed since it was judged; the next round sees it anew."""
+        try:
+            await self.archive(
+                scope, item.memory_id, reason="capacity", expected_version=item.version
+            )
+        except (Conflict, NotFound):
+            return []
+        return [item.memory_id]
 
     def _check_edit(self, edit: MemoryEdit) -> None:
         if edit.text is not None:
@@ -257,6 +311,19 @@ class MemoriesService:
                     raise
                 await asyncio.sleep(random.random() * EDIT_PAUSE_S * attempt)
         raise VersionConflict(f"Memory {memory_id} keeps changing; try again.")
+
+
+def _refuse_merged(item: MemoryItem, asked_for: str, wish: str) -> None:
+    """Reads and edits of a merged id reach its winner; what would take the winner away asks first.
+
+    Somebody who removes one of two duplicates means to keep the other.
+    """
+    if item.memory_id != asked_for:
+        raise Conflict(
+            f"Memory {asked_for} was merged into {item.memory_id}. {wish} that one if you mean it.",
+            code="merged",
+            details={"memory_id": item.memory_id},
+        )
 
 
 def _rejected(existing: MemoryItem, why: str) -> StoreResult:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.requests import BankStats, ItemList, ItemQuery, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import NotFound
 from rayapp.protocols import MemoryStore
 from rayapp.service_protocols import Memories
@@ -23,6 +23,25 @@ class MemoryBankService:
 
     async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult:
         return await self._memories.store(scope, replace(new, tier=Tier.MEMORY_BANK))
+
+    async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:
+        try:
+            origin = await self._memories.get(ReadScope(scope.user_id), memory_id)
+        except NotFound:
+            if not new.text.strip():
+                raise
+            return await self.add(scope, new)
+        return await self.add(scope, _copy_of(origin, new))
+
+    async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
+        where = ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=(tag,))
+        return await self._memories.page(scope, where, ItemQuery(limit=limit, with_total=True))
+
+    async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
+        fact = await self._fact(ReadScope(scope.user_id, include_shared=False), memory_id)
+        if fact.status is not Status.ACTIVE or tag not in fact.tags:
+            raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
+        await self._memories.archive(scope, memory_id, reason=f"{tag} removed")
 
     async def stats(self, scope: ReadScope) -> BankStats:
         counts = [c for c in await self._store.tier_counts(scope) if c.tier is Tier.MEMORY_BANK]
@@ -54,6 +73,8 @@ class MemoryBankService:
         for memory_id in dict.fromkeys(memory_ids):
             try:
                 before = await self._fact(read, memory_id)
+                if before.memory_id != memory_id:
+                    continue  # merged: its winner is archived only by its own id
                 after = await self._memories.archive(scope, memory_id, reason=reason)
             except NotFound:
                 continue
@@ -66,7 +87,9 @@ class MemoryBankService:
         read = ReadScope(scope.user_id, include_shared=False)
         for memory_id in dict.fromkeys(memory_ids):
             try:
-                await self._fact(read, memory_id)
+                fact = await self._fact(read, memory_id)
+                if fact.memory_id != memory_id:
+                    continue  # merged: its winner is deleted only by its own id
                 await self._memories.delete(scope, memory_id)
             except NotFound:
                 continue
@@ -79,3 +102,18 @@ class MemoryBankService:
         if item.tier is not Tier.MEMORY_BANK:
             raise NotFound(f"No memory {memory_id} in the memory bank.")
         return item
+
+
+def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:
+    """`new` with the text, where it has none, and the provenance of `origin`."""
+    return replace(
+        new,
+        text=new.text if new.text.strip() else origin.text,
+        entities=new.entities or origin.entities,
+        source=origin.source,
+        summary=origin.summary if new.text.strip() in ("", origin.text.strip()) else None,
+        subject_id=origin.subject_id if origin.user_id != SYSTEM_USER else None,
+        created_at=origin.created_at,
+        valid_from=origin.valid_from,
+        valid_to=origin.valid_to,
+    )

@@ -2,23 +2,312 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from rayapp.domain.learning_requests import PromotionReport
+from rayapp.domain.learning import Move
+from rayapp.domain.learning_requests import PromotionReport, PromotionSchedule
+from rayapp.domain.lifecycle.merging import merge_moves, older_first
+from rayapp.domain.lifecycle.promotion import (
+    Action,
+    Decision,
+    PromotionParams,
+    decide,
+    moved,
+    replaced_state,
+    transition_id,
+)
+from rayapp.domain.memory import ChangeType, MemoryItem
+from rayapp.errors import (
+    Conflict,
+    DependencyDown,
+    DuplicateMemory,
+    NotFound,
+    RayappError,
+    VersionConflict,
+)
 from rayapp.learning_protocols import LifecycleStore
-from rayapp.protocols import LeaseStore
-from rayapp.service_protocols import Promotion
+from rayapp.protocols import Event, Lease, LeaseStore
+from rayapp.resilience.retry import RetryPolicy, backoff_s
 from rayapp.services.runtime import Runtime
 
+log = logging.getLogger("rayapp.promotion")
+LEASE = "promotion"
+LEASE_LOST = "lease_lost"
+# How long a cycle waits for another one of the same name: 5 looks, about 1 s on average.
+BUSY = RetryPolicy(attempts=5, base_s=0.2, max_s=1.0)
+# An item that changes while it is decided on is read and decided on again; outcomes of one item
+# are seldom nearer to each other than one transaction takes (3 ms), so a few tries are enough.
+ITEM = RetryPolicy(attempts=4, base_s=0.01, max_s=0.1)
+# Items moved in one transaction. Its price is the journal flush and the row of the lease, which
+# transactions at the same time would only fight for (measured by tests/bench/promotion.py).
+GROUP = 32
+# A move may be followed by another one: a pattern that is demoted can be garbage in history. Two
+# is the longest chain that the rules allow; the limit only ends a chain that should not exist.
+MAX_STEPS = 4
 
-class PromotionService(Promotion):
+KINDS: dict[Action, tuple[ChangeType, str]] = {
+    "promote": (ChangeType.PROMOTE, "promoted"),
+    "demote": (ChangeType.DEMOTE, "demoted"),
+    "archive": (ChangeType.ARCHIVE, "archived"),
+}
+MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Transition:
+    """What is asked of the store for one item; `stays` names the item that goes on."""
+
+    moves: tuple[Move, ...]
+    event: Event
+    stays: str
+
+
+@dataclass(slots=True)
+class _Run:
+    """One cycle or check: who acts, under which lease, and what was done."""
+
+    lease: Lease | None
+    owner: str
+    report: dict[str, int]
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.report[name] = self.report.get(name, 0) + number
+
+
+class PromotionService:
     """Implements `service_protocols.Promotion`."""
 
     def __init__(self, store: LifecycleStore, leases: LeaseStore, *, runtime: Runtime) -> None:
         self._store = store
         self._leases = leases
-        self._runtime = runtime
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings.promotion
+        self._params = PromotionParams(policy=self._settings.policy)
+        self._process = runtime.process
+        self._new_id = runtime.new_id
+        self._jitter = runtime.random
+
+    async def run(self, user_id: str | None) -> PromotionReport:
+        """Look at every item that a rule could touch; a second run finds nothing to do.
+
+        Raises Conflict: `busy` when another cycle goes on, `lease_lost` when one took over.
+        """
+        started = self._clock.monotonic()
+        lease = await self._lease(LEASE if user_id is None else f"{LEASE}:{user_id}")
+        run = _Run(lease, lease.holder, {})
+        try:
+            await self._cycle(user_id, run)
+        finally:
+            await self._leases.release(run.lease or lease)
+        return self._reported(run, started)
 
     async def check(self, user_id: str, memory_ids: Sequence[str]) -> PromotionReport:
         """Apply the rules to these items now: the promotion effect of an outcome."""
-        raise NotImplementedError
+        started = self._clock.monotonic()
+        run = _Run(None, self._process, {})
+        await self._settle(await self._store.by_ids(user_id, memory_ids), run)
+        return self._reported(run, started)
+
+    async def schedule(self) -> PromotionSchedule:
+        running, last = await asyncio.gather(
+            self._leases.current(LEASE), self._leases.last_released(LEASE)
+        )
+        return PromotionSchedule(
+            interval_ms=round(self._settings.interval_s * 1000),
+            running=running is not None,
+            last_run_at=last,
+        )
+
+    async def due_users(self, since: datetime) -> list[str]:
+        """Users who stored enough exchanges since then, or went to another conversation."""
+        return [
+            user_id
+            for user_id, stored, conversations in await self._store.activity(since)
+            if stored >= self._settings.exchanges or conversations > 1
+        ]
+
+    # --- one cycle
+
+    async def _lease(self, name: str) -> Lease:
+        """A holder of its own for every cycle: two cycles of one process exclude each other."""
+        holder = f"{self._process}:{self._new_id()}"
+        for attempt in range(1, BUSY.attempts + 1):
+            lease = await self._leases.acquire(name, holder, self._settings.lease_s)
+            if lease is not None:
+                return lease
+            if attempt < BUSY.attempts:
+                await asyncio.sleep(backoff_s(attempt, BUSY, self._jitter()))
+        raise Conflict(
+            "A promotion cycle is going on: wait until it has finished.",
+            code="busy",
+            details={"lease": name},
+        )
+
+    async def _cycle(self, user_id: str | None, run: _Run) -> None:
+        limit, after = self._settings.batch_size, None
+        while True:
+            page = await self._store.candidates(
+                user_id=user_id, now=self._clock.now(), after=after, limit=limit
+            )
+            await self._settle(page, run)
+            if len(page) < limit:
+                return
+            after = page[-1].point_id
+            run.lease = await self._renewed(run.lease)
+
+    async def _renewed(self, lease: Lease | None) -> Lease | None:
+        if lease is None:
+            return None
+        renewed = await self._leases.acquire(lease.name, lease.holder, self._settings.lease_s)
+        if renewed is None:
+            raise Conflict(
+                "Another owner took over: it goes on with the work.",
+                code=LEASE_LOST,
+                details={"lease": lease.name},
+            )
+        return renewed
+
+    async def _settle(self, items: Sequence[MemoryItem], run: _Run) -> None:
+        """Move each item until no rule applies any more."""
+        run.count("examined", len(items))
+        for _ in range(MAX_STEPS):
+            due = [(item, decision) for item in items if (decision := self._decision(item))]
+            moved_on: list[MemoryItem] = []
+            for start in range(0, len(due), GROUP):
+                moved_on += await self._group(due[start : start + GROUP], run)
+            items = moved_on
+            if not items:
+                return
+
+    def _decision(self, item: MemoryItem) -> Decision | None:
+        decision = decide(item, self._clock.now(), self._params)
+        return None if decision.action == "keep" else decision
+
+    async def _group(
+        self, due: Sequence[tuple[MemoryItem, Decision]], run: _Run
+    ) -> list[MemoryItem]:
+        """All of `due` in one transaction; when it refuses, each half, until a bad one is alone."""
+        if len(due) == 1:
+            alone = await self._alone(due[0][0], run)
+            return [alone] if alone is not None else []
+        try:
+            wanted = [self._plain(item, decision, run) for item, decision in due]
+            moves = [move for one in wanted for move in one.moves]
+            items = await self._store.transition(
+                moves, [one.event for one in wanted], lease=run.lease
+            )
+        except Exception as error:  # whatever is wrong with one shows when it is alone
+            if _lease_lost(error):
+                raise
+            half = len(due) // 2
+            return [*await self._group(due[:half], run), *await self._group(due[half:], run)]
+        for one in wanted:
+            self._count(one.event.kind, run)
+        return items
+
+    async def _alone(self, item: MemoryItem, run: _Run) -> MemoryItem | None:
+        """Move one item, deciding again when it changed; None when there is nothing more to do."""
+        reason: Exception | None = None
+        for attempt in range(1, ITEM.attempts + 1):
+            try:
+                return await self._step(item, run)
+            except NotFound:
+                return None
+            except Exception as error:  # one bad item never stops the cycle
+                last = attempt == ITEM.attempts
+                if _lease_lost(error) or (last and isinstance(error, DependencyDown)):
+                    raise
+                reason = error
+                if last or not _worth_a_retry(error):
+                    break
+            await asyncio.sleep(backoff_s(attempt, ITEM, self._jitter()))
+            found = await self._store.by_ids(item.user_id, [item.memory_id])
+            if not found:
+                return None
+            item = found[0]
+        log.error("item %s is left where it is", item.memory_id, exc_info=reason)
+        run.count("errors")
+        return None
+
+    async def _step(self, item: MemoryItem, run: _Run) -> MemoryItem | None:
+        decision = self._decision(item)
+        if decision is None:
+            return None
+        other = None
+        if decision.to is not None:
+            other = await self._store.same_text(item, decision.to)
+        if other is None:
+            wanted = self._plain(item, decision, run)
+        else:
+            wanted = self._merge(item, other, decision, run)
+        items = await self._store.transition(wanted.moves, [wanted.event], lease=run.lease)
+        self._count(wanted.event.kind, run)
+        return next((i for i in items if i.memory_id == wanted.stays), None)
+
+    # --- what a transition writes
+
+    def _plain(self, item: MemoryItem, decision: Decision, run: _Run) -> _Transition:
+        now = self._clock.now()
+        change, kind = KINDS[decision.action]
+        new = moved(item, decision, now)
+        row = replaced_state(item, change, decision.reason, now)
+        to = decision.to.value if decision.to is not None else new.status.value
+        event = _event(kind, item, now, {**_why(decision, run), "from": item.tier.value, "to": to})
+        move = Move(item=new, expected_version=item.version, row=row)
+        return _Transition((move,), event, item.memory_id)
+
+    def _merge(
+        self, item: MemoryItem, other: MemoryItem, decision: Decision, run: _Run
+    ) -> _Transition:
+        """`item` meets `other`, which says the same in the tier it goes to: they become one there.
+
+        The id that was stored first is kept, whichever of the two it is.
+        """
+        now = self._clock.now()
+        winner, loser = older_first(item, other)
+        arrived = moved(item, decision, now) if winner is item else winner
+        moves = merge_moves(arrived, loser, now=now, reason=decision.reason, read=winner)
+        data = {
+            **_why(decision, run),
+            "from": item.tier.value,
+            "to": arrived.tier.value,
+            "into": winner.memory_id,
+        }
+        return _Transition(tuple(moves), _event(MERGED, loser, now, data), winner.memory_id)
+
+    def _count(self, kind: str, run: _Run) -> None:
+        run.count(kind)
+        self._metrics.count("transitions", kind=kind)
+
+    def _reported(self, run: _Run, started: float) -> PromotionReport:
+        spent_ms = (self._clock.monotonic() - started) * 1000
+        return PromotionReport(**run.report, duration_ms=round(spent_ms, 3))
+
+
+def _lease_lost(error: Exception) -> bool:
+    return isinstance(error, Conflict) and error.code == LEASE_LOST
+
+
+def _worth_a_retry(error: Exception) -> bool:
+    changed = isinstance(error, VersionConflict | DuplicateMemory)
+    return changed or (isinstance(error, RayappError) and error.retryable)
+
+
+def _why(decision: Decision, run: _Run) -> dict[str, str]:
+    return {"reason": decision.reason, "rule": decision.rule, "owner": run.owner}
+
+
+def _event(kind: str, item: MemoryItem, now: datetime, data: dict[str, str]) -> Event:
+    return Event(
+        event_id=transition_id(item, kind),
+        user_id=item.user_id,
+        kind=kind,
+        at=now,
+        memory_id=item.memory_id,
+        data=data,
+    )

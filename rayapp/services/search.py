@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.requests import Hit, SearchAnswer, SearchQuery
 from rayapp.domain.retrieval import confidence
+from rayapp.domain.retrieval.boosts import graph_boosts
 from rayapp.domain.retrieval.collapse import Kept, collapse
 from rayapp.domain.retrieval.fusion import DenseArm
 from rayapp.domain.retrieval.query import QueryPlan, plan_query
@@ -24,6 +26,7 @@ from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
 from rayapp.protocols import Receipt, ReceiptStore, Reranker, Shown
 from rayapp.resilience.deadline import Deadline
 from rayapp.services.arms import ArmsRequest, Gathered, SearchArms
+from rayapp.services.priors import GraphQuestion, PriorsService
 from rayapp.services.runtime import Runtime, Texts
 from rayapp.services.tracing import Trace
 
@@ -39,6 +42,7 @@ class Prepared:
 
     query: SearchQuery
     plan: QueryPlan
+    question: GraphQuestion
     recipe: Recipe
     tiers: tuple[Tier, ...]
     where: ItemFilter
@@ -61,6 +65,7 @@ class SearchService:
         receipts: ReceiptStore,
         texts: Texts,
         *,
+        priors: PriorsService,
         langs: frozenset[str],
         runtime: Runtime,
     ) -> None:
@@ -68,6 +73,7 @@ class SearchService:
         self._reranker = reranker
         self._receipts = receipts
         self._texts = texts
+        self._priors = priors
         self._langs = langs
         self._clock = runtime.clock
         self._metrics = runtime.metrics
@@ -108,6 +114,7 @@ class SearchService:
         return Prepared(
             query=query,
             plan=plan,
+            question=self._priors.question(query.query),
             recipe=recipe,
             tiers=tiers,
             where=where,
@@ -124,16 +131,24 @@ class SearchService:
         return found
 
     async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
+        """Candidates of all arms; the graphs are read beside the embedding of the question."""
+        priors = asyncio.ensure_future(
+            self._priors.gather(prepared.scope, prepared.question, deadline, trace)
+        )
         request = ArmsRequest(
             scope=prepared.scope,
             where=prepared.where,
             text=prepared.query.query,
             expansions=prepared.plan.expansions,
-            expansion_weight=prepared.recipe.expansion_weight,
+            recipe=prepared.recipe,
             tiers=prepared.tiers,
             depth=prepared.depth,
+            priors=priors,
         )
-        return await self._arms.gather(request, deadline, trace)
+        try:
+            return await self._arms.gather(request, deadline, trace)
+        finally:
+            await _ended(priors)
 
     async def ranked(
         self, prepared: Prepared, gathered: Gathered, deadline: Deadline, trace: Trace
@@ -145,6 +160,7 @@ class SearchService:
                 query_lang=prepared.plan.language,
                 recipe=prepared.recipe,
                 arm=DenseArm(used=gathered.dense_used, langs=self._langs),
+                graphs=graph_boosts(gathered.priors, prepared.recipe),
             )
         if len(ranked) > 2 * prepared.limit:
             ranked = await self._rerank(prepared, ranked, deadline, trace)
@@ -252,6 +268,9 @@ class SearchService:
             query=prepared.query.query,
             recipe=prepared.recipe.name,
             conversation_id=prepared.query.conversation_id,
+            concepts=prepared.question.concepts,
+            context_type=prepared.question.context_type,
+            principal=prepared.query.principal,
             shown=tuple(
                 Shown(
                     position=hit.position,
@@ -276,6 +295,15 @@ class SearchService:
             at=now,
             expires_at=now + timedelta(hours=self._settings.search.receipt_ttl_h),
         )
+
+
+async def _ended(task: asyncio.Future[GraphPriors]) -> None:
+    """Leave no read behind when the search failed before it needed the graphs."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    elif not task.cancelled():
+        task.exception()  # looked at, so that the loop does not report it as forgotten
 
 
 def window_of(limit: int, offset: int) -> int:

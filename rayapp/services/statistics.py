@@ -5,22 +5,55 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, time, timedelta
 
-from rayapp.domain.requests import GrowthDay, TierStats
+from rayapp.domain.requests import GrowthDay, Rates, TierStats
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
-from rayapp.protocols import Clock, MemoryStore, TierCount
+from rayapp.protocols import EventStore, MemoryStore, TierCount
+from rayapp.services.runtime import Runtime
+
+# Kinds of the events that transitions leave behind.
+PROMOTED, DEMOTED = "promoted", "demoted"
+# Events read for a rate. More moves than this within minutes count as this many.
+MAX_MOVES = 1_000
 
 
 class StatisticsService:
     """Implements `service_protocols.Statistics`."""
 
-    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, events: EventStore, *, runtime: Runtime) -> None:
         self._store = store
-        self._clock = clock
+        self._events = events
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
 
     async def tiers(self, scope: ReadScope) -> list[TierStats]:
         counts = {count.tier: count for count in await self._store.tier_counts(scope)}
         return [_stats(tier, counts.get(tier)) for tier in Tier]
+
+    async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
+        return Rates(
+            promotion=await self._moved(scope, PROMOTED, active, window),
+            demotion=await self._moved(scope, DEMOTED, active, window),
+            cache_hit=self._cache_hits(),
+        )
+
+    async def _moved(
+        self, scope: ReadScope, kind: str, active: int, window: timedelta
+    ) -> float | None:
+        """A share above 1 would be a rate of nothing: what moved last is gone already."""
+        if active < 1:
+            return None
+        since = self._clock.now() - window
+        events = await self._events.recent(scope, kind, MAX_MOVES)
+        return min(1.0, sum(event.at >= since for event in events) / active)
+
+    def _cache_hits(self) -> float | None:
+        counted = {"embed_cache_hits": 0.0, "embed_cache_misses": 0.0}
+        for (name, _), value in self._metrics.counters.items():
+            if name in counted:
+                counted[name] += value
+        asked = sum(counted.values())
+        return counted["embed_cache_hits"] / asked if asked else None
 
     async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
         today = self._clock.now().date()

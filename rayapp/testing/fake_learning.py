@@ -56,7 +56,9 @@ def learning_services(
     return {
         "outcomes": OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime),
         "promotion": PromotionService(stores.lifecycle, stores.leases, runtime=runtime),
-        "graphs": GraphsService(stores.graphs, items, runtime=runtime),
+        "graphs": GraphsService(
+            stores.graphs, items, texts=bootstrap.load_texts(), runtime=runtime
+        ),
         "insights": InsightsService(
             stores.graphs,
             items,

@@ -180,7 +180,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         "bank": MemoryBankService(memories, store),
         "search": WordSearch(store, clock),
         "health": health,
-        "statistics": StatisticsService(store, clock),
+        "statistics": StatisticsService(store, learning.events, runtime=runtime),
         "api_keys": InMemoryApiKeyStore(),
         "idempotency": InMemoryIdempotencyStore(),
         "tiers_default": CORE_TIERS,

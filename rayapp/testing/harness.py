@@ -32,6 +32,7 @@ from rayapp.service_protocols import Services
 from rayapp.services.effects import EffectsService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
+from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.promotion import PromotionService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
@@ -111,6 +112,7 @@ class Harness:
     indexing: IndexingService
     promotion: PromotionService
     effects: EffectsService
+    maintenance: MaintenanceService
     watch: IndexWatch
     schema: IndexSchema
 
@@ -156,7 +158,9 @@ class Harness:
         )
         self.watch = parts.watch
         self.schema = schema
-        self.promotion, self.effects = bootstrap.build_maintenance(parts)
+        self.promotion = bootstrap.build_promotion(parts)
+        self.effects = bootstrap.build_effects(parts)
+        self.maintenance = bootstrap.build_maintenance(parts)
         self.services = bootstrap.build_services(parts, self.reranker, None, self.problems)
         self.indexing = bootstrap.build_indexing(parts)
         return self

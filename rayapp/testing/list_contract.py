@@ -50,7 +50,7 @@ def corpus() -> list[MemoryItem]:
                 expires_at=at + HOUR if n % 3 == 1 else None,
                 valid_from=at if n % 4 == 1 else None,
                 valid_to=at + 2 * HOUR if n % 4 in (1, 2) else None,
-                stats=Stats(score=(n % 4) / 4),
+                stats=Stats(score=(0.0, 0.3, 0.6, 0.9)[n % 4]),
                 source=Source(
                     type=tuple(SourceType)[n % 3],
                     conversation_id=NAMES[n % 2],

@@ -75,6 +75,11 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
     ),
     "now": ({"expires_at": NOW_S + 1}, {"expires_at": NOW_S}, ItemFilter(now=NOW)),
     "now without expiry": ({"expires_at": None}, {"expires_at": NOW_S - 1}, ItemFilter(now=NOW)),
+    "now with a score that survives": (
+        {"expires_at": NOW_S - 1, "score": 0.9},
+        {"expires_at": NOW_S - 1, "score": 0.89},
+        ItemFilter(now=NOW),
+    ),
     "valid_at start": (
         {"valid_from": NOW_S},
         {"valid_from": NOW_S + 1},
@@ -168,6 +173,7 @@ def crowd() -> list[IndexPoint]:
             "doc_id": choose([None, "d1", "d2"]),
             "superseded": choose([False, False, True]),
             "expires_at": choose([None, NOW_S - DAY_S, NOW_S + DAY_S]),
+            "score": choose([0.5, 0.9]),
             "valid_from": choose([None, NOW_S - DAY_S, NOW_S + DAY_S]),
             "created_at": NOW_S - DAY_S * int(rng.integers(5)),
         }

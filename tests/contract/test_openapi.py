@@ -14,6 +14,7 @@ from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.operation import Operation
 from rayapp.api.schemas.answers import ErrorAnswer
+from rayapp.domain.graphs.content import content_changes, contribution_of
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import an_item
 from rayapp.testing.fake_services import World, fake_world
@@ -24,13 +25,21 @@ BY_NAME = {f"{one.method} {one.path}": one for one in OPERATIONS}
 
 @pytest.fixture
 async def world() -> World:
-    """A world where the memory of the examples exists."""
+    """A world where the memory of the examples exists and the content graph knows it."""
     world = fake_world()
     await world.store.insert(
         an_item(
-            user_id="admin", memory_id="mem-1", tier=Tier.MEMORY_BANK, text="Dana lives in Haifa"
+            user_id="admin",
+            memory_id="mem-1",
+            tier=Tier.MEMORY_BANK,
+            text="Dana lives in Haifa",
+            tags=("goal", "value"),
         )
     )
+    for due in await world.learning.graphs.follow_ups(10):
+        found = contribution_of(due.item)
+        changes = content_changes(due.contributed, found, due.item.memory_id)
+        assert await world.learning.graphs.settle_content(due, found, changes)
     return world
 
 

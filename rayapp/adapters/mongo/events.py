@@ -17,15 +17,18 @@ from rayapp.protocols import Event
 FIELDS = ("event_id", "user_id", "kind", "at", "memory_id", "data")
 
 
+def event_document(event: Event) -> dict[str, Any]:
+    utc(event.at)
+    return {name: getattr(event, name) for name in FIELDS}
+
+
 class MongoEventStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._events = database.collection(EVENTS)
 
     async def add(self, event: Event) -> None:
-        doc: dict[str, Any] = {name: getattr(event, name) for name in FIELDS}
-        utc(event.at)
         with translated():
-            await self._events.insert_one(doc)
+            await self._events.insert_one(event_document(event))
 
     async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]:
         """Newest first."""

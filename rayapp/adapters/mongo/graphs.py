@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from rayapp.adapters.mongo.database import MongoDatabase
-from rayapp.learning_protocols import GraphStore
+from rayapp.adapters.mongo.follow_ups import FollowUps
+from rayapp.adapters.mongo.graph_reads import GraphReads
+from rayapp.adapters.mongo.graph_references import GraphReferences
+from rayapp.adapters.mongo.graph_settlement import GraphSettlement
 from rayapp.settings import GraphSettings
 
 
-class MongoGraphStore(GraphStore):
+class MongoGraphStore(GraphReads, GraphSettlement, FollowUps, GraphReferences):
+    """Writes are increments inside transactions: two writers at once lose nothing."""
+
     def __init__(self, database: MongoDatabase, settings: GraphSettings) -> None:
-        self._database = database
-        self._settings = settings
+        GraphReads.__init__(self, database)
+        GraphSettlement.__init__(self, database, settings)
+        FollowUps.__init__(self, database)
+        GraphReferences.__init__(self, database)

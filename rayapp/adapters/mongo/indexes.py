@@ -9,6 +9,7 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING, TEXT, IndexModel
 
 from rayapp.domain.memory import Status, SyncState
+from rayapp.domain.tiers import Tier
 
 ITEMS = "memory_items"
 VERSIONS = "memory_versions"
@@ -87,6 +88,10 @@ def stored_options(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+USER_TIER_STATUS = IndexSpec(
+    name="user_tier_status",
+    keys=(("user_id", ASCENDING), ("tier", ASCENDING), ("status", ASCENDING)),
+)
 USER_MEMORY = IndexSpec(
     name="user_memory", keys=(("user_id", ASCENDING), ("memory_id", ASCENDING)), unique=True
 )
@@ -135,6 +140,30 @@ JUDGED = IndexSpec(
     keys=(("point_id", ASCENDING),),
     only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}},
 )
+# Not in the data model's list: the active items that have an expiry, in the order of a cycle.
+# (tier, expires_at) goes on holding every item that was ever archived.
+EXPIRING = IndexSpec(
+    name="expiring",
+    keys=(("point_id", ASCENDING), ("expires_at", ASCENDING)),
+    only={"status": Status.ACTIVE.value, "expires_at": {"$type": "date"}},
+)
+# Not in the data model's list: who stored exchanges lately, answered from the index alone.
+WORKING_STORED = IndexSpec(
+    name="working_stored",
+    keys=(
+        ("tier", ASCENDING),
+        ("stored_at", ASCENDING),
+        ("user_id", ASCENDING),
+        ("source.conversation_id", ASCENDING),
+    ),
+    only={"tier": Tier.WORKING.value},
+)
+# Not in the data model's list: the ids that were merged into one, to point them at its winner.
+MERGED = IndexSpec(
+    name="merged",
+    keys=(("user_id", ASCENDING), ("merged_into", ASCENDING)),
+    only={"merged_into": {"$type": "string"}},
+)
 OWES_GRAPH = IndexSpec(name="owes_graph", keys=(("at", ASCENDING),), only={"effects.graph": True})
 OWES_PROMOTION = IndexSpec(
     name="owes_promotion", keys=(("at", ASCENDING),), only={"effects.promotion": True}
@@ -144,10 +173,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
         POINT,
-        IndexSpec(
-            name="user_tier_status",
-            keys=(("user_id", ASCENDING), ("tier", ASCENDING), ("status", ASCENDING)),
-        ),
+        USER_TIER_STATUS,
         IndexSpec(
             name="user_status_updated",
             keys=(("user_id", ASCENDING), ("status", ASCENDING), ("updated_at", DESCENDING)),
@@ -170,6 +196,9 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         PENDING_SINCE,
         FOLLOW_UP,
         JUDGED,
+        EXPIRING,
+        WORKING_STORED,
+        MERGED,
         TEXT_SEARCH,
     ),
     VERSIONS: (

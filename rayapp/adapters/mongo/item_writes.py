@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
 from rayapp.adapters.mongo.predicates import NOT_DELETED, own
+from rayapp.domain.creation import deleted
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Status, SyncState
 from rayapp.domain.revision import queued, revised, revived
 from rayapp.domain.scope import WriteScope
@@ -86,7 +88,7 @@ class ItemWrites:
     async def replace(
         self, item: MemoryItem, *, expected_version: int, row: MemoryVersion
     ) -> MemoryItem:
-        """One transaction; a deletion also erases the version rows.
+        """One transaction; a deletion also erases the version rows and what was merged into it.
 
         The read before it refuses a hopeless edit cheaply, and fails fast when the server is away:
         a transaction waits for it as long as its limit allows.
@@ -104,6 +106,7 @@ class ItemWrites:
             )
             if new.status is Status.DELETED:
                 await self._versions.delete_many(key, session=session)
+                await self._erase_merged(new, session)
             else:
                 await self._versions.insert_one(to_version_document(row), session=session)
             return new
@@ -114,6 +117,20 @@ class ItemWrites:
                     return await session.with_transaction(change)
         except DuplicateKeyError as error:
             raise await self._edit_clash(item, error) from None
+
+    async def _erase_merged(self, winner: MemoryItem, session: AsyncClientSession) -> None:
+        """The items that became part of a deleted one hold its facts: they go with it."""
+        # The type is what lets the server use the partial index.
+        into = {"$eq": winner.memory_id, "$type": "string"}
+        mine = {"user_id": winner.user_id, "merged_into": into, **NOT_DELETED}
+        for doc in await self._items.find(mine, session=session).to_list():
+            loser = from_document(doc)
+            gone = replace(deleted(loser, winner.updated_at), version=loser.version + 1)
+            key = {"user_id": loser.user_id, "memory_id": loser.memory_id}
+            await self._items.replace_one(
+                {"_id": doc["_id"]}, revision_document(gone, doc), session=session
+            )
+            await self._versions.delete_many(key, session=session)
 
     async def _edit_clash(self, item: MemoryItem, error: DuplicateKeyError) -> RayappError:
         if violated_index(error.details or {}) != ACTIVE_TEXT.name:

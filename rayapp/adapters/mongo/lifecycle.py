@@ -1,11 +1,297 @@
-"""The MongoDB implementation of `LifecycleStore`."""
+"""The MongoDB implementation of `LifecycleStore`: what rules may touch, and their transitions."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pymongo
+from pymongo import ASCENDING, ReplaceOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from rayapp.adapters.mongo.convert import from_document, version_document
 from rayapp.adapters.mongo.database import MongoDatabase
-from rayapp.learning_protocols import LifecycleStore
+from rayapp.adapters.mongo.errors import translate, translated
+from rayapp.adapters.mongo.events import event_document
+from rayapp.adapters.mongo.indexes import (
+    ACTIVE_TEXT,
+    EVENTS,
+    EXPIRING,
+    ITEMS,
+    JUDGED,
+    LEASES,
+    USER_TIER_STATUS,
+    VERSIONS,
+    WORKING_STORED,
+    violated_index,
+)
+from rayapp.adapters.mongo.item_writes import DUPLICATE_KEY, revision_document
+from rayapp.adapters.mongo.predicates import NOT_DELETED, own, owned_by
+from rayapp.domain.learning import Move
+from rayapp.domain.lifecycle import promotion as rules
+from rayapp.domain.lifecycle.transition import after_move, gone
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.scope import WriteScope
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.errors import Conflict, DuplicateMemory, NotFound, RayappError, VersionConflict
+from rayapp.protocols import Event, Lease
+
+Document = dict[str, Any]
+ACTIVE: Document = {"status": Status.ACTIVE.value}
+RULED: Document = {"tier": {"$in": [tier.value for tier in rules.RULED_TIERS]}}
+BY_POINT = [("point_id", ASCENDING)]
+# What a unique index says, for one write and for a batch.
+DUPLICATES = (DuplicateKeyError, BulkWriteError)
 
 
-class MongoLifecycleStore(LifecycleStore):
+class MongoLifecycleStore:
     def __init__(self, database: MongoDatabase) -> None:
-        self._database = database
+        self._client = database.client
+        self._timeout_s = database.settings.timeout_s
+        self._items = database.collection(ITEMS)
+        self._versions = database.collection(VERSIONS)
+        self._events = database.collection(EVENTS)
+        self._leases = database.collection(LEASES)
+
+    async def candidates(
+        self, *, user_id: str | None, now: datetime, after: str | None, limit: int
+    ) -> list[MemoryItem]:
+        """Exactly what `could_move` says, of items that were judged or whose time is over.
+
+        The thresholds of all rules are in the query, so a cycle without work reads no item but
+        those whose state another policy would move. For all users two partial indexes give the
+        judged and the expiring items in the order of pages; for one user all of theirs are read.
+        """
+        if limit < 1:
+            return []
+        # Without a bound on the first key the server does not use the second one.
+        later: Document = {"point_id": {"$gt": after or ""}}
+        judged = {**ACTIVE, **later, "stats.uses": {"$gt": 0}, "$or": _judged(now)}
+        expired = {**ACTIVE, **later, **_expired(now)}
+        if user_id is not None:
+            mine = {**own(WriteScope(user_id)), **ACTIVE, **RULED, **later}
+            either = {**mine, "$or": [*_judged(now), _expired(now)]}
+            docs = await self._page(either, USER_TIER_STATUS.name, limit)
+            return [from_document(doc) for doc in docs]
+        pages = await asyncio.gather(
+            self._page(judged, JUDGED.name, limit), self._page(expired, EXPIRING.name, limit)
+        )
+        found = {doc["point_id"]: doc for page in pages for doc in page}
+        return [from_document(found[point_id]) for point_id in sorted(found)[:limit]]
+
+    async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        if not memory_ids:
+            return []
+        named = {"memory_id": {"$in": list(memory_ids)}}
+        with translated():
+            docs = await self._items.find({**own(WriteScope(user_id)), **named, **ACTIVE}).to_list()
+        return [from_document(doc) for doc in docs]
+
+    async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
+        where = {
+            **own(WriteScope(item.user_id)),
+            **ACTIVE,
+            "tier": tier.value,
+            "dedup_scope": item.dedup_scope,
+            "content_hash": item.content_hash,
+            "memory_id": {"$ne": item.memory_id},
+        }
+        with translated():
+            doc = await self._items.find_one(where)
+        return from_document(doc) if doc else None
+
+    async def transition(
+        self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
+    ) -> list[MemoryItem]:
+        """One transaction; the driver repeats it with jitter when the server asks for that.
+
+        A transition whose events are there already was made by an earlier try whose answer was
+        lost: it changes nothing and answers the items as they are.
+        """
+
+        async def change(session: AsyncClientSession) -> list[MemoryItem]:
+            if lease is not None:
+                await self._touch(lease, session)
+            return await self._write(moves, events, session)
+
+        try:
+            with translated(passing=DUPLICATES), pymongo.timeout(self._timeout_s):
+                async with self._client.start_session() as session:
+                    return await session.with_transaction(change)
+        except (*DUPLICATES, VersionConflict, NotFound) as error:
+            if events and await self._happened(events):
+                return await self._current(moves)
+            raise await self._refusal(error, moves) from None
+
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
+        """Counts every exchange, those that were archived or deleted meanwhile too."""
+        stages: list[Document] = [
+            {"$match": {"tier": Tier.WORKING.value, "stored_at": {"$gte": since}}},
+            {
+                "$group": {
+                    "_id": "$user_id",
+                    "stored": {"$sum": 1},
+                    "conversations": {"$addToSet": "$source.conversation_id"},
+                }
+            },
+            {"$sort": {"stored": -1, "_id": 1}},
+        ]
+        with translated():
+            cursor = await self._items.aggregate(stages, hint=WORKING_STORED.name)
+            rows = await cursor.to_list()
+        return [
+            (row["_id"], row["stored"], sum(c is not None for c in row["conversations"]))
+            for row in rows
+        ]
+
+    # --- inside
+
+    async def _page(self, where: Document, index: str, limit: int) -> list[Document]:
+        with translated():
+            cursor = self._items.find(where, sort=BY_POINT, limit=limit, hint=index)
+            return await cursor.to_list()
+
+    async def _touch(self, lease: Lease, session: AsyncClientSession) -> None:
+        """Writing the row makes this transaction and a takeover exclude each other."""
+        done = await self._leases.update_one(
+            {"_id": lease.name, "holder": lease.holder, "fence": lease.fence},
+            {"$inc": {"checked": 1}},
+            session=session,
+        )
+        if not done.matched_count:
+            raise Conflict(
+                "Another owner took over: nothing was moved, it goes on with the work.",
+                code="lease_lost",
+                details={"lease": lease.name},
+            )
+
+    async def _write(
+        self, moves: Sequence[Move], events: Sequence[Event], session: AsyncClientSession
+    ) -> list[MemoryItem]:
+        """A constant number of round trips, however many moves."""
+        stored = await self._stored(moves, session)
+        items, writes = [], []
+        for move in moves:
+            doc = stored.get(move.item.point_id)
+            if doc is None:
+                raise gone(move)
+            item = after_move(from_document(doc), move)
+            items.append(item)
+            writes.append(ReplaceOne({"_id": doc["_id"]}, revision_document(item, doc)))
+        if writes:
+            await self._items.bulk_write(writes, session=session)
+            rows = [version_document(move.row) for move in moves]
+            await self._versions.insert_many(rows, session=session)
+        for item in items:
+            if item.merged_into is not None:
+                await self._repoint(item, session)
+        if events:
+            await self._events.insert_many([event_document(e) for e in events], session=session)
+        return items
+
+    async def _stored(
+        self, moves: Sequence[Move], session: AsyncClientSession | None = None
+    ) -> dict[str, Document]:
+        where = {
+            **owned_by([move.item.user_id for move in moves]),
+            "point_id": {"$in": [move.item.point_id for move in moves]},
+            **NOT_DELETED,
+        }
+        docs = await self._items.find(where, session=session).to_list()
+        return {doc["point_id"]: doc for doc in docs}
+
+    async def _repoint(self, loser: MemoryItem, session: AsyncClientSession) -> None:
+        """Chains are flattened when they are written, so that a read follows one step."""
+        await self._items.update_many(
+            {
+                **own(WriteScope(loser.user_id)),
+                "merged_into": {"$eq": loser.memory_id, "$type": "string"},
+            },
+            {"$set": {"merged_into": loser.merged_into}},
+            session=session,
+        )
+
+    async def _happened(self, events: Sequence[Event]) -> bool:
+        where = {
+            **owned_by([event.user_id for event in events]),
+            "event_id": {"$in": [event.event_id for event in events]},
+        }
+        with translated():
+            return await self._events.count_documents(where) == len(events)
+
+    async def _current(self, moves: Sequence[Move]) -> list[MemoryItem]:
+        with translated():
+            stored = await self._stored(moves)
+        return [
+            from_document(stored[move.item.point_id])
+            for move in moves
+            if move.item.point_id in stored
+        ]
+
+    async def _refusal(self, error: Exception, moves: Sequence[Move]) -> RayappError:
+        """Why nothing was written; an equal active text is named."""
+        if isinstance(error, RayappError):
+            return error
+        if _violated(error) != ACTIVE_TEXT.name:
+            return translate(error)
+        others = [
+            await self.same_text(move.item, move.item.tier)
+            for move in moves
+            if move.item.status is Status.ACTIVE
+        ]
+        other = next((item.memory_id for item in others if item is not None), None)
+        return DuplicateMemory(
+            f"An active memory with this text exists: use {other}.", details={"memory_id": other}
+        )
+
+
+def _violated(error: Exception) -> str | None:
+    """The unique index that a single or a batched write ran into."""
+    details: Document = getattr(error, "details", None) or {}
+    refused = details.get("writeErrors") or [details]
+    codes = {entry.get("code") for entry in refused}
+    return violated_index(refused[0]) if codes == {DUPLICATE_KEY} else None
+
+
+def _judged(now: datetime) -> list[Document]:
+    """What promotes, demotes or archives by evidence, under any policy."""
+    score, wilson, old = "stats.score", "stats.wilson_score", now - rules.YOUNG
+
+    def convincing(bound: float) -> list[Document]:
+        return [{score: {"$gte": bound}}, {wilson: {"$gte": bound}}]
+
+    garbage = [
+        {score: {"$lt": rules.YOUNG_GARBAGE_SCORE}},
+        {score: {"$lt": rules.GARBAGE_SCORE}, "stored_at": {"$lte": old}},
+    ]
+    return [
+        {
+            "tier": Tier.WORKING.value,
+            "stats.uses": {"$gte": rules.HISTORY_USES},
+            "$or": convincing(rules.HISTORY_SCORE),
+        },
+        {
+            "tier": Tier.HISTORY.value,
+            "stats.tier_uses": {"$gte": rules.PATTERNS_TIER_USES},
+            "stats.tier_success": {"$gte": rules.PATTERNS_TIER_SUCCESS},
+            "$or": convincing(rules.PATTERNS_SCORE),
+        },
+        {"tier": Tier.PATTERNS.value, score: {"$lt": rules.DEMOTION_SCORE}},
+        {
+            "tier": {"$in": [Tier.WORKING.value, Tier.HISTORY.value]},
+            "stats.uses": {"$gt": 0},
+            "$or": garbage,
+        },
+    ]
+
+
+def _expired(now: datetime) -> Document:
+    """The condition on the type lets the server use the partial index."""
+    return {
+        **RULED,
+        "expires_at": {"$lte": now, "$type": "date"},
+        "stats.score": {"$lt": SURVIVES_EXPIRY_SCORE},
+    }

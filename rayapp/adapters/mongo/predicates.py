@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from rayapp.domain.filtering import OwnedTiers, bare_words, checked_user, readab
 from rayapp.domain.memory import Status
 from rayapp.domain.paging import SORT_KEYS, SortKey, SortValue
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, Tier
 
 Predicate = dict[str, Any]
 
@@ -38,6 +39,11 @@ ANY_OF: tuple[tuple[str, str], ...] = (
 def own(scope: WriteScope) -> Predicate:
     """Items that the scope may change."""
     return {"user_id": checked_user(scope.user_id)}
+
+
+def owned_by(user_ids: Sequence[str]) -> Predicate:
+    """Rows of several users, for work that a background owner does for all of them."""
+    return {"user_id": {"$in": sorted({checked_user(user_id) for user_id in user_ids})}}
 
 
 def mine(scope: ReadScope) -> Predicate:
@@ -125,7 +131,10 @@ def _open_ended(where: ItemFilter) -> list[Predicate]:
     """Conditions on times that may be absent."""
     alternatives: list[Predicate] = []
     if where.now is not None:
-        alternatives.append({"$or": [{"expires_at": None}, {"expires_at": {"$gt": where.now}}]})
+        survives = {"stats.score": {"$gte": SURVIVES_EXPIRY_SCORE}}
+        alternatives.append(
+            {"$or": [{"expires_at": None}, {"expires_at": {"$gt": where.now}}, survives]}
+        )
     if where.valid_at is not None:
         at = where.valid_at
         alternatives.append({"$or": [{"valid_from": None}, {"valid_from": {"$lte": at}}]})

@@ -22,6 +22,6 @@ KEYWORD_FIELDS: Final = (
     "organization",
     "flags",
 )
-FLOAT_FIELDS: Final = ("created_at", "expires_at", "valid_from", "valid_to")
+FLOAT_FIELDS: Final = ("created_at", "expires_at", "valid_from", "valid_to", "score")
 BOOL_FIELDS: Final = ("superseded", "always_inject")
 INTEGER_FIELDS: Final = ("rev",)

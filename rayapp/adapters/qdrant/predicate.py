@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rayapp.domain.points import epoch_s
 from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import SYSTEM_USER, TIER_POLICY, Tier
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, SYSTEM_USER, TIER_POLICY, Tier
 
 SHARED_TIERS: frozenset[Tier] = frozenset(t for t, p in TIER_POLICY.items() if p.shared)
 
@@ -153,7 +153,9 @@ def _exclusions(where: ItemFilter) -> tuple[Clause, ...]:
     if not where.include_superseded:
         clauses.append(Flag("superseded", True))
     if where.now is not None:
-        clauses.append(Range(key="expires_at", lte=epoch_s(where.now)))
+        over = Range(key="expires_at", lte=epoch_s(where.now))
+        survives = Range(key="score", gte=SURVIVES_EXPIRY_SCORE)
+        clauses.append(OneOf((Predicate((over,), (survives,)),)))
     if where.valid_at is not None:
         at = epoch_s(where.valid_at)
         clauses.append(Range(key="valid_from", gt=at))

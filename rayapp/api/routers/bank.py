@@ -21,8 +21,8 @@ from rayapp.api.schemas.bank import (
 )
 from rayapp.api.views import bank_view
 from rayapp.domain.memory import MemoryItem, Status
-from rayapp.domain.requests import MemoryEdit
-from rayapp.errors import DuplicateMemory, NotFound, TooLarge
+from rayapp.domain.requests import StoreResult
+from rayapp.errors import Conflict, DuplicateMemory, NotFound, TooLarge
 
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = f"{BANK}/{{memory_id}}"
@@ -52,8 +52,14 @@ async def bank_page(call: Call) -> Response:
 
 
 async def bank_add(call: Call) -> Response:
-    new = call.body_as(BankBody, BANK_ALIASES).new_memory()
-    result = await call.services.bank.add(call.writes, new)
+    body = call.body_as(BankBody, BANK_ALIASES)
+    bank, new = call.services.bank, body.new_memory()
+    if body.memory_id is None:
+        return kept(await bank.add(call.writes, new))
+    return kept(await bank.pin(call.writes, body.memory_id, new))
+
+
+def kept(result: StoreResult) -> Response:
     duplicate = result.status == "duplicate"
     return answer(
         {
@@ -92,22 +98,23 @@ async def bank_edit(call: Call) -> Response:
     """Fields first, because only they can be refused; then the status."""
     body = call.body_as(BankEdit, BANK_ALIASES)
     memory_id, memories = call.memory_id(), call.services.memories
-    if body.tags is not None or body.text is not None:
-        await memories.edit(call.writes, memory_id, MemoryEdit(text=body.text, tags=body.tags))
+    edit = body.edit()
+    if edit is not None:
+        await memories.edit(call.writes, memory_id, edit)
     if body.status == "active":
         await memories.restore(call.writes, memory_id)
     if body.status == "archived":
         await memories.archive(call.writes, memory_id, reason=body.archived_reason)
-    return _done(memory_id, "Memory changed.")
+    return done(memory_id, "Memory changed.")
 
 
 async def bank_delete(call: Call) -> Response:
     memory_id = call.memory_id()
     await call.services.memories.delete(call.writes, memory_id)
-    return _done(memory_id, "Memory deleted.")
+    return done(memory_id, "Memory deleted.")
 
 
-def _done(memory_id: str, message: str) -> Response:
+def done(memory_id: str, message: str) -> Response:
     return answer({"success": True, "message": message, "memory_id": memory_id, "degraded": []})
 
 
@@ -146,7 +153,8 @@ OPERATIONS = (
         path=BANK,
         tag=_TAG,
         summary="Keep a fact",
-        description="Without tags the fact is tagged `pinned`. An id in the body is ignored.",
+        description="Without tags the fact is tagged `pinned`. With `memory_id` the memory of that "
+        "id is pinned: it stays where it is, and the fact takes over where it came from.",
         handler=bank_add,
         body=BankBody,
         example_body={"text": "Dana prefers tea.", "tags": ["taste"], "importance": 0.9},
@@ -202,7 +210,7 @@ OPERATIONS = (
         aliases=BANK_ALIASES,
         answer=shapes.DoneAnswer,
         example=_DONE,
-        errors=(NotFound, DuplicateMemory, TooLarge),
+        errors=(NotFound, Conflict, DuplicateMemory, TooLarge),
         writes=True,
     ),
     Operation(
@@ -213,7 +221,7 @@ OPERATIONS = (
         handler=bank_delete,
         answer=shapes.DoneAnswer,
         example=_DONE,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
         writes=True,
     ),
     Operation(

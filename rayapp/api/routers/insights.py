@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from starlette.responses import Response
 
 from rayapp.api.call import Call
+from rayapp.api.graph_views import effectiveness_views
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.schemas import client_answers as client
 from rayapp.api.schemas.insights import DiagnosticsQuery, GrowthQuery, HealthQuery
 from rayapp.api.views import tier_name
-from rayapp.domain.requests import Component
+from rayapp.domain.requests import Component, TierStats
 from rayapp.domain.tiers import Tier
 
-# Client contract: the window its rates are taken over. The rates are null until something
-# measures them.
+# Client contract: the window its rates are taken over.
 RATE_WINDOW_MS = 300_000
+# Tiers that items are promoted and demoted from.
+MOVING_TIERS = (Tier.WORKING, Tier.HISTORY)
+# Actions in the statistics, and the rows per tier that they are made of.
+MAX_ACTIONS = 50
+ACTION_ROWS = MAX_ACTIONS * len(Tier)
 
 
 def elapsed_ms(started: float) -> float:
@@ -29,33 +37,46 @@ def elapsed_ms(started: float) -> float:
 async def stats(call: Call) -> Response:
     started = time.perf_counter()
     documents = call.services.settings.compat.tier_documents
-    rows = await call.services.statistics.tiers(call.reads)
+    statistics = call.services.statistics
+    rows, actions = await asyncio.gather(
+        statistics.tiers(call.reads),
+        call.services.graphs.actions(call.reads, context_type=None, limit=ACTION_ROWS),
+    )
+    active = sum(row.active for row in rows if row.tier in MOVING_TIERS)
+    rates = await statistics.rates(call.reads, active, timedelta(milliseconds=RATE_WINDOW_MS))
     return answer(
         {
             "success": True,
             "stats": {
                 "user_id": call.user_id,
                 "as_of": call.services.clock.now(),
-                "cache_hit_rate": None,
-                "promotion_rate": None,
-                "demotion_rate": None,
+                "cache_hit_rate": rates.cache_hit,
+                "promotion_rate": rates.promotion,
+                "demotion_rate": rates.demotion,
                 "derived_window_ms": RATE_WINDOW_MS,
-                "tiers": {
-                    tier_name(row.tier, documents): {
-                        "active_count": row.active,
-                        "archived_count": row.archived,
-                        "deleted_count": row.deleted,
-                        "uses_total": row.uses_total,
-                        "success_rate": row.success_rate,
-                    }
-                    for row in rows
-                },
-                "action_effectiveness": [],
+                "tiers": _tier_views(rows, documents),
+                "action_effectiveness": effectiveness_views(actions)[:MAX_ACTIONS],
             },
             "meta": {"built_ms": elapsed_ms(started)},
             "degraded": [],
         }
     )
+
+
+def _tier_views(rows: Sequence[TierStats], documents: bool) -> dict[str, dict[str, Any]]:
+    views: dict[str, dict[str, Any]] = {
+        tier_name(row.tier, documents): {
+            "active_count": row.active,
+            "archived_count": row.archived,
+            "deleted_count": row.deleted,
+            "uses_total": row.uses_total,
+            "success_rate": row.success_rate,
+        }
+        for row in rows
+    }
+    # What older releases of the first client kept elsewhere; this service has no such store.
+    views[Tier.MEMORY_BANK.value]["memoryBank"] = 0
+    return views
 
 
 async def growth(call: Call) -> Response:
@@ -152,15 +173,29 @@ OPERATIONS = (
             "stats": {
                 "user_id": "admin",
                 "as_of": "2025-05-07T10:00:00Z",
-                "cache_hit_rate": None,
-                "promotion_rate": None,
-                "demotion_rate": None,
+                "cache_hit_rate": 0.8,
+                "promotion_rate": 0.02,
+                "demotion_rate": 0.0,
                 "derived_window_ms": RATE_WINDOW_MS,
                 "tiers": {
                     tier_name(tier, True): _COUNTS if tier is Tier.WORKING else _NO_COUNTS
                     for tier in Tier
                 },
-                "action_effectiveness": [],
+                "action_effectiveness": [
+                    {
+                        "context_type": "general",
+                        "action_type": "search_memory",
+                        "success_rate": 0.75,
+                        "total_uses": 4,
+                        "examples": [
+                            {
+                                "timestamp": "2025-05-06T08:00:00Z",
+                                "outcome": "worked",
+                                "doc_id": "mem-1",
+                            }
+                        ],
+                    }
+                ],
             },
             "meta": {"built_ms": 1.2},
             "degraded": [],

@@ -27,7 +27,14 @@ from rayapp.api.schemas.memories import (
 from rayapp.api.views import item_view, result_view, version_view
 from rayapp.domain.memory import MEMORY_ID_PATTERN, MemoryItem
 from rayapp.domain.requests import ItemQuery, NewMemory, SearchQuery, StoreResult
-from rayapp.errors import DuplicateMemory, InvalidInput, NotFound, TooLarge, VersionConflict
+from rayapp.errors import (
+    Conflict,
+    DuplicateMemory,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    VersionConflict,
+)
 
 ITEM = "/api/memory/items/{memory_id}"
 LIST_ALIASES = {"tier": "tiers", "sort_by": "sort", "sortBy": "sort"}
@@ -310,7 +317,7 @@ OPERATIONS = (
             "message": "Memory deleted.",
             "degraded": [],
         },
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
         writes=True,
     ),
     Operation(

@@ -32,7 +32,8 @@ async def search(call: Call) -> Response:
             f"limit: {body.limit} is above {most}; ask for less and page with offset.",
             details={"field": "limit", "limit": most},
         )
-    found = await call.services.search.search(call.reads, body.search_query())
+    query = replace(body.search_query(), principal=call.principal)
+    found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
     return answer(search_view(found, call.services.clock.now()))
 

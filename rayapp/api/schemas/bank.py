@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from rayapp.api.schemas.answers import Answer
 from rayapp.api.schemas.bases import (
     MAX_OFFSET,
     MAX_PAGE,
     MAX_REASON_CHARS,
+    Flag,
     IdempotencyKey,
     Label,
     Labels,
@@ -18,15 +21,18 @@ from rayapp.api.schemas.bases import (
     Share,
 )
 from rayapp.domain.creation import DEFAULT_CONFIDENCE
-from rayapp.domain.requests import NewMemory
+from rayapp.domain.requests import MemoryEdit, NewMemory
 from rayapp.domain.tiers import Tier
 
-BANK_ALIASES = {"content": "text"}
+BANK_ALIASES = {"content": "text", "memoryId": "memory_id"}
 PAGE_ALIASES = {"skip": "offset"}
 BULK_IDS = 500
 # The first client sends neither, and the memory bank refuses items that cannot be ranked or found.
 CLIENT_IMPORTANCE = 0.8
 CLIENT_TAGS = ("pinned",)
+
+# Characters: a goal or a value is a sentence; a longer text is a fact of the bank itself.
+MAX_LISTED_CHARS = 500
 
 BankStatus = Literal["active", "archived"]
 Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)]
@@ -42,38 +48,57 @@ class BankQuery(Lenient):
 
 
 class BankBody(Lenient):
-    """A fact to keep. An id in the body is ignored: it names the memory the fact was taken from."""
+    """A fact to keep, or a memory of another tier to pin."""
 
-    text: str = Field(description="The fact; `content` is another name.")
+    text: str | None = Field(
+        None, description="The fact; `content` is another name. Default: that of the memory."
+    )
+    memory_id: MemoryId | None = Field(
+        None, description="The memory it is taken from: its source, names and dates are copied."
+    )
     tags: Labels = Field(CLIENT_TAGS, description="Tags in any script.")
     importance: Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
     confidence: Share = Field(DEFAULT_CONFIDENCE, description="0 to 1.")
+    always_inject: Flag = Field(False, description="Show it in every answer.")
     idempotency_key: IdempotencyKey = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.text is None and self.memory_id is None:
+            raise ValueError("text is missing; send it, or the memory_id of what to pin")
+        return self
 
     def new_memory(self) -> NewMemory:
         return NewMemory(
-            text=self.text,
+            text=self.text or "",
             tier=Tier.MEMORY_BANK,
             tags=self.tags or CLIENT_TAGS,
             importance=self.importance,
             confidence=self.confidence,
+            always_inject=self.always_inject,
         )
 
 
 class BankEdit(Lenient):
-    """What to change: archive, restore, tags or text."""
+    """What to change: archive, restore, pin, tags or text."""
 
     status: BankStatus | None = Field(None, description="`archived` archives, `active` restores.")
     archived_reason: Reason | None = Field(None, description="Kept with an archived memory.")
     tags: Labels | None = Field(None, description="All tags from now on.")
     text: str | None = Field(None, description="New text; `content` is another name.")
+    always_inject: Flag | None = Field(None, description="Show it in every answer, or not.")
     idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if self.status is None and self.tags is None and self.text is None:
-            raise ValueError("changes nothing; send status, tags or text")
+        if self.status is None and self.edit() is None:
+            raise ValueError("changes nothing; send status, tags, text or always_inject")
         return self
+
+    def edit(self) -> MemoryEdit | None:
+        """The fields to change, None when only the status does."""
+        edit = MemoryEdit(text=self.text, tags=self.tags, always_inject=self.always_inject)
+        return None if edit == MemoryEdit() else edit
 
 
 class BulkBody(Lenient):
@@ -89,3 +114,56 @@ class BulkArchiveBody(BulkBody):
     """Memories to archive, and why."""
 
     archived_reason: Reason | None = Field(None, description="Kept with the memories.")
+
+
+class ListedQuery(Lenient):
+    """Query fields of the goals and values."""
+
+    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Entries, newest first.")
+
+
+class ListedBody(Lenient):
+    """A goal or a value."""
+
+    text: Annotated[str, Field(max_length=MAX_LISTED_CHARS)] = Field(
+        description="One sentence; `content` is another name."
+    )
+    importance: Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
+    idempotency_key: IdempotencyKey = None
+
+    def new_memory(self, tag: str) -> NewMemory:
+        return NewMemory(
+            text=self.text,
+            tier=Tier.MEMORY_BANK,
+            tags=(tag,),
+            importance=self.importance,
+            confidence=DEFAULT_CONFIDENCE,
+        )
+
+
+class ListedView(Answer):
+    """A goal or a value."""
+
+    id: str
+    text: str
+    created_at: datetime
+    importance: float
+    status: str
+
+
+class GoalsAnswer(Answer):
+    """The goals of the user, newest first."""
+
+    success: Literal[True]
+    goals: list[ListedView]
+    total: int
+    degraded: list[str]
+
+
+class ValuesAnswer(Answer):
+    """The values of the user, newest first."""
+
+    success: Literal[True]
+    values: list[ListedView]
+    total: int
+    degraded: list[str]

@@ -108,10 +108,31 @@ class TierStatsView(Answer):
     deleted_count: int
     uses_total: int
     success_rate: float
+    memoryBank: int | None = Field(
+        None, description="Of memory_bank: memories in a store of older clients, always 0."
+    )
+
+
+class ActionExample(Answer):
+    """One outcome of an action; `doc_id` is the memory it was about."""
+
+    timestamp: datetime
+    outcome: str
+    doc_id: str
+
+
+class ActionStatsView(Answer):
+    """How an action did in a kind of context, over all tiers."""
+
+    context_type: str
+    action_type: str
+    success_rate: float
+    total_uses: int
+    examples: list[ActionExample]
 
 
 class StatsBody(Answer):
-    """All seven tiers; a rate that is not measured yet is null."""
+    """All seven tiers; a rate of nothing is null. `cache_hit_rate` is of this replica."""
 
     user_id: str
     as_of: datetime
@@ -120,7 +141,7 @@ class StatsBody(Answer):
     demotion_rate: float | None
     derived_window_ms: int
     tiers: dict[str, TierStatsView]
-    action_effectiveness: list[dict[str, Any]]
+    action_effectiveness: list[ActionStatsView]
 
 
 class BuiltIn(Answer):

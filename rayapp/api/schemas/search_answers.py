@@ -34,9 +34,13 @@ class ScoreSummaryView(Answer):
     ce_rank: int | None
     quality: float | None
     learned_score: float | None
+    evidence: float = Field(description="Factor of outcomes; 1: nobody judged it.")
     quality_boost: float
     entity_boost: float
-    total_boost: float
+    document_boost: float
+    action_boost: float
+    solution_boost: float
+    total_boost: float = Field(description="All boosts together, capped by the recipe.")
     weights: dict[str, float]
     wilson_score: float
     uses: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rayapp.domain.index import ScoredPoint
@@ -57,12 +57,14 @@ def to_candidates(
     evidence: Mapping[str, Evidence],
     pending: Mapping[str, float],
     vector_hashes: Mapping[str, str],
+    wanted: Collection[str] = (),
 ) -> list[Candidate]:
     """Join hydrated items with their evidence.
 
     An item whose text changed since it was indexed is judged by its pending score alone: what the
     index says of it is about words that are gone. `vector_hashes` maps point_id to the hash that
     the current text would have.
+    `wanted` names points that are candidates even if no arm returned them.
     """
     ranked = sorted(pending, key=lambda point_id: (-pending[point_id], point_id))
     pending_rank = {point_id: rank for rank, point_id in enumerate(ranked, start=1)}
@@ -72,7 +74,7 @@ def to_candidates(
         said = evidence.get(item.point_id)
         if said is None or _is_stale(item, vector_hashes):
             said = Evidence()
-            if score is None:
+            if score is None and item.point_id not in wanted:
                 continue
         candidates.append(
             Candidate(

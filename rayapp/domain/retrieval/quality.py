@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rayapp.domain.memory import MemoryItem
+from rayapp.domain.retrieval.boosts import nearer
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.tiers import Tier
 
@@ -14,10 +15,10 @@ def distance_gain(relevance: float, item: MemoryItem, recipe: Recipe) -> float:
     it falls under the same cap as every other boost: read alone it would lift an item that has
     nothing to do with the question to 0.8.
     """
-    if item.tier is not Tier.MEMORY_BANK or relevance <= 0.0:
+    if item.tier is not Tier.MEMORY_BANK:
         return 1.0
     factor = max(recipe.quality_floor, 1.0 - recipe.quality_distance * item.quality.quality_score)
-    return (1.0 - (1.0 - relevance) * factor) / relevance if relevance < 1.0 else 1.0
+    return nearer(relevance, factor)
 
 
 def quality_boost(item: MemoryItem) -> float:

@@ -1,7 +1,9 @@
 """rank(): the sole entry to scoring. API, tools, prefetch and evaluation all come through here.
 
-final = (fused relevance moved by outcome evidence) x (total boost, capped)
-after a rerank: final = 0.4 x final + 0.6 x probability, for the top candidates
+final = fused relevance x outcome evidence x (total boost, capped)
+after a rerank: final = 0.4 x final + 0.6 x probability x outcome evidence, for the top candidates.
+Evidence bears on the reranker too: it reads words as retrieval does, so it would lift again what
+experience has pushed down.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import ScoreSummary, SortMode
+from rayapp.domain.retrieval.boosts import NO_BOOSTS, GraphBoosts
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.fusion import DenseArm, Fused, fuse
 from rayapp.domain.retrieval.quality import distance_gain, quality_boost, total_boost
 from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.domain.retrieval.weights import learned_score, weights_of, with_evidence
+from rayapp.domain.retrieval.weights import evidence_factor, learned_score, weights_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,17 @@ class Ranked:
 
 
 def rank(
-    candidates: Sequence[Candidate], *, query_lang: str, recipe: Recipe, arm: DenseArm
+    candidates: Sequence[Candidate],
+    *,
+    query_lang: str,
+    recipe: Recipe,
+    arm: DenseArm,
+    graphs: GraphBoosts = NO_BOOSTS,
 ) -> list[Ranked]:
     """Candidates by final score, best first; ties go to the newer item, then to the id."""
     fused = fuse(candidates, query_lang, recipe, arm)
-    best = max((f.score for f in fused), default=0.0)
     ranked = [
-        _score(candidate, value, recipe, best)
+        _score(candidate, value, recipe, graphs)
         for candidate, value in zip(candidates, fused, strict=True)
     ]
     ranked.sort(key=_best_first)
@@ -43,16 +50,22 @@ def _best_first(ranked: Ranked) -> tuple[float, float, str]:
     return (-ranked.summary.final_score, -item.created_at.timestamp(), item.point_id)
 
 
-def _score(candidate: Candidate, fused: Fused, recipe: Recipe, best: float) -> Ranked:
+def _score(candidate: Candidate, fused: Fused, recipe: Recipe, graphs: GraphBoosts) -> Ranked:
     item = candidate.item
-    moved = fused.score
-    if recipe.maturity:
-        moved = max(0.0, with_evidence(fused.score, item, recipe.outcome_band * best))
-    quality = quality_boost(item)
-    boost = total_boost(recipe.total_boost_cap, distance_gain(fused.score, item, recipe), quality)
+    evidence = evidence_factor(item, recipe)
+    quality, boosts = quality_boost(item), graphs.of(item, fused.score)
+    boost = total_boost(
+        recipe.total_boost_cap,
+        distance_gain(fused.score, item, recipe),
+        quality,
+        boosts.entity,
+        boosts.document,
+        boosts.action,
+        boosts.solution,
+    )
     weights = weights_of(item)
     summary = ScoreSummary(
-        final_score=moved * boost,
+        final_score=fused.score * evidence * boost,
         dense_similarity=candidate.dense,
         text_similarity=fused.text,
         fused=fused.score,
@@ -62,7 +75,12 @@ def _score(candidate: Candidate, fused: Fused, recipe: Recipe, best: float) -> R
         pending_rank=candidate.pending_rank,
         quality=item.quality.quality_score,
         learned_score=learned_score(item),
+        evidence=evidence,
         quality_boost=quality,
+        entity_boost=boosts.entity,
+        document_boost=boosts.document,
+        action_boost=boosts.action,
+        solution_boost=boosts.solution,
         total_boost=boost,
         weights={
             "dense": fused.dense_weight,
@@ -78,23 +96,23 @@ def with_rerank(
     ranked: Sequence[Ranked], probabilities: Sequence[float], recipe: Recipe
 ) -> list[Ranked]:
     """Blend reranker probabilities (of the first `len(probabilities)`) into the order."""
-    blend = recipe.rerank
     order = sorted(range(len(probabilities)), key=lambda i: -probabilities[i])
     ce_rank = {index: rank for rank, index in enumerate(order, start=1)}
     blended = [
-        Ranked(
-            one.item,
-            replace(
-                one.summary,
-                final_score=blend.original * one.summary.final_score + blend.cross_encoder * p,
-                ce_score=p,
-                ce_rank=ce_rank[index],
-            ),
-        )
+        _blended(one, p, ce_rank[index], recipe)
         for index, (one, p) in enumerate(zip(ranked, probabilities, strict=False))
     ]
     blended.sort(key=_best_first)
     return blended + list(ranked[len(blended) :])
+
+
+def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> Ranked:
+    blend, before = recipe.rerank, one.summary
+    said = blend.cross_encoder * probability * before.evidence
+    final = blend.original * before.final_score + said
+    return Ranked(
+        one.item, replace(before, final_score=final, ce_score=probability, ce_rank=ce_rank)
+    )
 
 
 def in_order(

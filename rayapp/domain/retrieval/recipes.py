@@ -51,12 +51,44 @@ class Recipe(_Part):
     dense: DenseWeights = DenseWeights()
     expansion_weight: float = Field(0.4, ge=0, le=1, description="Weight of expansion terms.")
     maturity: bool = Field(True, description="Outcome evidence takes part (decision 20).")
+    # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
+    # chosen alike by every fold of a cross-validation over conversations (decision record 0012).
     outcome_band: float = Field(
-        0.2, ge=0, le=1, description="Most that evidence moves a score, of the query's best."
+        0.1, ge=0, le=0.5, description="Most that evidence moves an item, of its own relevance."
+    )
+    # Above 0.4 a success could lower an item: 0.4 is the worst first score plus one success.
+    harm_score: float = Field(
+        0.3, gt=0, le=0.4, description="Score below which an item is held to do harm (decision 9)."
+    )
+    harm_uses: int = Field(3, ge=1, description="Outcomes from which harm counts in full.")
+    harm_floor: float = Field(
+        0.1, ge=0, le=1, description="Share of its relevance that a harmful item keeps; 1 = off."
     )
     total_boost_cap: float = Field(1.5, ge=1, le=4, description="Decision 19.")
     quality_distance: float = Field(0.8, ge=0, le=1, description="memory_bank distance factor.")
     quality_floor: float = Field(0.2, ge=0, le=1, description="Least distance factor.")
+    entity_weight: float = Field(
+        0.2, ge=0, le=1, description="Boost per matched entity of the content graph, x quality."
+    )
+    entity_cap: float = Field(1.5, ge=1, le=4, description="Most that entities boost an item.")
+    effect_uses: int = Field(
+        3, ge=1, description="Outcomes from which documents and actions count as measured."
+    )
+    document_gain: float = Field(
+        0.15, ge=0, le=1, description="Boost of a book that always helped; 0 = off."
+    )
+    action_base: float = Field(
+        0.7, gt=0, le=1, description="Factor of a tier whose memories never helped in a context."
+    )
+    action_span: float = Field(
+        0.6, ge=0, le=1, description="What always helping adds to it; base 1 and span 0 = off."
+    )
+    solution_distance: float = Field(
+        0.5, ge=0, le=1, description="Distance factor of a known solution; 1 = off."
+    )
+    routing: bool = Field(
+        True, description="The routing graph deepens the tiers that it recommends (decision 21)."
+    )
     recency_band: float = Field(
         0.7, ge=0, le=1, description="Share of the best score within which newer goes first."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rayapp.domain.memory import NEUTRAL_SCORE, MemoryItem
+from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.tiers import TIER_POLICY, Tier
 
 # memory_bank blends this share of Wilson into its learned score from this many uses on
@@ -65,15 +66,32 @@ def weights_of(item: MemoryItem) -> Weights:
     return NEW
 
 
-def with_evidence(relevance: float, item: MemoryItem, band: float) -> float:
-    """Relevance moved by outcome evidence, at most `band` either way.
+def evidence_factor(item: MemoryItem, recipe: Recipe) -> float:
+    """What outcomes multiply the relevance by; exactly 1 while nobody has judged the item.
 
-    The shift is the table's blend minus the blend of an item without outcomes, so that an item
-    nobody has judged keeps its relevance exactly.
+    Two rules. Inside the band, the learned score moves the item by its distance from neutral,
+    weighed by maturity. Beyond it, an item that keeps failing is held to do harm and falls to a
+    share of its relevance. Nothing lifts an item beyond the band, so that what helped elsewhere
+    cannot pass what answers this question.
     """
-    weights = weights_of(item)
-    if weights.learned == 0.0:
-        return relevance
-    blend = weights.embedding * relevance + weights.learned * learned_score(item)
-    unjudged = NEW.embedding * relevance + NEW.learned * NEUTRAL_SCORE
-    return relevance + min(band, max(-band, blend - unjudged))
+    if not recipe.maturity or not is_judged(item):
+        return 1.0
+    weight = weights_of(item).learned
+    if item.tier is Tier.MEMORY_BANK:
+        weight *= BANK_WILSON_SHARE
+    shift = weight * (item.stats.score - NEUTRAL_SCORE)
+    shift = min(recipe.outcome_band, max(-recipe.outcome_band, shift))
+    return (1.0 + shift) * (1.0 - (1.0 - recipe.harm_floor) * harm(item, recipe))
+
+
+def is_judged(item: MemoryItem) -> bool:
+    """A score given at birth counts as a judgement; items of tiers without learning never do."""
+    if not TIER_POLICY[item.tier].learned_weight:
+        return False
+    return item.stats.uses > 0 or item.stats.score != NEUTRAL_SCORE
+
+
+def harm(item: MemoryItem, recipe: Recipe) -> float:
+    """How surely the item does harm, 0..1: how low its score is, and on how many outcomes."""
+    low = max(0.0, (recipe.harm_score - item.stats.score) / recipe.harm_score)
+    return low * min(1.0, item.stats.uses / recipe.harm_uses)

@@ -16,7 +16,7 @@ Matching is on lemmas, so one form covers its inflections and prefixes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,6 +47,14 @@ class Expansion:
     source: str
 
 
+class KnownTerm(NamedTuple):
+    """A form found at words `start` to `end`; all forms of one entry have the same `key`."""
+
+    start: int
+    end: int
+    key: tuple[str, ...]
+
+
 class _Form(NamedTuple):
     text: str
     hebrew: bool
@@ -57,6 +65,7 @@ class _Entry(NamedTuple):
     forms: tuple[_Form, ...]
     weight: float
     source: str
+    key: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -121,7 +130,25 @@ class Expansions:
         kept = [expansion for text, expansion in found.items() if text not in own]
         return sorted(kept, key=lambda expansion: -expansion.weight)[:limit]
 
-    def _longest(self, words: list[tuple[str, ...]], at: int) -> tuple[int, _Node | None]:
+    def known(self, words: Sequence[tuple[str, ...]]) -> list[KnownTerm]:
+        """The forms in `words` (readings of each word, with `vocabulary`), as `expand` finds them.
+
+        A form of several entries belongs to the first one.
+        """
+        found: list[KnownTerm] = []
+        starts = self._root.children.keys()
+        at = 0
+        while at < len(words):
+            length = 0
+            if not starts.isdisjoint(words[at]):
+                length, node = self._longest(words, at)
+                if node is not None:
+                    entry, _ = node.matches[0]
+                    found.append(KnownTerm(at, at + length, entry.key))
+            at += max(length, 1)
+        return found
+
+    def _longest(self, words: Sequence[tuple[str, ...]], at: int) -> tuple[int, _Node | None]:
         """Words used and the node of the longest form that starts at `at`; (0, None) if none."""
         best: tuple[int, _Node | None] = (0, None)
         nodes = [self._root]
@@ -159,7 +186,9 @@ class Expansions:
             forms[form.key] = form
         if len(forms) < 2:
             raise ConfigError(f"{where}: give at least two forms that expand to each other.")
-        return _Entry(tuple(forms.values()), float(weight), source)
+        # A form without marks reads best as the name of all: תל אביב rather than ת"א.
+        plain = [key for key, form in forms.items() if GERSHAYIM not in form.text]
+        return _Entry(tuple(forms.values()), float(weight), source, [*plain, *forms][0])
 
     def _form(self, text: str, where: str) -> _Form:
         plain = normalize(text)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.memory import Source, SourceType
+from rayapp.domain.memory import Source, SourceType, Status
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import an_item
 from rayapp.testing.fake_services import World
@@ -129,3 +129,78 @@ async def test_what_is_not_there_is_404(api: httpx.AsyncClient) -> None:
     assert (await api.delete(f"{BANK}/gone")).status_code == 404
     response = await api.put(f"{BANK}/gone", json={"status": "archived"})
     assert (response.status_code, response.json()["success"]) == (404, False)
+
+
+async def test_a_pin_of_a_known_memory_takes_over_its_source(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    source = Source(type=SourceType.TOOL, tool_name="web_search")
+    await world.store.insert(
+        an_item(user_id="admin", memory_id="w-1", text="Dana lives in Haifa", source=source)
+    )
+    pin = {"memory_id": "w-1", "content": "Dana lives in Haifa", "tags": ["home"]}
+    first, again = [(await api.post(BANK, json=pin)).json() for _ in range(2)]
+    assert (first["duplicate"], again["duplicate"]) == (False, True)
+    assert first["id"] == again["id"] != "w-1"
+    memory = (await api.get(f"{BANK}/{first['id']}")).json()["memory"]
+    assert (memory["source"]["toolName"], memory["tags"]) == ("web_search", ["home"])
+    assert (await api.get("/api/memory/items/w-1")).json()["memory"]["tier"] == "working"
+
+
+async def test_an_id_alone_pins_and_an_unknown_one_alone_is_404(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await world.store.insert(an_item(user_id="admin", memory_id="w-1", text="דנה גרה בחיפה"))
+    kept = await api.post(BANK, json={"memoryId": "w-1"})
+    memory = (await api.get(f"{BANK}/{kept.json()['id']}")).json()["memory"]
+    assert (memory["text"], memory["tags"]) == ("דנה גרה בחיפה", ["pinned"])
+    assert (await api.post(BANK, json={"memory_id": "gone"})).status_code == 404
+
+
+async def test_always_inject_is_set_by_post_and_put(api: httpx.AsyncClient) -> None:
+    memory_id = (await keep(api, always_inject=True))["id"]
+
+    async def pinned() -> bool:
+        item = (await api.get(f"/api/memory/items/{memory_id}")).json()["memory"]
+        flag: bool = item["always_inject"]
+        return flag
+
+    assert await pinned()
+    for wanted in (False, True):
+        body = {"always_inject": wanted}
+        assert (await api.put(f"{BANK}/{memory_id}", json=body)).status_code == 200
+        assert await pinned() is wanted
+    bad = await api.put(f"{BANK}/{memory_id}", json={"always_inject": "yes"})
+    assert bad.status_code == 422
+
+
+async def test_only_the_bank_can_pin(api: httpx.AsyncClient, world: World) -> None:
+    await world.store.insert(an_item(user_id="admin", memory_id="w-1"))
+    refused = await api.put(f"{BANK}/w-1", json={"always_inject": True})
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_always_inject")
+
+
+async def test_a_merged_memory_is_409_and_names_its_winner(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    winner = an_item(user_id="admin", memory_id="w", tier=Tier.MEMORY_BANK, tags=("t",))
+    loser = an_item(
+        user_id="admin",
+        memory_id="l",
+        tier=Tier.MEMORY_BANK,
+        status=Status.ARCHIVED,
+        merged_into="w",
+    )
+    await world.store.insert_many([winner, loser])
+    for answer in (
+        await api.put(f"{BANK}/l", json={"status": "active"}),
+        await api.put(f"{BANK}/l", json={"status": "archived"}),
+        await api.delete(f"{BANK}/l"),
+        await api.post("/api/memory/items/l/restore"),
+    ):
+        body = answer.json()
+        assert (answer.status_code, body["code"]) == (409, "merged")
+        assert body["details"] == {"memory_id": "w"}
+    edited = await api.put(f"{BANK}/l", json={"tags": ["new"]})
+    assert edited.status_code == 200
+    assert (await api.get(f"{BANK}/w")).json()["memory"]["tags"] == ["new"]

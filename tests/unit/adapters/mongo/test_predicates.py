@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -70,3 +71,9 @@ def test_text_terms_hold_no_operator(query: str) -> None:
 
 def test_text_terms_are_plain_words() -> None:
     assert text_terms('"Red car" -blue שָׁלוֹם צה"ל red') == "red car blue שלום צה ל"
+
+
+def test_a_high_score_is_read_after_its_expiry() -> None:
+    now = datetime(2026, 1, 15, 12, tzinfo=UTC)
+    (predicate,) = selected(ReadScope("dana", False), ItemFilter(now=now))
+    assert {"stats.score": {"$gte": 0.9}} in predicate["$and"][0]["$or"]

@@ -1,0 +1,237 @@
+"""Does the service learn? Outcomes alone must put the good memory before the bad one.
+
+    pair            each scenario is a user of its own with two memories
+    pooled          all scenarios in one user: sixty memories compete
+    contradictions  outdated and current facts of both languages in one user
+    same store      LoCoMo before and after its users were given the judged advice: the loss
+    sabotage        another user floods false outcomes about the pooled user's memories
+
+Maturity is driven through `POST /api/memory/outcomes` only, and nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.suites.locomo import load_locomo
+from jobs.suites.runner import RunOptions, SuiteRun, run_suite, user_of
+from jobs.suites.scenarios import Scenario, load_adversarial, load_contradictions
+from rayapp.client import Memory, MemoryClient, SearchReply
+from rayapp.client.learning import OutcomeName
+from rayapp.client.progress import Bar, Progress, wait_indexed
+from rayapp.errors import NotFound
+
+TIER = "history"
+LIMIT = 50  # results asked per question
+LEVELS = (0, 1, 2, 3, 5)  # outcomes per memory after which the order is looked at
+JUDGED_LEVEL = 3  # outcomes per memory when LoCoMo is asked again
+FLOOD = 3  # false outcomes per memory that the saboteur tries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Ranks from 1; None = not among the results."""
+
+    scenario_id: str
+    lang: str
+    level: int
+    good: int | None
+    bad: int | None
+
+    @property
+    def good_first(self) -> bool:
+        return self.good is not None and (self.bad is None or self.good < self.bad)
+
+
+@dataclass(slots=True)
+class FormRun:
+    """One form at every level."""
+
+    form: str
+    placed: list[Placed] = field(default_factory=list)
+    still_active: int = 0
+    stored: int = 0
+
+    def share(self, level: int) -> tuple[float, float, int, int]:
+        """(of all, of those whose good one is a candidate, all, candidates)."""
+        at = [one for one in self.placed if one.level == level]
+        candidates = [one for one in at if one.good is not None]
+        first = sum(one.good_first for one in at)
+        return (
+            first / len(at) if at else 0.0,
+            first / len(candidates) if candidates else 0.0,
+            len(at),
+            len(candidates),
+        )
+
+
+@dataclass(slots=True)
+class Sabotage:
+    tried: int = 0
+    refused: int = 0
+    flipped: int = 0
+
+
+@dataclass(slots=True)
+class OutcomesRun:
+    """Everything a report needs."""
+
+    forms: list[FormRun] = field(default_factory=list)
+    before: SuiteRun | None = None
+    after: SuiteRun | None = None
+    sabotage: Sabotage = field(default_factory=Sabotage)
+
+    @property
+    def failures(self) -> int:
+        """Memories that vanished, and false outcomes that were accepted."""
+        gone = sum(form.stored - form.still_active for form in self.forms)
+        return gone + self.sabotage.tried - self.sabotage.refused
+
+
+class OutcomesSuite:
+    """Runs all forms through the public API under users of this run alone."""
+
+    def __init__(
+        self, client: MemoryClient, data: Path, options: RunOptions, progress: Progress
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._progress = progress
+        self._scenarios = load_adversarial(data)
+        self._contradictions = load_contradictions()
+        self._locomo = load_locomo(data)
+
+    async def run(self) -> OutcomesRun:
+        """Raises RayappError: the service is away or refuses the caller."""
+        run = OutcomesRun()
+        run.before = await run_suite(self._client, self._locomo, self._options, self._progress)
+        pairs = [((one,), self._user(f"pair-{one.scenario_id}")) for one in self._scenarios]
+        run.forms.append(await self._form("pair", pairs))
+        pooled = [(self._scenarios, self._user("pooled"))]
+        run.forms.append(await self._form("pooled", pooled))
+        own = [(self._contradictions, self._user("contradictions"))]
+        run.forms.append(await self._form("contradictions", own))
+        run.sabotage = await self._sabotage()
+        await self._judge_in_locomo()
+        run.after = await run_suite(self._client, self._locomo, self._options, self._progress)
+        return run
+
+    def _user(self, name: str) -> str:
+        return f"eval-outcomes-{name}-{self._options.run_id}"
+
+    async def _form(self, form: str, groups: Sequence[tuple[Sequence[Scenario], str]]) -> FormRun:
+        run = FormRun(form)
+        count = sum(len(scenarios) for scenarios, _ in groups)
+        for scenarios, user_id in groups:
+            run.stored += await self._store(scenarios, user_id)
+        await wait_indexed(self._client, self._progress, f"outcomes {form}: index")
+        with self._progress.step(f"outcomes {form}", count * len(LEVELS)) as bar:
+            done = 0
+            for level in LEVELS:
+                for scenarios, user_id in groups:
+                    await self._judge(scenarios, user_id, range(done, level))
+                    run.placed += await self._look(scenarios, user_id, level, bar)
+                done = level
+        for scenarios, user_id in groups:
+            run.still_active += await self._active(scenarios, user_id)
+        return run
+
+    async def _store(self, scenarios: Sequence[Scenario], user_id: str) -> int:
+        memories = [
+            Memory(text=text, tier=TIER, memory_id=memory_id)
+            for one in scenarios
+            for memory_id, text in ((one.good_id, one.good), (one.bad_id, one.bad))
+        ]
+        replies = await self._client.store_batch(memories, user_id=user_id)
+        return sum(reply.status == "stored" for reply in replies)
+
+    async def _judge(
+        self, scenarios: Sequence[Scenario], user_id: str, rounds: Sequence[int]
+    ) -> None:
+        """One `worked` for the good and one `failed` for the bad per round, through receipts."""
+        for number in rounds:
+            for one in scenarios:
+                receipt = (await self._search(one, user_id)).receipt_id
+                judged: tuple[tuple[str, OutcomeName], ...] = (
+                    (one.good_id, "worked"),
+                    (one.bad_id, "failed"),
+                )
+                for memory_id, outcome in judged:
+                    await self._client.record_outcome(
+                        outcome,
+                        memory_ids=[memory_id],
+                        receipt_id=receipt,
+                        idempotency_key=f"{memory_id}-{number}",
+                        user_id=user_id,
+                    )
+
+    async def _look(
+        self, scenarios: Sequence[Scenario], user_id: str, level: int, bar: Bar
+    ) -> list[Placed]:
+        placed = []
+        for one in scenarios:
+            ids = (await self._search(one, user_id)).ids
+            place = {name: rank for rank, name in enumerate(ids, start=1)}
+            placed.append(
+                Placed(
+                    scenario_id=one.scenario_id,
+                    lang=one.lang,
+                    level=level,
+                    good=place.get(one.good_id),
+                    bad=place.get(one.bad_id),
+                )
+            )
+            bar.advance()
+        return placed
+
+    async def _search(self, scenario: Scenario, user_id: str) -> SearchReply:
+        return await self._client.search(
+            scenario.query, limit=LIMIT, recipe=self._options.recipe, user_id=user_id
+        )
+
+    async def _active(self, scenarios: Sequence[Scenario], user_id: str) -> int:
+        """How many of the memories are still there: learning must not win by deleting."""
+        found = 0
+        for one in scenarios:
+            for memory_id in (one.good_id, one.bad_id):
+                item = await self._client.item(memory_id, user_id=user_id)
+                found += item["status"] == "active"
+        return found
+
+    async def _sabotage(self) -> Sabotage:
+        """False outcomes of another user, by id and by the victim's receipt."""
+        done, victim, flooder = Sabotage(), self._user("pooled"), self._user("saboteur")
+        honest = {one.scenario_id: one.good_first for one in await self._quick_look(victim)}
+        for one in self._scenarios:
+            receipt = (await self._search(one, victim)).receipt_id
+            for number in range(FLOOD):
+                done.tried += 1
+                try:
+                    await self._client.record_outcome(
+                        "failed",
+                        memory_ids=[one.good_id],
+                        receipt_id=receipt if number % 2 else None,
+                        user_id=flooder,
+                    )
+                except NotFound:
+                    done.refused += 1
+        after = {one.scenario_id: one.good_first for one in await self._quick_look(victim)}
+        done.flipped = sum(honest[name] != after[name] for name in honest)
+        return done
+
+    async def _quick_look(self, user_id: str) -> list[Placed]:
+        with self._progress.step("outcomes sabotage", len(self._scenarios)) as bar:
+            return await self._look(self._scenarios, user_id, LEVELS[-1], bar)
+
+    async def _judge_in_locomo(self) -> None:
+        """Give every LoCoMo user the advice, judged: it must not cost their own answers."""
+        corpora = self._locomo.corpora
+        with self._progress.step("outcomes same store", len(corpora)) as bar:
+            for corpus in corpora:
+                user_id = user_of(self._locomo, corpus, self._options.run_id)
+                await self._store(self._scenarios, user_id)
+                await self._judge(self._scenarios, user_id, range(JUDGED_LEVEL))
+                bar.advance()
+        await wait_indexed(self._client, self._progress, "outcomes same store: index")

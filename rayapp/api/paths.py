@@ -1,0 +1,30 @@
+"""Parts of a path that vary: how they match and what the API document says of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from starlette.routing import compile_path
+
+# Far above the longest concept that a text yields, far below what a server takes in a URL.
+MAX_CONCEPT_CHARS = 512
+
+PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "memory_id": {
+        "description": "Id of the memory.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
+        "example": "mem-1",
+    },
+    "concept_id": {
+        "description": "Id of a node of `GET /api/memory/graph`, or a concept without its prefix; "
+        "percent-encoded, slashes too.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_CONCEPT_CHARS},
+        "example": "content_dana",
+    },
+}
+
+
+def path_pattern(path: str) -> re.Pattern[str]:
+    """What a path must match. A concept may hold slashes: servers decode them before routing."""
+    return compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]

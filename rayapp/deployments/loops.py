@@ -1,0 +1,35 @@
+"""The loops of a background owner: started once, watched by Serve's health check, drained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+# Time for the work in hand when a replica is drained, seconds.
+STOP_TIMEOUT_S = 8.0
+
+
+class Loops:
+    """`stopping` tells a loop to end by itself after the work in hand."""
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, *loops: Coroutine[Any, Any, None]) -> None:
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    def check(self) -> None:
+        """Raises RuntimeError when a loop has ended by itself: Serve replaces the replica."""
+        for task in self._tasks:
+            if task.done() and not self.stopping:
+                raise RuntimeError(f"a background loop ended: {task}")
+
+    async def stop(self) -> None:
+        """Let the first loop finish what it has in hand; cancel the others."""
+        self.stopping = True
+        for task in self._tasks[1:]:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_TIMEOUT_S)

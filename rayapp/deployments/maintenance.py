@@ -1,0 +1,74 @@
+"""Maintenance: the owner of promotion and the drain of the outbox. A lease makes it single."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from ray.serve.handle import DeploymentHandle
+
+from rayapp import bootstrap
+from rayapp.bootstrap import Parts
+from rayapp.deployments.loops import Loops
+from rayapp.deployments.process import Process
+from rayapp.errors import RayappError
+from rayapp.services.maintenance import MaintenanceService
+from rayapp.settings import Settings
+
+log = logging.getLogger("rayapp.maintenance")
+# Pause after an error of the truth itself, seconds.
+ERROR_PAUSE_S = 1.0
+# Pause between two looks at the owner's duties, seconds.
+DUTY_PAUSE_S = 2.0
+
+
+class MaintenanceDeployment:
+    """Replicas may be several: all drain the outbox, the holder of the lease promotes."""
+
+    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
+        self._settings = settings
+        self._process = Process(settings, embedding)
+        self._started = False
+        self._loops = Loops()
+        self._service: MaintenanceService | None = None
+
+    async def check_health(self) -> None:
+        """Never depends on a server: one blip would restart every replica."""
+        if not self._started:
+            self._started = True
+            self._process.start(self._begin)
+        self._loops.check()
+
+    def _begin(self, parts: Parts) -> None:
+        self._service = bootstrap.build_maintenance(parts)
+        self._loops.start(self._drain(self._service), self._act(self._service))
+
+    async def _drain(self, service: MaintenanceService) -> None:
+        while not self._loops.stopping:
+            try:
+                settled = await service.drain()
+            except RayappError as error:
+                log.warning("effects wait: %s", error.message)
+                await asyncio.sleep(ERROR_PAUSE_S)
+                continue
+            if settled == 0:
+                await asyncio.sleep(self._settings.learning.effects_poll_s)
+
+    async def _act(self, service: MaintenanceService) -> None:
+        while True:
+            try:
+                await service.act()
+            except RayappError as error:
+                log.warning("maintenance waits: %s", error.message)
+            await asyncio.sleep(DUTY_PAUSE_S)
+
+    async def __del__(self) -> None:
+        """Serve awaits this when it drains a replica."""
+        await self._loops.stop()
+        if self._service is not None:
+            try:
+                await self._service.release()
+            except RayappError as error:
+                log.info("the lease ends by its time: %s", error.message)
+        self._process.stop()

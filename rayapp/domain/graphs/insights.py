@@ -1,0 +1,305 @@
+"""What the graphs say about a question before any search: rows and items in, insights out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rayapp.domain.filtering import matches
+from rayapp.domain.graphs.directives import Side, counted_reason, directives_of, solved_reason
+from rayapp.domain.graphs.question import (
+    Question,
+    by_success,
+    fingerprint,
+    nodes_of,
+    rows_of,
+)
+from rayapp.domain.graphs.rates import action_success_rate, wilson_of
+from rayapp.domain.graphs.records import (
+    ActionRow,
+    Concept,
+    ContentNode,
+    Example,
+    GraphPriors,
+    KnownSolution,
+)
+from rayapp.domain.graphs.routing import tier_advice
+from rayapp.domain.graphs.views import action_totals
+from rayapp.domain.learning import OutcomeEvent
+from rayapp.domain.learning_requests import ActionAdvice, ContextInsights, PastExperience
+from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.scope import ItemFilter
+from rayapp.domain.text.expansions import Expansions
+
+# Past experiences of each kind that are shown; all of them in full text.
+MAX_EXPERIENCES = 5
+# Uses before an action is judged, and the rates from which it is advised (client contract).
+ACTION_MIN_USES = 3
+PREFER_RATE = 0.7
+AVOID_RATE = 0.4
+MAX_ACTIONS = 10
+
+# What a past outcome says; `unknown` and `partial` neither recommend nor warn.
+_TELLING = frozenset({Outcome.WORKED, Outcome.PARTIAL, Outcome.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """An earlier search of the conversation."""
+
+    query: str
+    concepts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was read for a question.
+
+    Attributes:
+        turns: newest first.
+        failures: newest first, at most one per item.
+    """
+
+    priors: GraphPriors = field(default_factory=GraphPriors)
+    turns: tuple[PastTurn, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
+    failures: tuple[OutcomeEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The newest telling outcome of an item with the concepts of the question."""
+
+    item: MemoryItem
+    outcome: Outcome
+    concept: str
+    at: datetime
+    asked: str = ""
+
+
+# --- the answer ----------------------------------------------------------------------------
+
+
+def insights_of(
+    question: Question,
+    evidence: Evidence,
+    now: datetime,
+    expansions: Expansions | None = None,
+) -> ContextInsights:
+    """Everything but `built_ms`. Only items that are active and not over are shown."""
+    rows = rows_of(question, evidence.priors)
+    shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now))}
+    seen = _seen(question, evidence, shown, expansions)
+    known = _known_solution(evidence.priors.solutions, shown, seen)
+    failures = _failures(question.side, seen, known)
+    tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions)
+    repeated = _repeated(question, evidence.turns, expansions)
+    continuity = _continuity(question, evidence.turns)
+    return ContextInsights(
+        query=question.text,
+        language=question.language,
+        context_type=question.context_type,
+        concepts=question.concepts,
+        matched=_matched(question, evidence.priors),
+        tiers=tiers,
+        patterns=_patterns(question, seen, known),
+        failures=failures,
+        actions=actions,
+        continuity=continuity,
+        repeated=repeated,
+        directives=directives_of(
+            question.side,
+            solution=(known[0], known[1].success_count) if known else None,
+            failures=failures,
+            tiers=tiers,
+            actions=actions,
+            repeated=repeated,
+            continuity=continuity,
+        ),
+        known_solution=known[0] if known else None,
+    )
+
+
+def _matched(question: Question, priors: GraphPriors) -> tuple[Concept, ...]:
+    known = {row.concept for row in priors.routing} | {node.node_id for node in priors.nodes}
+    return tuple(concept for concept in question.focus if concept.key in known)
+
+
+# --- experiences ---------------------------------------------------------------------------
+
+
+def _seen(
+    question: Question,
+    evidence: Evidence,
+    shown: dict[str, MemoryItem],
+    expansions: Expansions | None,
+) -> dict[str, _Seen]:
+    """One entry per item: from its examples, from a later failure, else from its own counters.
+
+    The graphs follow an outcome with a delay; the failure events are the truth of now.
+    """
+    labels = question.labels
+    seen: dict[str, _Seen] = {}
+    for row in rows_of(question, evidence.priors):
+        for example in row.examples:
+            _add_example(seen, shown, example, labels[row.concept])
+    for node in nodes_of(question, evidence.priors):
+        _add_counted(seen, shown, node, labels[node.node_id])
+    for event in evidence.failures:
+        _add_failure(seen, shown, event, _topic_of(question, event, expansions))
+    return seen
+
+
+def _add_example(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], example: Example, concept: str
+) -> None:
+    item, before = shown.get(example.point_id), seen.get(example.point_id)
+    newer = before is None or example.at > before.at
+    if item is not None and newer and example.outcome in _TELLING:
+        seen[example.point_id] = _Seen(item, example.outcome, concept, example.at)
+
+
+def _add_counted(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], node: ContentNode, concept: str
+) -> None:
+    """A memory that holds the concept and was judged, if only with other questions."""
+    held = set(node.memory_ids)
+    for point_id, item in shown.items():
+        outcome, at = item.stats.last_outcome, item.stats.last_outcome_at
+        if outcome is None or at is None or outcome not in _TELLING:
+            continue
+        if item.memory_id in held and point_id not in seen:
+            seen[point_id] = _Seen(item, outcome, concept, at)
+
+
+def _add_failure(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], event: OutcomeEvent, topic: str | None
+) -> None:
+    """`topic` None: a failure about something else, unless it is the outcome seen already."""
+    for applied in event.applied:
+        item, before = shown.get(applied.point_id), seen.get(applied.point_id)
+        if item is None or (before is not None and event.at < before.at):
+            continue
+        concept = topic
+        if before is not None and (event.at, Outcome.FAILED) == (before.at, before.outcome):
+            concept = before.concept
+        if concept is not None:
+            seen[applied.point_id] = _Seen(
+                item, Outcome.FAILED, concept, event.at, asked=event.query
+            )
+
+
+def _topic_of(question: Question, event: OutcomeEvent, expansions: Expansions | None) -> str | None:
+    """What of the question the event was about; None when it was about something else."""
+    labels = question.labels
+    concept = next((labels[key] for key in event.concepts if key in labels), None)
+    if concept is None and question.problem is not None:
+        asked = fingerprint(event.query, expansions).problem
+        return question.topic if asked == question.problem else None
+    return concept
+
+
+def _known_solution(
+    solutions: Sequence[KnownSolution], shown: dict[str, MemoryItem], seen: dict[str, _Seen]
+) -> tuple[MemoryItem, KnownSolution] | None:
+    """The memory that solved this problem most often, unless it failed since."""
+    for solution in by_success(solutions):
+        item, last = shown.get(solution.point_id), seen.get(solution.point_id)
+        if item is None:
+            continue
+        if last is None or last.outcome is not Outcome.FAILED or last.at <= solution.last_used_at:
+            return item, solution
+    return None
+
+
+def _patterns(
+    question: Question,
+    seen: dict[str, _Seen],
+    known: tuple[MemoryItem, KnownSolution] | None,
+) -> tuple[PastExperience, ...]:
+    """What worked, the known solution first, then by Wilson score."""
+    side, first = question.side, []
+    if known is not None:
+        item, solution = known
+        at = solution.last_used_at
+        reason = solved_reason(side, solution.success_count, at)
+        first.append(_experience(_Seen(item, Outcome.WORKED, question.topic, at), reason))
+    worked = [one for one in seen.values() if one.outcome is Outcome.WORKED]
+    if known is not None:
+        worked = [one for one in worked if one.item.point_id != known[0].point_id]
+    worked.sort(
+        key=lambda one: (one.item.stats.wilson_score, one.at, one.item.memory_id), reverse=True
+    )
+    rest = [_experience(one, _reason(side, one)) for one in worked[:MAX_EXPERIENCES]]
+    return tuple([*first, *rest][:MAX_EXPERIENCES])
+
+
+def _failures(
+    side: Side, seen: dict[str, _Seen], known: tuple[MemoryItem, KnownSolution] | None
+) -> tuple[PastExperience, ...]:
+    """What failed when it was last tried, the most often failed first."""
+    solved = known[0].point_id if known else None
+    failed = [
+        one
+        for one in seen.values()
+        if one.outcome is Outcome.FAILED and one.item.point_id != solved
+    ]
+    failed.sort(
+        key=lambda one: (one.item.stats.failed_count, one.at, one.item.memory_id), reverse=True
+    )
+    return tuple(_experience(one, _reason(side, one)) for one in failed[:MAX_EXPERIENCES])
+
+
+def _experience(one: _Seen, reason: str) -> PastExperience:
+    return PastExperience(
+        item=one.item, outcome=one.outcome, concept=one.concept, at=one.at, reason=reason
+    )
+
+
+def _reason(side: Side, one: _Seen) -> str:
+    return counted_reason(side, one.item, one.outcome, one.concept, one.at, one.asked)
+
+
+# --- actions and the conversation ----------------------------------------------------------
+
+
+def _action_advice(rows: Sequence[ActionRow]) -> tuple[ActionAdvice, ...]:
+    """Actions of the context that were judged often enough, the most reliable first."""
+    found = []
+    for total in action_totals(rows):
+        if total.counters.uses >= ACTION_MIN_USES:
+            rate = action_success_rate(total.counters)
+            found.append(
+                ActionAdvice(
+                    action=total.action,
+                    context_type=total.context_type,
+                    uses=total.counters.uses,
+                    success_rate=rate,
+                    wilson=wilson_of(total.counters),
+                    advice=_advice(rate),
+                )
+            )
+    found.sort(key=lambda one: (-one.wilson, -one.uses, one.action))
+    return tuple(found[:MAX_ACTIONS])
+
+
+def _advice(rate: float) -> str:
+    if rate > PREFER_RATE:
+        return "prefer"
+    return "avoid" if rate < AVOID_RATE else "neutral"
+
+
+def _repeated(
+    question: Question, turns: Sequence[PastTurn], expansions: Expansions | None
+) -> str | None:
+    for turn in turns:
+        if fingerprint(turn.query, expansions).same(question.fingerprint):
+            return turn.query
+    return None
+
+
+def _continuity(question: Question, turns: Sequence[PastTurn]) -> tuple[str, ...]:
+    """Labels of the question's concepts that came up before in the conversation."""
+    before = {key for turn in turns for key in turn.concepts} | {c.key for c in question.recent}
+    return tuple(concept.label for concept in question.concepts if concept.key in before)

@@ -1,0 +1,160 @@
+"""What recorded outcomes add to the graphs, as increments with one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from rayapp.domain.graphs.problem import problem_hash
+from rayapp.domain.graphs.rates import added, counters_of
+from rayapp.domain.graphs.records import (
+    ActionIncrement,
+    Concept,
+    Counters,
+    DocumentIncrement,
+    Example,
+    OutcomeChanges,
+    RoutingIncrement,
+    SolutionIncrement,
+)
+from rayapp.domain.learning import AppliedOutcome, OutcomeEvent
+from rayapp.domain.memory import Outcome
+from rayapp.domain.text.concepts import extract_concepts
+from rayapp.domain.text.expansions import Expansions
+from rayapp.domain.tiers import TIER_POLICY, Tier
+
+# Examples that a row keeps (learning design, action graph).
+MAX_EXAMPLES = 5
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(slots=True)
+class _Row:
+    at: datetime
+    counters: Counters = field(default_factory=Counters)
+    examples: list[Example] = field(default_factory=list)
+    count: int = 0
+
+    def newest(self) -> tuple[Example, ...]:
+        found = sorted(self.examples, key=lambda one: one.memory_id)
+        return tuple(sorted(found, key=lambda one: one.at, reverse=True)[:MAX_EXAMPLES])
+
+
+class _Rows(Generic[_Key]):
+    """Rows in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.rows: dict[_Key, _Row] = {}
+
+    def add(self, key: _Key, event: OutcomeEvent, example: Example | None = None) -> None:
+        row = self.rows.setdefault(key, _Row(event.at))
+        row.at = max(row.at, event.at)
+        row.counters = added(row.counters, counters_of(event.outcome))
+        row.count += 1
+        if example is not None:
+            row.examples.append(example)
+
+
+def outcome_changes(
+    events: Sequence[OutcomeEvent], expansions: Expansions | None = None
+) -> OutcomeChanges:
+    """The increments of one user's events, aggregated: a row occurs once.
+
+    Each judged item counts, in whatever tier it is; a judged book counts for the books tier. An
+    event without concepts still counts for its action.
+    """
+    routing: _Rows[tuple[str, Tier]] = _Rows()
+    actions: _Rows[tuple[str, str, Tier]] = _Rows()
+    solutions: _Rows[tuple[str, str, str]] = _Rows()
+    documents: _Rows[str] = _Rows()
+    concepts: dict[str, Concept] = {}
+    for event in events:
+        keys = [concepts.setdefault(one.key, one).key for one in _concepts(event, expansions)]
+        for tier, example in _judged(event):
+            for key in keys:
+                routing.add((key, tier), event, example)
+            actions.add((event.context_type, event.action, tier), event, example)
+        for doc_id in dict.fromkeys(event.documents):
+            documents.add(doc_id, event)
+        for problem, item in _solved(event, expansions):
+            solutions.add((problem, item.memory_id, item.point_id), event)
+    return OutcomeChanges(
+        routing=tuple(_routing(routing, concepts)),
+        actions=tuple(_actions(actions)),
+        solutions=tuple(
+            SolutionIncrement(
+                problem_hash=problem, memory_id=memory, point_id=point, at=row.at, count=row.count
+            )
+            for (problem, memory, point), row in solutions.rows.items()
+        ),
+        documents=tuple(
+            DocumentIncrement(doc_id=doc_id, counters=row.counters, at=row.at)
+            for doc_id, row in documents.rows.items()
+        ),
+    )
+
+
+def _concepts(event: OutcomeEvent, expansions: Expansions | None) -> list[Concept]:
+    """The event's concepts, with the label and type that its query gives them."""
+    if not event.concepts:
+        return []
+    written = {one.key: one for one in extract_concepts(event.query, expansions=expansions)}
+    return [written.get(key) or Concept(key, key) for key in dict.fromkeys(event.concepts) if key]
+
+
+def _judged(event: OutcomeEvent) -> Iterable[tuple[Tier, Example | None]]:
+    for item in event.applied:
+        yield (
+            item.tier,
+            Example(
+                memory_id=item.memory_id,
+                point_id=item.point_id,
+                tier=item.tier,
+                outcome=event.outcome,
+                at=event.at,
+            ),
+        )
+    for _ in dict.fromkeys(event.documents):
+        yield Tier.BOOKS, None
+
+
+def _solved(
+    event: OutcomeEvent, expansions: Expansions | None
+) -> Iterable[tuple[str, AppliedOutcome]]:
+    """Items that worked for a question which is specific enough to be met again."""
+    if event.outcome is not Outcome.WORKED:
+        return
+    problem = problem_hash(event.query, expansions)
+    if problem is None:
+        return
+    for item in event.applied:
+        if TIER_POLICY[item.tier].scored:
+            yield problem, item
+
+
+def _routing(
+    rows: _Rows[tuple[str, Tier]], concepts: dict[str, Concept]
+) -> Iterable[RoutingIncrement]:
+    for (key, tier), row in rows.rows.items():
+        yield RoutingIncrement(
+            concept=concepts[key],
+            tier=tier,
+            counters=row.counters,
+            at=row.at,
+            examples=row.newest(),
+        )
+
+
+def _actions(rows: _Rows[tuple[str, str, Tier]]) -> Iterable[ActionIncrement]:
+    for (context_type, action, tier), row in rows.rows.items():
+        yield ActionIncrement(
+            context_type=context_type,
+            action=action,
+            tier=tier,
+            counters=row.counters,
+            at=row.at,
+            examples=row.newest(),
+        )

@@ -1,0 +1,62 @@
+"""What the routing graph advises: tiers that answered these concepts well before.
+
+It is a soft prior: it makes a search look deeper in a tier, never less deep (decision 21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rayapp.domain.graphs.rates import added, wilson_of
+from rayapp.domain.graphs.records import Counters, RoutingRow
+from rayapp.domain.learning_requests import TierAdvice
+from rayapp.domain.tiers import Tier
+
+# Outcomes before a tier is called good or poor: as many as for every other learned effect
+# (effectiveness at >= 3 uses, retrieval design).
+MIN_USES = 3
+# Wilson bound below which a tier is called poor: 1 of 3 is 0.06, 2 of 4 is 0.15, 5 of 10 is 0.24.
+POOR_WILSON = 0.2
+# Wilson bound from which a tier is recommended: 3 of 3 is 0.44, 6 of 8 is 0.41. Our choice.
+RECOMMENDED_WILSON = 0.4
+# How much deeper a tier that never failed is searched, times the normal depth. Our choice: twice
+# the candidates cost less than a millisecond.
+MAX_DEPTH_FACTOR = 2.0
+NORMAL_DEPTH = 1.0
+
+_TIER_ORDER = {tier: place for place, tier in enumerate(Tier)}
+
+
+def tier_advice(rows: Sequence[RoutingRow]) -> tuple[TierAdvice, ...]:
+    """The tiers that were used for these concepts, best first; empty when nothing was learned.
+
+    A tier with few outcomes is advised: too little is known to call it poor.
+    """
+    found = [
+        _advice(tier, counters) for tier, counters in _totals(rows).items() if counters.uses > 0
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.wilson, -one.uses, _TIER_ORDER[one.tier])))
+
+
+def depth_factors(rows: Sequence[RoutingRow], tiers: Sequence[Tier]) -> dict[Tier, float]:
+    """How deep to search each of `tiers`; 1.0 is the normal depth and the least."""
+    factors = dict.fromkeys(tiers, NORMAL_DEPTH)
+    for advice in tier_advice(rows):
+        recommended = advice.uses >= MIN_USES and advice.wilson >= RECOMMENDED_WILSON
+        if recommended and advice.tier in factors:
+            factors[advice.tier] = NORMAL_DEPTH + (MAX_DEPTH_FACTOR - NORMAL_DEPTH) * advice.wilson
+    return factors
+
+
+def _totals(rows: Sequence[RoutingRow]) -> dict[Tier, Counters]:
+    totals: dict[Tier, Counters] = {}
+    for row in rows:
+        for tier, counters in row.tiers.items():
+            totals[tier] = added(totals.get(tier, Counters()), counters)
+    return totals
+
+
+def _advice(tier: Tier, counters: Counters) -> TierAdvice:
+    wilson = wilson_of(counters)
+    advised = counters.uses < MIN_USES or wilson >= POOR_WILSON
+    return TierAdvice(tier=tier, wilson=wilson, uses=counters.uses, advised=advised)

@@ -1,0 +1,33 @@
+"""Which facts leave the memory bank when it is full (decision 13). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+from rayapp.domain.memory import MemoryItem
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def surplus(
+    items: Sequence[MemoryItem], count: int, *, keep: Collection[str] = ()
+) -> list[MemoryItem]:
+    """The `count` items that go first; `keep` holds ids that stay whatever their value.
+
+    What a person pinned (`always_inject`) goes only when nothing else is left: it is shown in
+    every answer, so losing it is noticed most.
+    """
+    leaving = sorted((item for item in items if item.memory_id not in keep), key=_value)
+    return leaving[: max(0, count)]
+
+
+def _value(item: MemoryItem) -> tuple[object, ...]:
+    """The order of decision 13, pinned items last; the id makes it the same in every process."""
+    return (
+        item.always_inject,
+        item.quality.quality_score,
+        item.stats.wilson_score,
+        item.stats.last_outcome_at or NEVER,
+        item.point_id,
+    )

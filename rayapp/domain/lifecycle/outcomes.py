@@ -1,0 +1,118 @@
+"""What an outcome does to counters, score and lifetime of an item (decisions 1-4, 8, 10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rayapp.domain.memory import (
+    NEUTRAL_SCORE,
+    SCORE_DECIMALS,
+    IndexOp,
+    MemoryItem,
+    Outcome,
+    Stats,
+    Status,
+)
+from rayapp.domain.revision import requeued
+from rayapp.domain.tiers import TIER_POLICY
+
+# What one outcome adds to `success_count`; it always adds 1 to `uses` (decisions 1 and 2).
+SUCCESS_VALUE: Mapping[Outcome, float] = {
+    Outcome.WORKED: 1.0,
+    Outcome.PARTIAL: 0.5,
+    Outcome.UNKNOWN: 0.25,
+    Outcome.FAILED: 0.0,
+}
+# What one outcome adds to `score`, which stays in 0..1 (decision 3).
+SCORE_DELTA: Mapping[Outcome, float] = {
+    Outcome.WORKED: 0.20,
+    Outcome.PARTIAL: 0.05,
+    Outcome.UNKNOWN: 0.0,
+    Outcome.FAILED: -0.30,
+}
+# How far one outcome moves the expiry (decision 10).
+TTL_SHIFT: Mapping[Outcome, timedelta] = {
+    Outcome.WORKED: timedelta(days=7),
+    Outcome.PARTIAL: timedelta(days=3),
+    Outcome.UNKNOWN: timedelta(0),
+    Outcome.FAILED: timedelta(days=-7),
+}
+# A failure leaves an item at least this lifetime (learning chapter: "minimum of 1 h").
+MIN_TTL = timedelta(hours=1)
+# Quantile of the normal distribution for 95 % confidence (decision 4).
+WILSON_Z = 1.96
+
+
+def is_scored(item: MemoryItem) -> bool:
+    """Whether outcomes move the item; books and DataGov items are never scored (decision 11)."""
+    return TIER_POLICY[item.tier].scored
+
+
+def wilson_lower_bound(success: float, uses: int) -> float:
+    """Lower bound of the success rate (Wilson 1927), 4 decimals; 0.5 when never used.
+
+    `success` may be fractional; it counts as `uses` at most.
+    """
+    if uses <= 0:
+        return NEUTRAL_SCORE
+    share = min(1.0, max(0.0, success / uses))
+    square = WILSON_Z * WILSON_Z
+    centre = share + square / (2 * uses)
+    spread = WILSON_Z * math.sqrt((share * (1 - share) + square / (4 * uses)) / uses)
+    return rounded(max(0.0, (centre - spread) / (1 + square / uses)))
+
+
+def with_outcome(stats: Stats, outcome: Outcome, at: datetime) -> Stats:
+    """`stats` after one more outcome. The counters do not depend on the order of outcomes."""
+    counter = f"{outcome.value}_count"
+    value = SUCCESS_VALUE[outcome]
+    uses, success = stats.uses + 1, rounded(stats.success_count + value)
+    newest = stats.last_outcome_at is None or stats.last_outcome_at <= at
+    return replace(
+        stats,
+        **{counter: getattr(stats, counter) + 1},
+        uses=uses,
+        success_count=success,
+        success_rate=rounded(success / uses),
+        wilson_score=wilson_lower_bound(success, uses),
+        score=rounded(min(1.0, max(0.0, stats.score + SCORE_DELTA[outcome]))),
+        last_outcome=outcome if newest else stats.last_outcome,
+        last_outcome_at=at if newest else stats.last_outcome_at,
+        tier_uses=stats.tier_uses + 1,
+        tier_success=rounded(stats.tier_success + value),
+    )
+
+
+def moved_expiry(expires_at: datetime | None, outcome: Outcome, now: datetime) -> datetime | None:
+    """The expiry after `outcome`. A failure leaves `MIN_TTL` from now, and never adds time."""
+    if expires_at is None:
+        return None
+    moved = expires_at + TTL_SHIFT[outcome]
+    if moved >= expires_at:
+        return moved
+    return min(expires_at, max(moved, now + MIN_TTL))
+
+
+def judged(item: MemoryItem, outcome: Outcome, at: datetime, now: datetime) -> MemoryItem:
+    """`item` after an outcome recorded `at`; `now` is when the index is asked to follow.
+
+    An archived item keeps counting, but has no lifetime and no place in the index to move.
+    `version` and `updated_at` stay: an outcome is not an edit.
+    """
+    stats = with_outcome(item.stats, outcome, at)
+    if item.status is not Status.ACTIVE:
+        return replace(item, stats=stats)
+    return replace(
+        item,
+        stats=stats,
+        expires_at=moved_expiry(item.expires_at, outcome, at),
+        index=requeued(item.index, IndexOp.PAYLOAD, now),
+    )
+
+
+def rounded(value: float) -> float:
+    """Every stored number has 4 decimals, so that stores and domain code agree exactly."""
+    return round(value, SCORE_DECIMALS)

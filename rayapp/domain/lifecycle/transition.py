@@ -1,0 +1,35 @@
+"""What a stored item becomes when a transition meets it. Pure; all stores apply the same rule."""
+
+from __future__ import annotations
+
+from rayapp.domain.learning import Move
+from rayapp.domain.memory import ChangeType, MemoryItem
+from rayapp.domain.revision import revised
+from rayapp.errors import NotFound, VersionConflict
+
+
+def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
+    """`stored` after `move`, which was decided on the state in `move.row`.
+
+    Outcomes do not raise the version, but they are what the decision rests on: when one came
+    between, nothing is moved and the caller decides again. So no counter is lost, and no item
+    leaves that was just found helpful. A merge adds mentions too, so these must be the same.
+    """
+    read = move.row
+    same = stored.version == move.expected_version and stored.stats == read.stats
+    if read.change_type is ChangeType.MERGE:
+        same = same and stored.quality == read.quality
+    if not same:
+        raise VersionConflict(
+            f"{stored.memory_id} changed meanwhile: read it again and decide again.",
+            details={"memory_id": stored.memory_id, "version": stored.version},
+        )
+    return revised(stored, move.item, read)
+
+
+def gone(move: Move) -> NotFound:
+    """The item of `move` is not there any more."""
+    return NotFound(
+        f"No memory {move.item.memory_id}: check the id, it may have been deleted.",
+        details={"memory_id": move.item.memory_id},
+    )

@@ -1,0 +1,145 @@
+"""What the graphs know of a candidate, as multipliers; the cap over all of them is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rayapp.domain.graphs.rates import action_success_rate
+from rayapp.domain.graphs.records import ContentNode, GraphPriors
+from rayapp.domain.graphs.routing import depth_factors
+from rayapp.domain.memory import NEUTRAL_SCORE, MemoryItem
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.text.normalize import normalize
+from rayapp.domain.text.tokens import tokens
+from rayapp.domain.tiers import Tier
+
+# The row of the action graph that speaks for a search.
+SEARCH_ACTION = "search_memory"
+# Known solutions of one problem that are looked at, the most successful ones. Our choice.
+MAX_SOLUTIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boosts:
+    """Multipliers of one candidate; 1.0 = the graphs say nothing of it."""
+
+    entity: float = 1.0
+    document: float = 1.0
+    action: float = 1.0
+    solution: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBoosts:
+    """The priors of one search, ready to be asked about each candidate.
+
+    Attributes:
+        nodes: content nodes of the question's concepts.
+        documents, actions: finished factors by doc_id and by tier.
+        solutions: point ids that solved this problem before.
+    """
+
+    nodes: tuple[ContentNode, ...] = ()
+    entity_weight: float = 0.0
+    entity_cap: float = 1.0
+    documents: Mapping[str, float] = field(default_factory=dict)
+    actions: Mapping[Tier, float] = field(default_factory=dict)
+    solutions: frozenset[str] = frozenset()
+    solution_distance: float = 1.0
+
+    def of(self, item: MemoryItem, relevance: float) -> Boosts:
+        """The multipliers of `item`; `relevance` is its fused score, 0..1."""
+        return Boosts(
+            entity=self._entity(item),
+            document=self.documents.get(item.source.doc_id or "", 1.0)
+            if item.tier is Tier.BOOKS
+            else 1.0,
+            action=self.actions.get(item.tier, 1.0),
+            solution=nearer(relevance, self.solution_distance)
+            if item.point_id in self.solutions
+            else 1.0,
+        )
+
+    def _entity(self, item: MemoryItem) -> float:
+        if item.tier is not Tier.MEMORY_BANK or not self.nodes:
+            return 1.0
+        total = sum(node.avg_quality for node in self.nodes if _carries(item, node))
+        return min(self.entity_cap, 1.0 + self.entity_weight * total)
+
+
+NO_BOOSTS = GraphBoosts()
+
+
+def graph_boosts(priors: GraphPriors, recipe: Recipe) -> GraphBoosts:
+    """What the priors of a search add to its candidates."""
+    if priors.is_empty:
+        return NO_BOOSTS
+    return GraphBoosts(
+        nodes=priors.nodes,
+        entity_weight=recipe.entity_weight,
+        entity_cap=recipe.entity_cap,
+        documents=_document_factors(priors, recipe),
+        actions=_action_factors(priors, recipe),
+        solutions=frozenset(solution_points(priors)),
+        solution_distance=recipe.solution_distance,
+    )
+
+
+def solution_points(priors: GraphPriors) -> tuple[str, ...]:
+    """Point ids of the known solutions, most successful first."""
+    best = sorted(priors.solutions, key=lambda one: (-one.success_count, one.point_id))
+    return tuple(dict.fromkeys(one.point_id for one in best))[:MAX_SOLUTIONS]
+
+
+def tier_depths(
+    priors: GraphPriors, tiers: Sequence[Tier], depth: int, recipe: Recipe
+) -> dict[Tier, int]:
+    """Candidates to ask of each tier: never fewer than `depth`, and of every tier (decision 21)."""
+    if not recipe.routing or not priors.routing:
+        return dict.fromkeys(tiers, depth)
+    factors = depth_factors(priors.routing, tiers)
+    return {tier: max(depth, round(depth * factors.get(tier, 1.0))) for tier in tiers}
+
+
+def nearer(relevance: float, factor: float) -> float:
+    """`distance * factor` as a multiplier of the relevance, so that it falls under the one cap."""
+    if not 0.0 < relevance < 1.0:
+        return 1.0
+    return (1.0 - (1.0 - relevance) * factor) / relevance
+
+
+def _document_factors(priors: GraphPriors, recipe: Recipe) -> dict[str, float]:
+    """Upwards only: a book is a source, and one that did not help once is not wrong."""
+    factors = {}
+    for one in priors.documents:
+        if one.counters.uses >= recipe.effect_uses:
+            above = max(0.0, action_success_rate(one.counters) - NEUTRAL_SCORE)
+            factors[one.doc_id] = 1.0 + recipe.document_gain * above / (1.0 - NEUTRAL_SCORE)
+    return factors
+
+
+def _action_factors(priors: GraphPriors, recipe: Recipe) -> dict[Tier, float]:
+    return {
+        row.tier: recipe.action_base + recipe.action_span * action_success_rate(row.counters)
+        for row in priors.actions
+        if row.action == SEARCH_ACTION and row.counters.uses >= recipe.effect_uses
+    }
+
+
+def _carries(item: MemoryItem, node: ContentNode) -> bool:
+    """Whether `item` is one of the memories behind `node`.
+
+    A node lists a bounded number of its memories. Only when it counts more than it lists does the
+    item itself have to say: by its tags and entities, or by the words of its text.
+    """
+    if item.memory_id in node.memory_ids:
+        return True
+    if node.mentions <= len(node.memory_ids):
+        return False
+    label = normalize(node.label).casefold()
+    if any(normalize(name).casefold() == label for name in (*item.tags, *item.entities)):
+        return True
+    words = {token.text for token in tokens(normalize(item.text))}
+    wanted = {token.text for token in tokens(label)}
+    return bool(wanted) and wanted <= words

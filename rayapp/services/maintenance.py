@@ -1,0 +1,110 @@
+"""When the owner of tiers acts: at start, on schedule, after a user's exchanges.
+
+One process holds the lease and acts; every process may drain the outbox, because what one settles
+another skips. It works first and sleeps after.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rayapp.errors import Conflict, RayappError
+from rayapp.protocols import LeaseStore
+from rayapp.services.effects import EffectsService
+from rayapp.services.promotion import PromotionService
+from rayapp.services.runtime import Runtime
+
+log = logging.getLogger("rayapp.maintenance")
+OWNER_LEASE = "maintenance"
+# Pause between two looks at who stored enough for a cycle, seconds.
+ACTIVITY_S = 10.0
+# Pause between two cleanings of dead graph references, seconds, and rows per cleaning.
+CLEAN_S = 600.0
+CLEAN_ROWS = 10_000
+
+
+@dataclass(slots=True)
+class _Times:
+    """When each duty was last done, seconds of the monotonic clock; None = never."""
+
+    cycle: float | None = None
+    activity: float | None = None
+    clean: float | None = None
+
+
+class MaintenanceService:
+    """`drain` and `act` are called again and again by the deployment's loops."""
+
+    def __init__(
+        self,
+        promotion: PromotionService,
+        effects: EffectsService,
+        leases: LeaseStore,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._promotion = promotion
+        self._effects = effects
+        self._leases = leases
+        self._clock = runtime.clock
+        self._settings = runtime.settings
+        self._process = runtime.process
+        self._times = _Times()
+        self._seen_until: datetime | None = None
+
+    async def drain(self) -> int:
+        """Settle one batch of what outcomes and changed items owe."""
+        return await self._effects.run_once()
+
+    async def act(self) -> bool:
+        """Do every duty that is due, if this process is the owner; whether it is."""
+        lease = await self._leases.acquire(
+            OWNER_LEASE, self._process, self._settings.promotion.lease_s
+        )
+        if lease is None:
+            self._times = _Times()  # whoever becomes the owner starts with a cycle
+            return False
+        cycle_due = self._is_due(self._times.cycle, self._settings.promotion.interval_s)
+        if cycle_due and await self._cycle(None):
+            self._times.cycle = self._clock.monotonic()
+        if self._is_due(self._times.activity, ACTIVITY_S):
+            await self._busy_users()
+            self._times.activity = self._clock.monotonic()
+        if self._is_due(self._times.clean, CLEAN_S):
+            await self._effects.clean(CLEAN_ROWS)
+            self._times.clean = self._clock.monotonic()
+        return True
+
+    async def release(self) -> None:
+        """Give the lease back, so that another process takes over at once."""
+        lease = await self._leases.current(OWNER_LEASE)
+        if lease is not None and lease.holder == self._process:
+            await self._leases.release(lease)
+
+    async def _busy_users(self) -> None:
+        """A cycle for everybody who stored enough, or changed the conversation, since the last."""
+        now = self._clock.now()
+        since = self._seen_until or now - timedelta(seconds=self._settings.promotion.interval_s)
+        users = await self._promotion.due_users(since)
+        for user_id in users:
+            await self._cycle(user_id)
+        if users:
+            self._seen_until = now
+
+    async def _cycle(self, user_id: str | None) -> bool:
+        """False when it must be tried again soon."""
+        try:
+            report = await self._promotion.run(user_id)
+        except Conflict:
+            return True  # somebody asked for the same cycle by hand
+        except RayappError as error:
+            log.warning("promotion waits: %s", error.message)
+            return False
+        if report.promoted or report.demoted or report.archived or report.merged or report.errors:
+            log.info("promotion cycle: %s", report)
+        return True
+
+    def _is_due(self, last: float | None, every_s: float) -> bool:
+        return last is None or self._clock.monotonic() - last >= every_s

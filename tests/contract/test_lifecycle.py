@@ -1,0 +1,161 @@
+"""The contract of `LifecycleStore`, on the in-memory fake and on a real MongoDB."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
+from rayapp.adapters.in_memory_stores import InMemoryEventStore, InMemoryLeaseStore
+from rayapp.adapters.mongo import (
+    MongoDatabase,
+    MongoEventStore,
+    MongoLeaseStore,
+    MongoMemoryStore,
+)
+from rayapp.adapters.mongo.indexes import INDEXES
+from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
+from rayapp.domain.lifecycle.merging import merge_moves
+from rayapp.domain.memory import Stats, Status
+from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.clock import FakeClock
+from rayapp.testing.lifecycle_contract import (
+    NOW,
+    CandidatesContract,
+    LeaseContract,
+    LifecycleWorld,
+    LookupContract,
+    MergeContract,
+    TransitionContract,
+)
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    database = MongoDatabase(mongo.settings("lifecycle"))
+    await database.ensure_schema()
+    yield database
+    await database.close()
+
+
+class OnFakes:
+    @pytest.fixture
+    def world(self) -> LifecycleWorld:
+        # As late as NOW: the contracts move items at that time, and claims ask the clock.
+        clock = FakeClock(NOW)
+        items, events = InMemoryMemoryStore(clock), InMemoryEventStore(clock)
+        leases = InMemoryLeaseStore(clock)
+        return LifecycleWorld(
+            items=items,
+            lifecycle=InMemoryLifecycleStore(items, events, leases),
+            events=events,
+            leases=leases,
+        )
+
+
+@pytest.mark.engine
+class OnMongo:
+    @pytest.fixture
+    async def world(self, database: MongoDatabase) -> LifecycleWorld:
+        for name in INDEXES:
+            await database.collection(name).delete_many({})
+        return LifecycleWorld(
+            items=MongoMemoryStore(database),
+            lifecycle=MongoLifecycleStore(database),
+            events=MongoEventStore(database),
+            leases=MongoLeaseStore(database),
+        )
+
+
+class TestInMemoryTransitions(OnFakes, TransitionContract):
+    pass
+
+
+class TestInMemoryLeases(OnFakes, LeaseContract):
+    pass
+
+
+class TestInMemoryMerges(OnFakes, MergeContract):
+    pass
+
+
+class TestInMemoryCandidates(OnFakes, CandidatesContract):
+    pass
+
+
+class TestInMemoryLookups(OnFakes, LookupContract):
+    pass
+
+
+class TestMongoTransitions(OnMongo, TransitionContract):
+    pass
+
+
+class TestMongoLeases(OnMongo, LeaseContract):
+    pass
+
+
+class TestMongoMerges(OnMongo, MergeContract):
+    pass
+
+
+class TestMongoCandidates(OnMongo, CandidatesContract):
+    pass
+
+
+class TestMongoLookups(OnMongo, LookupContract):
+    pass
+
+
+@pytest.mark.engine
+class TestMongoReadsLittle:
+    """The server's own count of the documents it looked at, among 1,000 that no rule moves."""
+
+    @pytest.fixture
+    async def crowded(self, database: MongoDatabase) -> MongoDatabase:
+        for name in INDEXES:
+            await database.collection(name).delete_many({})
+        waiting = [an_item(expires_at=NOW + timedelta(days=1)) for _ in range(500)]
+        gone = [
+            an_item(expires_at=NOW - timedelta(days=1), status=Status.ARCHIVED, stats=Stats(uses=3))
+            for _ in range(500)
+        ]
+        await MongoMemoryStore(database).insert_many([*waiting, *gone])
+        return database
+
+    async def test_neither_waiting_nor_archived_items_are_read_for_a_cycle(
+        self, crowded: MongoDatabase
+    ) -> None:
+        store, before = MongoLifecycleStore(crowded), await looked_at(crowded)
+        found = await store.candidates(user_id=None, now=NOW, after=None, limit=100)
+        assert (found, await looked_at(crowded) - before < 50) == ([], True)
+
+    async def test_activity_is_answered_from_the_index(self, crowded: MongoDatabase) -> None:
+        store, before = MongoLifecycleStore(crowded), await looked_at(crowded)
+        assert await store.activity(STORED_AT) == [("dana", 1000, 0)]
+        assert await looked_at(crowded) - before < 50
+
+    async def test_a_merge_does_not_read_the_other_items_of_the_user(
+        self, crowded: MongoDatabase
+    ) -> None:
+        store, items = MongoLifecycleStore(crowded), [an_item(), an_item()]
+        await MongoMemoryStore(crowded).insert_many(items)
+        winner, loser = await store.by_ids("dana", [item.memory_id for item in items])
+        before = await looked_at(crowded)
+        await store.transition(merge_moves(winner, loser, now=NOW, reason="r"), [])
+        assert await looked_at(crowded) - before < 50
+
+
+async def looked_at(database: MongoDatabase) -> int:
+    status = await database.client.admin.command("serverStatus")
+    return int(status["metrics"]["queryExecutor"]["scannedObjects"])

@@ -1,0 +1,86 @@
+"""What was merged into a memory goes with it, on the fake and on a real MongoDB."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.domain import creation
+from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
+from rayapp.domain.requests import NewMemory
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.protocols import MemoryStore
+from rayapp.testing.builders import a_version, an_item
+from rayapp.testing.clock import FakeClock
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+
+ALL = ItemFilter(statuses=(Status.ACTIVE, Status.ARCHIVED), include_superseded=True)
+DANA, OMER = ReadScope("dana"), ReadScope("omer")
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture(params=["fake", pytest.param("mongo", marks=pytest.mark.engine)])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
+    if request.param == "fake":
+        yield InMemoryMemoryStore(FakeClock())
+        return
+    server: MongoServer = request.getfixturevalue("mongo")
+    database = MongoDatabase(server.settings(f"merged-{request.node.name[:20]}".split("[")[0]))
+    await database.ensure_schema()
+    yield MongoMemoryStore(database)
+    await database.close()
+
+
+async def deleted(store: MemoryStore, item: MemoryItem) -> None:
+    gone = creation.deleted(item, item.updated_at)
+    await store.replace(gone, expected_version=item.version, row=a_version(item))
+
+
+async def test_a_deletion_erases_the_merged_items_and_their_versions(store: MemoryStore) -> None:
+    winner, loser, other = an_item(), an_item(), an_item()
+    await store.insert_many([winner, loser, other])
+    merged = replace(
+        creation.archived(loser, "merged", loser.updated_at), merged_into=winner.memory_id
+    )
+    await store.replace(merged, expected_version=1, row=a_version(loser))
+    his = an_item(user_id="omer", status=Status.ARCHIVED, merged_into=winner.memory_id)
+    await store.insert(his)
+
+    await deleted(store, winner)
+
+    page = await store.page(DANA, ALL, sort="recent", limit=10)
+    assert [item.memory_id for item in page.items] == [other.memory_id]
+    assert await store.get(DANA, loser.memory_id) is None
+    assert await store.versions(DANA, loser.memory_id, 5) == []
+    assert await store.count(OMER, ALL) == 1
+    # The tombstone stays until the indexer has removed the point.
+    claimed = await store.claim(token="t", limit=10, claim_s=60)
+    ops: dict[str, Any] = {i.memory_id: (i.index.op, i.index.sync_state) for i in claimed}
+    assert ops[loser.memory_id] == (IndexOp.DELETE, SyncState.PENDING)
+
+
+async def test_the_id_of_an_erased_item_is_free_again(store: MemoryStore) -> None:
+    winner = an_item()
+    loser = an_item(status=Status.ARCHIVED, merged_into=winner.memory_id)
+    await store.insert_many([winner, loser])
+    await deleted(store, winner)
+    new = creation.new_item(
+        NewMemory(text="said anew"),
+        user_id="dana",
+        memory_id=loser.memory_id,
+        now=loser.updated_at,
+    )
+    assert (await store.insert(new)).inserted
+    found = await store.get(DANA, loser.memory_id)
+    assert found is not None
+    assert (found.text, found.merged_into) == ("said anew", None)

@@ -1,0 +1,115 @@
+"""Near-duplicates on the real embedded engine, the bundled model and a real MongoDB."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rayapp import bootstrap
+from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
+from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.bootstrap import Parts
+from rayapp.domain.creation import TextLimits
+from rayapp.domain.memory import MemoryItem, Status, point_id_of
+from rayapp.domain.requests import NewMemory
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.services.dedup import DedupService
+from rayapp.services.memories import MemoriesService
+from rayapp.settings import load_settings
+from rayapp.testing.harness import ModelEmbedder
+from rayapp.testing.mongo_server import running_mongo
+
+pytestmark = pytest.mark.engine
+ME, READ = WriteScope("dana"), ReadScope("dana", include_shared=False)
+# Chosen by hand: it lets the pairs below meet. The shipped default for this model is off.
+SIMILARITY = 0.9
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    with running_mongo() as server:
+        settings = load_settings(
+            "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "dedup"}}
+        )
+        stores, texts = bootstrap.mongo_stores(settings), bootstrap.load_texts()
+        embedder = ModelEmbedder()
+        await stores.items.ensure_schema()
+        schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
+        transport = InProcessTransport(EdgeEngine(tmp_path, "memories"))
+        index = QdrantEdgeIndex(transport, settings.qdrant)
+        await index.open(schema)
+        await index.rebuilt()
+        yield Parts(
+            runtime=bootstrap.runtime_of(settings, InMemoryMetrics()),
+            stores=stores,
+            index=index,
+            embedder=embedder,
+            texts=texts,
+            schema=schema,
+            watch=bootstrap.index_watch(settings),
+        )
+        await index.close()
+
+
+async def kept(parts: Parts, *texts: str, **fields: Any) -> list[MemoryItem]:
+    """Facts stored and indexed, as the service does it."""
+    memories = MemoriesService(
+        parts.stores.items,
+        clock=parts.runtime.clock,
+        metrics=parts.runtime.metrics,
+        limits=TextLimits(text=1000, memory_bank=1000),
+        capacity=100,
+        new_id=parts.runtime.new_id,
+    )
+    fact: dict[str, Any] = {"tags": ("t",), "importance": 0.8, "confidence": 0.8} | fields
+    ids = []
+    for text in texts:
+        new = NewMemory(text=text, tier=Tier.MEMORY_BANK, **fact)
+        ids.append(str((await memories.store(ME, new)).memory_id))
+    indexing = bootstrap.build_indexing(parts)
+    while await indexing.run_once():
+        pass
+    return [await row(parts, memory_id) for memory_id in ids]
+
+
+async def row(parts: Parts, memory_id: str) -> MemoryItem:
+    (found,) = await parts.stores.items.by_points(READ, [point_id_of("dana", memory_id)])
+    return found
+
+
+async def test_facts_that_say_the_same_become_one_and_near_misses_do_not(parts: Parts) -> None:
+    english = await kept(parts, "The user prefers dark mode", "User prefers dark mode.")
+    hebrew = await kept(parts, "המשתמש מעדיף מצב כהה", "המשתמש מעדיף את מצב כהה")
+    apart = await kept(
+        parts,
+        "The rent is 4500 a month",
+        "The rent is 4700 a month",
+        "Dana owes Noa money",
+        "Noa owes Dana money",
+        "אני אוכל בשר",
+        "אני לא אוכל בשר",
+    )
+    service = DedupService(
+        parts.stores.lifecycle,
+        parts.stores.items,
+        parts.index,
+        similarity=SIMILARITY,
+        runtime=parts.runtime,
+    )
+    for old, new in (english, hebrew):
+        assert await service.merge(old)
+        winner = await parts.stores.items.get(READ, old.memory_id)
+        assert winner is not None
+        assert (winner.memory_id, winner.quality.mentioned_count) == (new.memory_id, 2)
+        loser = await row(parts, old.memory_id)
+        assert (loser.status, loser.merged_into) == (Status.ARCHIVED, new.memory_id)
+        assert not await service.merge(await row(parts, new.memory_id))
+    for item in apart:
+        assert not await service.merge(item)
+    events = await parts.stores.events.recent(READ, "merged", 10)
+    assert {event.memory_id for event in events} == {english[0].memory_id, hebrew[0].memory_id}

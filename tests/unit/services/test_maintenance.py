@@ -1,0 +1,148 @@
+"""When the owner acts: at start, on schedule, after a user's exchanges, and only one of many."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from rayapp import bootstrap
+from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
+from rayapp.domain.learning_requests import PromotionReport
+from rayapp.errors import Conflict, StoreDown
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.services.maintenance import ACTIVITY_S, CLEAN_S, OWNER_LEASE, MaintenanceService
+from rayapp.settings import load_settings
+from rayapp.testing.clock import FakeClock
+
+INTERVAL_S = 1_800.0
+
+
+class FakePromotion:
+    def __init__(self) -> None:
+        self.cycles: list[str | None] = []
+        self.busy_users: list[str] = []
+        self.asked_since: list[datetime] = []
+        self.error: Exception | None = None
+
+    async def run(self, user_id: str | None) -> PromotionReport:
+        self.cycles.append(user_id)
+        if self.error is not None:
+            raise self.error
+        return PromotionReport()
+
+    async def due_users(self, since: datetime) -> list[str]:
+        self.asked_since.append(since)
+        users, self.busy_users = self.busy_users, []
+        return users
+
+
+class FakeEffects:
+    def __init__(self) -> None:
+        self.cleaned = 0
+        self.owed = 3
+
+    async def run_once(self) -> int:
+        settled, self.owed = self.owed, 0
+        return settled
+
+    async def clean(self, _limit: int) -> int:
+        self.cleaned += 1
+        return 0
+
+
+class Owner:
+    """One process that may be the owner."""
+
+    def __init__(self, clock: FakeClock, leases: InMemoryLeaseStore) -> None:
+        self.promotion, self.effects = FakePromotion(), FakeEffects()
+        runtime = bootstrap.runtime_of(load_settings(env={}), InMemoryMetrics(), clock)
+        promotion: Any = self.promotion
+        effects: Any = self.effects
+        self.service = MaintenanceService(promotion, effects, leases, runtime=runtime)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def leases(clock: FakeClock) -> InMemoryLeaseStore:
+    return InMemoryLeaseStore(clock)
+
+
+@pytest.fixture
+def owner(clock: FakeClock, leases: InMemoryLeaseStore) -> Owner:
+    return Owner(clock, leases)
+
+
+async def test_it_works_first_and_sleeps_after(owner: Owner, clock: FakeClock) -> None:
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None]
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None]
+    clock.advance(INTERVAL_S)
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None, None]
+
+
+async def test_busy_users_get_a_cycle_of_their_own(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    owner.promotion.busy_users = ["dana", "yossi"]
+    clock.advance(ACTIVITY_S)
+    seen = clock.now()
+    await owner.service.act()
+    assert owner.promotion.cycles == [None, "dana", "yossi"]
+    clock.advance(ACTIVITY_S)
+    await owner.service.act()
+    # What was counted once does not count again.
+    assert owner.promotion.asked_since[-1] == seen
+
+
+async def test_dead_references_are_cleaned_now_and_then(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    await owner.service.act()
+    assert owner.effects.cleaned == 1
+    clock.advance(CLEAN_S)
+    await owner.service.act()
+    assert owner.effects.cleaned == 2
+
+
+async def test_only_the_holder_of_the_lease_acts(clock: FakeClock, owner: Owner) -> None:
+    leases = owner.service._leases
+    held = await leases.acquire(OWNER_LEASE, "another process", 60)
+    assert held is not None
+    assert not await owner.service.act()
+    assert owner.promotion.cycles == []
+    assert await owner.service.drain() == 3  # the outbox is everybody's
+    clock.advance(61)
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None]
+
+
+async def test_a_released_lease_is_taken_over_at_once(
+    clock: FakeClock, leases: InMemoryLeaseStore, owner: Owner
+) -> None:
+    await owner.service.act()
+    await owner.service.release()
+    taken = await leases.acquire(OWNER_LEASE, "another process", 60)
+    assert taken is not None
+    await owner.service.release()  # not ours any more: left alone
+    assert await leases.current(OWNER_LEASE) == taken
+
+
+async def test_a_cycle_that_somebody_else_runs_is_done(owner: Owner) -> None:
+    owner.promotion.error = Conflict("busy")
+    assert await owner.service.act()
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None]
+
+
+async def test_a_cycle_that_failed_is_tried_again_soon(owner: Owner) -> None:
+    owner.promotion.error = StoreDown("away")
+    assert await owner.service.act()
+    owner.promotion.error = None
+    assert await owner.service.act()
+    assert owner.promotion.cycles == [None, None]

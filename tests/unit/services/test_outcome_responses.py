@@ -1,0 +1,199 @@
+"""Takeaways and the feedback of people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rayapp.domain.memory import Outcome, SourceType, Stats
+from rayapp.domain.tiers import Tier
+from rayapp.errors import IdempotencyConflict, InvalidInput, NotFound
+from tests.unit.services.outcome_world import (
+    DANA,
+    DANA_READS,
+    GUEST,
+    World,
+    open_world,
+    skipped,
+    updated,
+)
+
+
+@pytest.fixture
+async def world() -> World:
+    return await open_world()
+
+
+class TestResponses:
+    @pytest.mark.parametrize(
+        ("outcome", "score"),
+        [
+            (Outcome.WORKED, 0.7),
+            (Outcome.PARTIAL, 0.55),
+            (Outcome.UNKNOWN, 0.5),
+            (Outcome.FAILED, 0.2),
+        ],
+    )
+    async def test_the_takeaway_is_born_with_the_score_of_its_outcome(
+        self, world: World, outcome: Outcome, score: float
+    ) -> None:
+        answer = await world.respond("  The form needs two copies  ", outcome=outcome)
+        item = await world.item(answer.memory_id)
+        assert (item.text, item.tier) == ("The form needs two copies", Tier.WORKING)
+        assert item.tags == ("key_takeaway",)
+        assert item.source.type is SourceType.ASSISTANT
+        assert item.stats == Stats(score=score)
+        assert answer.scored.updated == ()
+
+    async def test_all_shown_items_are_scored_when_none_are_named(self, world: World) -> None:
+        await world.receipt("r", "a", "b")
+        answer = await world.respond(outcome=Outcome.WORKED, conversation_id="c-1")
+        assert updated(answer.scored) == ["a", "b"]
+        assert (await world.item(answer.memory_id)).source.conversation_id == "c-1"
+        assert await world.receipts.latest(DANA_READS, "c-1", 1, unscored=True) == []
+
+    async def test_related_mixes_positions_and_ids(self, world: World) -> None:
+        await world.receipt("r", "a", "b")
+        answer = await world.respond(related=(2, "c", "b"), receipt_id="r")
+        assert updated(answer.scored) == ["b", "c"]
+
+    async def test_related_to_nothing_ends_the_turn(self, world: World) -> None:
+        await world.receipt("r", "a")
+        answer = await world.respond(related=(), conversation_id="c-1")
+        assert answer.scored.updated == ()
+        assert await world.uses("a") == [0]
+        assert await world.receipts.latest(DANA_READS, "c-1", 1, unscored=True) == []
+
+    async def test_no_search_of_another_conversation_is_scored(self, world: World) -> None:
+        await world.receipt("r", "a")
+        await world.respond(conversation_id="c-2")
+        await world.respond("עוד משהו")
+        assert await world.uses("a") == [0]
+
+    @pytest.mark.parametrize(
+        ("takeaway", "fields", "error"),
+        [
+            ("   ", {}, InvalidInput),
+            ("x" * 1_001, {}, InvalidInput),
+            ("ok", {"related": (3,), "receipt_id": "r"}, InvalidInput),
+            ("ok", {"related": (1,)}, InvalidInput),
+            ("ok", {"related": ("a", "nothing")}, NotFound),
+            ("ok", {"related": ("a", "n")}, NotFound),
+            ("ok", {"receipt_id": "none"}, NotFound),
+        ],
+    )
+    async def test_an_invalid_response_stores_and_scores_nothing(
+        self, world: World, takeaway: str, fields: dict[str, Any], error: type[Exception]
+    ) -> None:
+        await world.memory("n", "noa")
+        receipt = await world.receipt("r", "a", "b")
+        before = len(world.items._rows)
+        with pytest.raises(error):
+            await world.respond(takeaway, **fields)
+        assert len(world.items._rows) == before
+        assert await world.uses("a") == [0]
+        assert await world.receipts.get(DANA_READS, "r") == receipt
+
+    async def test_a_thousand_characters_are_a_takeaway(self, world: World) -> None:
+        assert (await world.respond("א" * 1_000)).memory_id
+
+    async def test_a_retry_stores_and_scores_once(self, world: World) -> None:
+        await world.receipt("r", "a")
+        request: dict[str, Any] = {"conversation_id": "c-1", "idempotency_key": "k"}
+        first = await world.respond(outcome=Outcome.WORKED, **request)
+        await world.receipt("later", "b")
+        again = await world.respond(outcome=Outcome.WORKED, **request)
+        assert (first.duplicate, again.duplicate) == (False, True)
+        assert again.memory_id == first.memory_id
+        assert again.scored == replace(first.scored, duplicate=True)
+        assert await world.uses("a", "b") == [1, 0]
+        assert (await world.item(first.memory_id)).quality.mentioned_count == 1
+
+    async def test_a_retry_of_a_response_without_receipt_finds_none_later(
+        self, world: World
+    ) -> None:
+        request: dict[str, Any] = {"conversation_id": "c-1", "idempotency_key": "k"}
+        await world.respond(**request)
+        await world.receipt("later", "a")
+        await world.respond(**request)
+        assert await world.uses("a") == [0]
+
+    async def test_a_retry_meets_a_takeaway_that_was_archived(self, world: World) -> None:
+        first = await world.respond(idempotency_key="k")
+        await world.memories.archive(DANA, first.memory_id)
+        again = await world.respond(idempotency_key="k")
+        assert (again.memory_id, again.duplicate) == (first.memory_id, True)
+
+    async def test_a_key_of_another_takeaway_or_outcome_is_a_conflict(self, world: World) -> None:
+        await world.respond(idempotency_key="k", outcome=Outcome.WORKED)
+        with pytest.raises(IdempotencyConflict):
+            await world.respond("another text", idempotency_key="k", outcome=Outcome.WORKED)
+        with pytest.raises(IdempotencyConflict):
+            await world.respond(idempotency_key="k", outcome=Outcome.FAILED)
+
+    async def test_a_known_takeaway_is_a_duplicate_and_scores_all_the_same(
+        self, world: World
+    ) -> None:
+        first = await world.respond()
+        await world.receipt("r", "a")
+        again = await world.respond(receipt_id="r")
+        assert (again.memory_id, again.duplicate) == (first.memory_id, True)
+        assert updated(again.scored) == ["a"]
+
+    async def test_the_key_of_a_response_is_not_the_key_of_an_outcome(self, world: World) -> None:
+        await world.record(memory_ids=("a",), idempotency_key="k")
+        await world.respond(related=("a",), idempotency_key="k")
+        assert await world.uses("a") == [2]
+
+
+class TestFeedback:
+    @pytest.mark.parametrize(
+        ("score", "outcome"),
+        [(1, Outcome.WORKED), (0, Outcome.PARTIAL), (-1, Outcome.FAILED)],
+    )
+    async def test_a_thumb_judges_every_citation_once(
+        self, world: World, score: int, outcome: Outcome
+    ) -> None:
+        answer = await world.feedback(score, "a", "b", "a")
+        assert updated(answer) == ["a", "b"]
+        assert (await world.item("a")).stats.last_outcome is outcome
+        again = await world.feedback(score, "a", "b")
+        assert again == replace(answer, duplicate=True)
+        assert await world.uses("a", "b") == [1, 1]
+
+    async def test_a_changed_mind_counts_as_well(self, world: World) -> None:
+        await world.feedback(1, "a")
+        await world.feedback(-1, "a")
+        assert (await world.item("a")).stats.failed_count == 1
+
+    async def test_a_stale_or_odd_citation_is_skipped(self, world: World) -> None:
+        await world.memories.delete(DANA, "b")
+        answer = await world.feedback(1, "a", "b", "nothing", "not an id")
+        assert updated(answer) == ["a"]
+        assert skipped(answer) == dict.fromkeys(("b", "nothing", "not an id"), "gone")
+
+    async def test_no_citations_score_nothing(self, world: World) -> None:
+        await world.receipt("r", "a")
+        answer = await world.feedback(1, conversation_id="c-1")
+        assert (answer.updated, answer.skipped) == ((), ())
+        assert await world.uses("a") == [0]
+
+    @pytest.mark.parametrize("score", [2, -2])
+    async def test_another_score_is_refused(self, world: World, score: int) -> None:
+        with pytest.raises(InvalidInput):
+            await world.feedback(score, "a")
+
+    async def test_the_receipt_that_showed_a_citation_gives_the_context(self, world: World) -> None:
+        await world.receipt("shows", "a", "b")
+        await world.receipt("newer", "c")
+        await world.feedback(1, "b", conversation_id="c-1")
+        event = await world.event("feedback:m-1:1")
+        assert (event.receipt_id, event.concepts) == ("shows", ("דרכון",))
+
+    async def test_a_guest_judges_citations_that_it_was_shown(self, world: World) -> None:
+        await world.receipt("shows", "a", principal="agent")
+        answer = await world.feedback(1, "a", "c", conversation_id="c-1", recorder=GUEST)
+        assert updated(answer) == ["a"]
+        assert skipped(answer) == {"c": "not_shown"}
