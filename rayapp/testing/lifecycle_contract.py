@@ -31,7 +31,7 @@ from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.learning_protocols import LifecycleStore
 from rayapp.protocols import Event, EventStore, LeaseStore, MemoryStore
-from rayapp.testing.builders import STORED_AT, a_version, an_item
+from rayapp.testing.builders import STORED_AT, an_item
 from rayapp.testing.store_contract import edited, ids, stored
 
 NOW = STORED_AT + timedelta(days=8)
@@ -78,12 +78,6 @@ async def read(world: LifecycleWorld, memory_id: str, user: str = "dana") -> Mem
     found = await world.items.get(ReadScope(user), memory_id)
     assert found is not None
     return found
-
-
-async def judged(world: LifecycleWorld, item: MemoryItem, stats: Stats) -> MemoryItem:
-    """Another transition that changed only what outcomes change, as the next reader sees it."""
-    new = replace(item, stats=stats)
-    return await world.items.replace(new, expected_version=item.version, row=a_version(item))
 
 
 class TransitionContract:

@@ -32,6 +32,13 @@ UNIQUE = {
     "leases": set(),
     "api_keys": {"key_hash"},
     "idempotency": {"user_route_key"},
+    "memory_outcomes": {"user_key"},
+    "known_solutions": {"user_problem_memory"},
+    "kg_routing": {"user_concept"},
+    "kg_nodes": {"user_node"},
+    "kg_edges": {"user_edge"},
+    "kg_actions": {"user_context_action_tier"},
+    "books": {"user_doc"},
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
@@ -43,6 +50,11 @@ PARTIAL = {
     "user_pending_stored": {"index.sync_state": "pending"},
     "pending_by_user": {"index.sync_state": "pending"},
     "pending_since": {"index.sync_state": "pending"},
+    "follow_up": {"follow_up_at": {"$type": "date"}},
+    "judged": {"status": "active", "stats.uses": {"$gt": 0}},
+    "expiring": {"status": "active", "expires_at": {"$type": "date"}},
+    "working_stored": {"tier": "working"},
+    "merged": {"merged_into": {"$type": "string"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -59,6 +71,16 @@ ITEM_KEYS = {
     "user_pending_stored": {"user_id": 1, "stored_at": 1},
     "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
     "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
+    "follow_up": {"follow_up_at": 1},
+    "judged": {"point_id": 1},
+    "expiring": {"point_id": 1, "expires_at": 1},
+    "working_stored": {
+        "tier": 1,
+        "stored_at": 1,
+        "user_id": 1,
+        "source.conversation_id": 1,
+    },
+    "merged": {"user_id": 1, "merged_into": 1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
 }
 

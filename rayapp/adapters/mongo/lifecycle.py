@@ -61,9 +61,10 @@ class MongoLifecycleStore:
     ) -> list[MemoryItem]:
         """Exactly what `could_move` says, of items that were judged or whose time is over.
 
-        The thresholds of all rules are in the query, so a cycle without work reads no item but
-        those whose state another policy would move. For all users two partial indexes give the
-        judged and the expiring items in the order of pages; for one user all of theirs are read.
+        The thresholds of all rules are in the query, so a cycle without work gets no item but
+        those that only the other policy would move. For all users the server walks two partial
+        indexes in the order of pages: it looks at each judged item, and of the expiring ones at
+        those whose time is over. For one user it looks at the items of the user in ruled tiers.
         """
         if limit < 1:
             return []

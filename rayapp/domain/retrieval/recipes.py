@@ -52,7 +52,7 @@ class Recipe(_Part):
     expansion_weight: float = Field(0.4, ge=0, le=1, description="Weight of expansion terms.")
     maturity: bool = Field(True, description="Outcome evidence takes part (decision 20).")
     # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
-    # chosen alike by every fold of a cross-validation over conversations (decision record 0012).
+    # by cross-validation over conversations (decision record 0016).
     outcome_band: float = Field(
         0.1, ge=0, le=0.5, description="Most that evidence moves an item, of its own relevance."
     )

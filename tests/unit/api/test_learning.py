@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from rayapp.api.app import create_api
 from rayapp.domain.learning_requests import (
     FeedbackRequest,
     OutcomeAnswer,
@@ -27,6 +29,7 @@ from rayapp.services.auth import ApiKeyService
 from rayapp.testing.builders import an_item
 from rayapp.testing.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
+from tests.unit.api.test_middleware import Connection
 
 OUTCOMES = "/api/memory/outcomes"
 RESPONSE = "/api/memory/record_response"
@@ -573,6 +576,25 @@ class TestPromotion:
             for path in ("/api/memory/ops/promote", "/api/memory/decay/force"):
                 response = await api.post(path)
                 assert (response.status_code, response.json()["code"]) == (409, "busy")
+
+    async def test_a_cycle_is_finished_although_its_caller_went_away(self) -> None:
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        class Slow(Cycle):
+            async def run(self, user_id: str | None) -> PromotionReport:
+                began.set()
+                await go_on.wait()
+                return await super().run(user_id)
+
+        connection = Connection("/api/memory/ops/promote", b"{}")
+        app = create_api(fake_world(promotion=Slow()).services)
+        serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
+        await began.wait()
+        connection.gone.set()
+        await asyncio.sleep(0.01)
+        go_on.set()
+        await asyncio.wait_for(serving, 5)
+        assert connection.sent[0]["status"] == 200
 
     async def test_the_schedule_has_what_the_client_checks(self) -> None:
         async with client_of(fake_world(promotion=Cycle()).services) as api:

@@ -1,111 +1,29 @@
-"""The owner of tiers: what a cycle does, what stops it, and that a second one does nothing."""
+"""The owner of tiers: what a cycle does, and that a second one does nothing."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
-from rayapp.adapters.in_memory_stores import InMemoryEventStore, InMemoryLeaseStore
-from rayapp.bootstrap import runtime_of
-from rayapp.domain.learning_requests import PromotionReport
+from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, Source, Stats, Status
-from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.tiers import Tier
-from rayapp.errors import Conflict, RayappError, StoreDown
-from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.services import promotion as module
-from rayapp.services.promotion import LEASE, PromotionService
-from rayapp.settings import load_settings
+from rayapp.services.promotion import LEASE
 from rayapp.testing.builders import an_item
-from rayapp.testing.clock import START, FakeClock
-
-DANA = ReadScope("dana")
-READY = Stats(uses=2, success_count=2.0, score=0.9, tier_uses=2, tier_success=2.0)
-PROVEN = Stats(uses=9, success_count=9.0, score=1.0, tier_uses=6, tier_success=6.0)
-BAD = Stats(uses=3, score=0.05)
-DAY = timedelta(days=1)
-
-
-class World:
-    """The service over in-memory stores; `before` and `after` run around every transition."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.clock, self.metrics = FakeClock(), InMemoryMetrics()
-        self.items = InMemoryMemoryStore(self.clock)
-        self.events = InMemoryEventStore(self.clock)
-        self.leases = InMemoryLeaseStore(self.clock)
-        self.lifecycle: Any = InMemoryLifecycleStore(self.items, self.events, self.leases)
-        self.settings = load_settings(env={}, overrides={"promotion": settings})
-
-    @property
-    def service(self) -> PromotionService:
-        runtime = runtime_of(self.settings, self.metrics, self.clock)
-        return PromotionService(self.lifecycle, self.leases, runtime=replace(runtime, random=_zero))
-
-    async def holds(self, *items: MemoryItem) -> None:
-        assert all(result.inserted for result in await self.items.insert_many(items))
-
-    async def item(self, memory_id: str, user: str = "dana") -> MemoryItem:
-        found = await self.items.get(ReadScope(user), memory_id)
-        assert found is not None
-        return found
-
-    async def everything(self) -> dict[str, Any]:
-        """The whole truth of dana, without what depends on how often a cycle was started."""
-        page = await self.items.page(
-            DANA, ItemFilter(statuses=None, include_superseded=True), sort="recent", limit=1_000
-        )
-        versions = [await self.items.versions(DANA, i.memory_id, 50) for i in page.items]
-        events = await self.events.recent(DANA, None, 1_000)
-        return {
-            "items": sorted(page.items, key=lambda item: item.memory_id),
-            "versions": sorted((row for rows in versions for row in rows), key=str),
-            "events": sorted(
-                (
-                    replace(e, data={k: v for k, v in e.data.items() if k != "owner"})
-                    for e in events
-                ),
-                key=lambda event: event.event_id,
-            ),
-        }
-
-
-def _zero() -> float:
-    return 0.0
-
-
-def counts(report: PromotionReport) -> dict[str, int]:
-    names = ("examined", "promoted", "demoted", "archived", "merged", "errors")
-    return {name: getattr(report, name) for name in names if getattr(report, name)}
-
-
-class Around:
-    """Stands before the store and runs `hook` around every transition."""
-
-    def __init__(
-        self, inner: InMemoryLifecycleStore, hook: Callable[[str, int], Awaitable[None]]
-    ) -> None:
-        self.inner, self.hook, self.calls = inner, hook, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    async def transition(self, *args: Any, **options: Any) -> list[MemoryItem]:
-        self.calls += 1
-        call = self.calls
-        await self.hook("before", call)
-        items = await self.inner.transition(*args, **options)
-        await self.hook("after", call)
-        return items
+from rayapp.testing.clock import START
+from rayapp.testing.harness import Harness
+from tests.unit.services.promotion_world import (
+    BAD,
+    DANA,
+    DAY,
+    PROVEN,
+    READY,
+    World,
+    counts,
+)
 
 
 class TestCycle:
@@ -282,216 +200,6 @@ class TestMerge:
         assert (await world.item("up")).memory_id == (await world.item("down")).memory_id
 
 
-class TestBadItems:
-    async def test_one_bad_item_never_stops_the_cycle(self) -> None:
-        world = World()
-        items = [an_item(stats=READY) for _ in range(100)]
-        await world.holds(*items)
-        inner, bad = world.lifecycle, items[50].memory_id
-
-        class Picky(Around):
-            async def transition(self, moves: Any, events: Any, **options: Any) -> Any:
-                if any(move.item.memory_id == bad for move in moves):
-                    raise ValueError("a defect")
-                return await inner.transition(moves, events, **options)
-
-        world.lifecycle = Picky(inner, None)  # type: ignore[arg-type]
-        assert counts(await world.service.run(None)) == {
-            "examined": 100,
-            "promoted": 99,
-            "errors": 1,
-        }
-        world.lifecycle = inner
-        assert counts(await world.service.run(None)) == {"examined": 1, "promoted": 1}
-
-    async def test_what_was_judged_meanwhile_is_decided_again(self) -> None:
-        world = World()
-        await world.holds(an_item(memory_id="m", stats=READY), an_item(memory_id="n", stats=READY))
-
-        async def fail_once(when: str, call: int) -> None:
-            if (when, call) == ("before", 1):
-                row = world.items._rows[(await world.item("m")).point_id]
-                row.item = replace(row.item, stats=Stats(uses=3, score=0.4))
-
-        world.lifecycle = Around(world.lifecycle, fail_once)
-        assert counts(await world.service.run(None)) == {"examined": 2, "promoted": 1}
-        assert (await world.item("m")).tier is Tier.WORKING
-
-    async def test_what_was_deleted_meanwhile_is_no_error(self) -> None:
-        world = World()
-        await world.holds(an_item(memory_id="m", stats=READY))
-
-        async def delete(when: str, call: int) -> None:
-            item = await world.item("m") if call == 1 else None
-            if item is not None and when == "before":
-                await world.items.replace(
-                    replace(item, status=Status.DELETED),
-                    expected_version=1,
-                    row=module.replaced_state(item, ChangeType.ARCHIVE, None, START),
-                )
-
-        world.lifecycle = Around(world.lifecycle, delete)
-        assert counts(await world.service.run(None)) == {"examined": 1}
-
-    async def test_a_store_that_is_away_ends_the_cycle_and_frees_the_lease(self) -> None:
-        world = World()
-        await world.holds(*(an_item(stats=READY) for _ in range(3)))
-
-        async def away(when: str, call: int) -> None:
-            raise StoreDown("away")
-
-        world.lifecycle = Around(world.lifecycle, away)
-        with pytest.raises(StoreDown):
-            await world.service.run(None)
-        assert await world.leases.current(LEASE) is None
-
-
-class Killed(BaseException):
-    """The process ends here: nothing after it runs."""
-
-
-class TestCrash:
-    """The cycle dies around each of its transitions; the next run finishes the work."""
-
-    def world(self) -> World:
-        return World(batch_size=3)
-
-    def items(self) -> list[MemoryItem]:
-        """All kinds of transitions, a merge and a chain of two among them."""
-        return [
-            an_item(memory_id="a", text="one", stats=READY),
-            an_item(memory_id="b", text="one", tier=Tier.HISTORY, stored_at=START - DAY),
-            an_item(memory_id="c", text="two", tier=Tier.HISTORY, stats=PROVEN),
-            an_item(memory_id="d", text="three", tier=Tier.PATTERNS, stats=BAD),
-            an_item(memory_id="e", text="four", expires_at=START),
-            an_item(memory_id="f", text="five", stats=BAD),
-            an_item(memory_id="g", text="six", stats=READY),
-        ]
-
-    async def uninterrupted(self, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], int]:
-        world = self.world()
-        await world.holds(*self.items())
-        world.lifecycle = Around(world.lifecycle, _nothing)
-        await world.service.run(None)
-        return await world.everything(), world.lifecycle.calls
-
-    @pytest.mark.parametrize("group", [1, 32])
-    @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize("error", [Killed, RayappError, StoreDown])
-    async def test_the_next_run_ends_where_an_uninterrupted_one_does(
-        self, monkeypatch: pytest.MonkeyPatch, group: int, when: str, error: type[BaseException]
-    ) -> None:
-        monkeypatch.setattr(module, "GROUP", group)
-        expected, transitions = await self.uninterrupted(monkeypatch)
-        assert transitions > 3
-        for stop in range(1, transitions + 1):
-            world = self.world()
-            await world.holds(*self.items())
-            inner = world.lifecycle
-
-            async def fail(
-                now: str, call: int, stop: int = stop, error: type[BaseException] = error
-            ) -> None:
-                if (now, call) == (when, stop):
-                    raise error("killed")
-
-            world.lifecycle = Around(inner, fail)
-            with contextlib.suppress(Killed, RayappError):
-                await world.service.run(None)
-            world.lifecycle = inner
-            await world.service.run(None)
-            assert await world.everything() == expected, stop
-            events = await world.events.recent(DANA, None, 50)
-            assert max(Counter((e.memory_id, e.kind) for e in events).values()) == 1
-
-
-async def _nothing(when: str, call: int) -> None:
-    """No fault."""
-
-
-class TestLease:
-    async def test_a_cycle_that_goes_on_keeps_others_out(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        world = World()
-        await world.holds(an_item(stats=READY))
-        held = await world.leases.acquire(LEASE, "another process", 600)
-        assert held is not None
-        with pytest.raises(Conflict) as caught:
-            await world.service.run(None)
-        assert caught.value.code == "busy"
-        await world.leases.release(held)
-        assert (await world.service.run(None)).promoted == 1
-
-    async def test_two_cycles_of_one_process_exclude_each_other(self) -> None:
-        world = World()
-        service, entered, go_on = world.service, asyncio.Event(), asyncio.Event()
-        await world.holds(an_item(stats=READY))
-
-        async def wait(when: str, call: int) -> None:
-            entered.set()
-            await go_on.wait()
-
-        world.lifecycle = Around(world.lifecycle, wait)
-        first = asyncio.create_task(world.service.run(None))
-        await entered.wait()
-        with pytest.raises(Conflict):
-            await service.run(None)
-        go_on.set()
-        assert (await first).promoted == 1
-
-    async def test_a_cycle_of_one_user_does_not_wait_for_another_user(self) -> None:
-        world = World()
-        await world.holds(an_item(user_id="noa", stats=READY))
-        assert await world.leases.acquire(f"{LEASE}:dana", "another process", 600)
-        assert (await world.service.run("noa")).promoted == 1
-        with pytest.raises(Conflict):
-            await world.service.run("dana")
-
-    async def test_a_cycle_that_lost_its_lease_stops_and_moves_nothing_more(self) -> None:
-        world = World(batch_size=2)
-        await world.holds(*(an_item(stats=READY) for _ in range(6)))
-
-        async def take_over(when: str, call: int) -> None:
-            if (when, call) == ("after", 1):
-                world.clock.advance(61)
-                assert await world.leases.acquire(LEASE, "another process", 60)
-
-        world.lifecycle = Around(world.lifecycle, take_over)
-        with pytest.raises(Conflict) as caught:
-            await world.service.run(None)
-        assert caught.value.code == "lease_lost"
-        assert len(await world.events.recent(DANA, "promoted", 50)) == 2
-
-    async def test_a_transition_under_a_lost_lease_is_not_tried_one_by_one(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(module, "GROUP", 2)
-        world = World()
-        await world.holds(*(an_item(stats=READY) for _ in range(6)))
-
-        async def take_over(when: str, call: int) -> None:
-            if (when, call) == ("after", 1):
-                world.clock.advance(61)
-                assert await world.leases.acquire(LEASE, "another process", 60)
-
-        world.lifecycle = Around(world.lifecycle, take_over)
-        with pytest.raises(Conflict):
-            await world.service.run(None)
-        assert world.lifecycle.calls == 2
-
-    async def test_the_lease_is_kept_alive_between_pages(self) -> None:
-        world = World(batch_size=2, lease_s=60)
-        await world.holds(*(an_item(stats=READY) for _ in range(8)))
-
-        async def slow(when: str, call: int) -> None:
-            if when == "before":
-                world.clock.advance(40)
-
-        world.lifecycle = Around(world.lifecycle, slow)
-        assert (await world.service.run(None)).promoted == 8
-
-
 class TestSchedule:
     async def test_says_when_it_ran_and_whether_it_runs(self) -> None:
         world = World(interval_s=90)
@@ -537,3 +245,40 @@ class TestDueUsers:
     async def test_what_was_stored_before_does_not_count(self) -> None:
         world = await self.exchanges("dana", START - DAY, "c", "d", "e")
         assert await world.service.due_users(START) == []
+
+
+class TestSurvival:
+    """A score of 0.9 outlives the expiry in every read, not only in the rules (decision 10)."""
+
+    @pytest.mark.parametrize(("score", "seen"), [(0.9, True), (0.8999, False)])
+    async def test_an_expired_item_is_read_only_with_a_high_score(
+        self, score: float, seen: bool
+    ) -> None:
+        service = await Harness.open()
+        item = an_item(
+            memory_id="m",
+            text="איך מאתחלים את השרת בחיפה",
+            stats=Stats(uses=1, score=score),
+            stored_at=START,
+            expires_at=START + DAY,
+        )
+        await service.items.insert(item)
+        await service.drain()
+        service.clock.advance(2 * DAY.total_seconds())
+        assert await service.found("איך מאתחלים את השרת") == (["m"] if seen else [])
+        report = await service.services.promotion.run(None)
+        assert report.archived == (0 if seen else 1)
+
+    async def test_saying_a_surviving_text_again_only_mentions_it(self) -> None:
+        service = await Harness.open()
+        memory_id = await service.store("the router is in the cellar")
+        item = await service.services.memories.get(DANA, memory_id)
+        assert item.expires_at is not None
+        row = replaced_state(item, ChangeType.UPDATE, None, START)
+        new = replace(item, stats=Stats(uses=1, score=0.95))
+        await service.items.replace(new, expected_version=item.version, row=row)
+        service.clock.advance(2 * DAY.total_seconds())
+        assert await service.store("the router is in the cellar") == memory_id
+        again = await service.services.memories.get(DANA, memory_id)
+        assert again.expires_at == item.expires_at
+        assert again.quality.mentioned_count == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rayapp.domain.graphs.insights import Evidence, insights_of
+from rayapp.domain.graphs.question import Question, read_question
 from rayapp.domain.graphs.records import (
     ActionRow,
     ContentEdge,
@@ -15,10 +17,15 @@ from rayapp.domain.graphs.records import (
     RoutingRow,
 )
 from rayapp.domain.learning import AppliedOutcome, OutcomeEvent
-from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.learning_requests import ContextInsights, InsightsRequest
+from rayapp.domain.memory import MemoryItem, Outcome, Stats
 from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import an_item
 
 AT = datetime(2026, 2, 1, 10, 0, tzinfo=UTC)
+NOW = AT + timedelta(days=30)
+ENGLISH = "Docker build fails on Jenkins"
+HEBREW = "הבנייה של דוקר נכשלת בשרת ג'נקינס"
 
 
 def later(days: float) -> datetime:
@@ -121,3 +128,23 @@ def failure(
             ),
         ),
     )
+
+
+def asked(query: str, *recent: str) -> Question:
+    return read_question(InsightsRequest(query=query, recent=recent))
+
+
+def judged(text: str, *, worked: int = 0, failed: int = 0, **changes: Any) -> MemoryItem:
+    stats = Stats(
+        uses=worked + failed,
+        worked_count=worked,
+        failed_count=failed,
+        wilson_score=worked / max(1, worked + failed),
+        last_outcome=changes.pop("last_outcome", None),
+        last_outcome_at=changes.pop("last_outcome_at", None),
+    )
+    return an_item(text=text, stats=stats, **changes)
+
+
+def told(question: Question, now: datetime = NOW, **evidence: Any) -> ContextInsights:
+    return insights_of(question, Evidence(**evidence), now)

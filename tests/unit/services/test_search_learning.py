@@ -1,0 +1,191 @@
+"""The search with outcomes and graphs, over the whole service on fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rayapp import bootstrap
+from rayapp.domain.graphs.records import GraphPriors, KnownSolution
+from rayapp.domain.learning_requests import OutcomeRequest
+from rayapp.domain.memory import Outcome
+from rayapp.domain.requests import SearchQuery
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.errors import DeadlineExceeded, StoreDown
+from rayapp.testing.harness import Harness
+
+ME, READ = WriteScope("dana"), ReadScope("dana")
+PAIRS = {
+    "en": (
+        "How do I cache the slow timeline query in Redis?",
+        "Add a composite index for the timeline: forty times faster",
+        "Cache every slow timeline query in Redis for five minutes",
+    ),
+    "he": (
+        "איך שומרים במטמון את שאילתת ציר הזמן האיטית?",
+        "להוסיף אינדקס מורכב לציר הזמן: מהיר פי ארבעים",
+        "לשמור במטמון את שאילתת ציר הזמן האיטית לחמש דקות",
+    ),
+}
+
+
+@pytest.fixture
+async def service() -> Harness:
+    return await Harness.open()
+
+
+async def judge(service: Harness, memory_id: str, outcome: Outcome, times: int = 3) -> None:
+    for time in range(times):
+        request = OutcomeRequest(
+            outcome=outcome, memory_ids=(memory_id,), idempotency_key=f"{memory_id}-{time}"
+        )
+        await service.services.outcomes.record(ME, request)
+
+
+def priors_of(found: GraphPriors) -> Callable[..., Awaitable[GraphPriors]]:
+    async def priors(*_args: object, **_named: object) -> GraphPriors:
+        return found
+
+    return priors
+
+
+@pytest.mark.parametrize("lang", PAIRS)
+@pytest.mark.parametrize("recipe", ["default", "rrf", "lexical"])
+async def test_outcomes_alone_put_good_advice_first(
+    service: Harness, lang: str, recipe: str
+) -> None:
+    query, right, wrong = PAIRS[lang]
+    good = await service.store(right, tier=Tier.PATTERNS)
+    bad = await service.store(wrong, tier=Tier.PATTERNS)
+    await service.drain()
+    assert await service.found(query, recipe=recipe) == [bad, good]
+    await judge(service, good, Outcome.WORKED)
+    await judge(service, bad, Outcome.FAILED)
+    assert await service.found(query, recipe=recipe) == [good, bad]
+
+
+async def test_the_receipt_says_what_was_asked_and_by_whom(service: Harness) -> None:
+    await service.store("the docker container restarts every night")
+    answer = await service.search("Why does the Docker container restart?", principal="key-7")
+    assert answer.receipt_id is not None
+    receipt = await service.receipts.get(READ, answer.receipt_id)
+    assert "docker" in " ".join(receipt.concepts)
+    assert receipt.context_type == "docker"
+    assert receipt.principal == "key-7"
+
+
+async def test_late_graphs_cost_their_boosts_and_nothing_else(service: Harness) -> None:
+    one = await service.store("the boiler code is 4711")
+    await service.drain()
+    service.graphs.error = DeadlineExceeded("The graphs did not answer in time; try again.")
+    answer = await service.search("boiler code")
+    assert [hit.item.memory_id for hit in answer.hits] == [one]
+    assert answer.degraded == ("priors",)
+
+
+async def test_graphs_that_are_away_are_the_truth_being_away(service: Harness) -> None:
+    await service.store("the boiler code is 4711")
+    service.graphs.error = StoreDown("MongoDB is away.")
+    with pytest.raises(StoreDown):
+        await service.search("boiler code")
+
+
+async def test_a_user_without_a_graph_is_soon_not_asked_about(service: Harness) -> None:
+    await service.store("the boiler code is 4711")
+    for _ in range(2):
+        await service.search("boiler code")
+    asked = len(service.graphs.calls)
+    for _ in range(5):
+        await service.search("another question")
+    assert len(service.graphs.calls) == asked
+    await service.search("boiler code", user="omer")
+    assert len(service.graphs.calls) > asked
+    asked = len(service.graphs.calls)
+    service.clock.advance(service.settings.graph.empty_cache_s + 0.1)
+    await service.search("boiler code")
+    assert len(service.graphs.calls) > asked
+
+
+async def test_a_question_without_priors_does_not_hide_the_graph_from_the_next(
+    service: Harness,
+) -> None:
+    one = await service.store("restart the docker container after an update", tier=Tier.HISTORY)
+    await service.drain()
+    query = "How do I update the docker container?"
+    answer = await service.search(query)
+    await service.services.outcomes.record(
+        ME, OutcomeRequest(outcome=Outcome.WORKED, receipt_id=answer.receipt_id)
+    )
+    await service.settle()
+    service.clock.advance(service.settings.graph.empty_cache_s + 0.1)
+    before = service.graphs.calls.count("priors")
+    for _ in range(3):
+        await service.search("where is the violin")
+    assert (await service.search(query)).hits[0].item.memory_id == one
+    assert service.graphs.calls.count("priors") == before + 4
+
+
+async def test_a_known_solution_is_shown_though_its_words_are_others(service: Harness) -> None:
+    solution = await service.store("set the retry budget to seven", memory_id="s")
+    for number in range(40):
+        await service.store(f"timeout of the payment gateway, case {number}", tier=Tier.HISTORY)
+    await service.drain()
+    item = await service.items.get(READ, solution)
+    known = KnownSolution(
+        problem_hash="p",
+        memory_id=solution,
+        point_id=item.point_id,
+        success_count=2,
+        last_used_at=service.clock.now(),
+    )
+    query = SearchQuery(query="payment gateway timeout", tiers=(Tier.HISTORY,))
+    service.graphs.inner.priors = priors_of(GraphPriors(solutions=(known,)))
+    filtered = await service.services.search.search(READ, query)
+    assert solution not in {hit.item.memory_id for hit in filtered.hits}
+    answer = await service.search("payment gateway timeout", recipe="lexical", limit=50)
+    hit = next(hit for hit in answer.hits if hit.item.memory_id == solution)
+    assert hit.summary.total_boost <= 1.5
+
+
+async def test_a_dead_solution_is_not_shown_and_is_no_drift(service: Harness) -> None:
+    await service.store("timeout of the payment gateway")
+    await service.drain()
+    known = KnownSolution(
+        problem_hash="p",
+        memory_id="gone",
+        point_id="6f1f0c52-6c0e-5b43-9a53-0d2f5f6f2b11",
+        success_count=2,
+        last_used_at=service.clock.now(),
+    )
+    service.graphs.inner.priors = priors_of(GraphPriors(solutions=(known,)))
+    assert len((await service.search("payment gateway timeout")).hits) == 1
+    assert not [key for key in service.metrics.counters if key[0] == "drift"]
+
+
+async def test_explain_shows_every_part_of_the_score(service: Harness) -> None:
+    one = await service.store("the boiler code is 4711", tier=Tier.HISTORY)
+    await service.drain()
+    await judge(service, one, Outcome.FAILED, times=1)
+    query = SearchQuery(query="boiler code")
+    explained = await service.services.search.explain(READ, one, query)
+    values = explained.stages[-1].values
+    assert values["evidence"] < 1.0
+    assert values["evidence_shift"] == pytest.approx(values["fused"] * (values["evidence"] - 1))
+    assert values["final"] == pytest.approx(
+        values["fused"] * values["evidence"] * values["total_boost"]
+    )
+    assert values["total_boost_cap"] == 1.5
+    assert {
+        "quality_boost",
+        "entity_boost",
+        "document_boost",
+        "action_boost",
+        "solution_boost",
+    } <= values.keys()
+
+
+def test_the_default_recipe_writes_out_the_built_in_values() -> None:
+    assert bootstrap.load_texts().recipes["default"] == Recipe(name="default")
