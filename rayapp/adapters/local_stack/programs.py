@@ -19,6 +19,8 @@ MIN_ADMISSION_CPUS = 4
 # Holds hours of change events for the SSE stream; the default would take 5 % of the disk.
 OPLOG_MB = 1024
 CACHE_MAX_MB = 64
+# Ours take milliseconds; an outcome is tried again for 20 s, which outlives an orphan.
+TRANSACTION_LIFETIME_S = 8
 PORTS = ("mongod", "qdrant", "qdrant_grpc")
 RAY_PORTS = (
     "ray_gcs",
@@ -46,6 +48,8 @@ def mongod_command(binary: Path, paths: StackPaths, port: int, settings: Setting
         *("--wiredTigerCacheSizeGB", str(settings.mongo.wired_tiger_cache_gb)),
         *("--oplogSize", str(OPLOG_MB)),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+        # A process killed inside a transaction blocks its rows until the server gives it up.
+        *("--setParameter", f"transactionLifetimeLimitSeconds={TRANSACTION_LIFETIME_S}"),
         "--nounixsocket",
         "--quiet",
     ]
