@@ -40,7 +40,9 @@ class MongoReceiptStore:
     ) -> list[Receipt]:
         if limit < 1:
             return []
-        where = {**mine(scope), "conversation_id": conversation_id, **NOT_EXPIRED}
+        # The index is partial: it answers only a query that says what it keeps.
+        conversation = {"$eq": conversation_id, "$type": "string"}
+        where = {**mine(scope), "conversation_id": conversation, **NOT_EXPIRED}
         if unscored:
             where["scored_at"] = None
         order = [("at", DESCENDING), ("receipt_id", DESCENDING)]
