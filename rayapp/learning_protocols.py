@@ -126,7 +126,10 @@ class GraphStore(Protocol):
         context_type: str,
         problem_hash: str | None,
     ) -> GraphPriors:
-        """One round trip over all graphs. Books come when they were judged three times."""
+        """One round trip over all graphs, actions without their examples.
+
+        Books come when they were judged three times.
+        """
         ...
 
     async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:

@@ -273,6 +273,12 @@ class ReceiptStore(Protocol):
         """The living receipts of a conversation, newest first."""
         ...
 
+    async def questions(
+        self, scope: ReadScope, conversation_id: str, limit: int
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        """(query, concepts) of the same receipts, without what they showed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rayapp.adapters.in_memory import NEVER, InMemoryMemoryStore
@@ -78,7 +79,8 @@ class InMemoryGraphStore:
             routing=tuple(row for row in routing if row is not None),
             nodes=tuple(await self.nodes(scope, list(wanted))),
             actions=tuple(
-                await self.actions(scope, context_type=context_type, limit=PRIOR_ACTIONS)
+                replace(row, examples=())
+                for row in await self.actions(scope, context_type=context_type, limit=PRIOR_ACTIONS)
             ),
             solutions=tuple(self._solutions(user_id, problem_hash)[:PRIOR_SOLUTIONS]),
             documents=tuple(self._documents(user_id)[:JUDGED_BOOKS]),

@@ -52,6 +52,12 @@ class InMemoryReceiptStore:
         found.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
         return found[: max(0, limit)]
 
+    async def questions(
+        self, scope: ReadScope, conversation_id: str, limit: int
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        found = await self.latest(scope, conversation_id, limit)
+        return [(receipt.query, receipt.concepts) for receipt in found]
+
     def held(self, user_id: str, receipt_id: str) -> Receipt | None:
         """The user's receipt, expired or not; asked by the outcome store."""
         receipt = self._receipts.get(receipt_id)

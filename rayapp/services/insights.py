@@ -72,8 +72,8 @@ class InsightsService:
     async def _turns(self, scope: ReadScope, conversation_id: str | None) -> tuple[PastTurn, ...]:
         if conversation_id is None:
             return ()
-        receipts = await self._receipts.latest(scope, conversation_id, PAST_TURNS)
-        return tuple(PastTurn(query=one.query, concepts=one.concepts) for one in receipts)
+        asked = await self._receipts.questions(scope, conversation_id, PAST_TURNS)
+        return tuple(PastTurn(query=query, concepts=concepts) for query, concepts in asked)
 
     async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:
         return await self._items.by_points(scope, points) if points else []

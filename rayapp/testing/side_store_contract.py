@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ NOA = ReadScope("noa")
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
-def a_receipt(receipt_id: str = "r-1", expires_at: datetime = FUTURE) -> Receipt:
-    return Receipt(
+def a_receipt(receipt_id: str = "r-1", expires_at: datetime = FUTURE, **changes: Any) -> Receipt:
+    made = Receipt(
         receipt_id=receipt_id,
         user_id="dana",
         query="שאלה",
@@ -36,6 +37,7 @@ def a_receipt(receipt_id: str = "r-1", expires_at: datetime = FUTURE) -> Receipt
         timings={"dense": 1.5},
         degraded=("cache",),
     )
+    return replace(made, **changes)
 
 
 class ReceiptContract:
@@ -53,6 +55,32 @@ class ReceiptContract:
         await stores.receipts.put(a_receipt())
         with pytest.raises(Conflict):
             await stores.receipts.put(a_receipt())
+
+    async def test_the_last_receipts_of_a_conversation_come_newest_first(
+        self, stores: Stores
+    ) -> None:
+        for n in range(4):
+            await stores.receipts.put(
+                a_receipt(
+                    receipt_id=f"r-{n}",
+                    conversation_id="c-2" if n == 3 else "c-1",
+                    query=f"question {n}",
+                    concepts=("docker", str(n)),
+                    at=STORED_AT + timedelta(minutes=n),
+                    scored_at=STORED_AT if n == 2 else None,
+                )
+            )
+        await stores.receipts.put(a_receipt(receipt_id="r-noa", user_id="noa"))
+        found = await stores.receipts.latest(DANA, "c-1", 2)
+        assert [one.receipt_id for one in found] == ["r-2", "r-1"]
+        unscored = await stores.receipts.latest(DANA, "c-1", 9, unscored=True)
+        assert [one.receipt_id for one in unscored] == ["r-1", "r-0"]
+        assert await stores.receipts.questions(DANA, "c-1", 2) == [
+            ("question 2", ("docker", "2")),
+            ("question 1", ("docker", "1")),
+        ]
+        assert await stores.receipts.questions(DANA, "c-1", 0) == []
+        assert await stores.receipts.latest(DANA, "c-9", 5) == []
 
 
 class EventContract:

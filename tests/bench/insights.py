@@ -9,7 +9,6 @@ their caps), then asks one call after another. Exit codes: 0 done, 1 above the b
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import os
 import random
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import uvloop
 from rich.console import Console
 from rich.table import Table
 
@@ -188,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     console = Console()
     with running_mongo() as server:
-        report = asyncio.run(run(server.uri, arguments, console))
+        report = uvloop.run(run(server.uri, arguments, console))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))

@@ -152,6 +152,7 @@ def _priors(
                 {"$match": {**owner, "context_type": context_type}},
                 {"$sort": {"counters.uses": DESCENDING, "action": ASCENDING, "tier": ASCENDING}},
                 {"$limit": PRIOR_ACTIONS},
+                {"$unset": "examples"},
             ],
         ),
         (

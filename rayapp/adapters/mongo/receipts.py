@@ -17,6 +17,7 @@ from rayapp.protocols import Receipt, Shown
 
 Document = dict[str, Any]
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
+NEWEST = [("at", DESCENDING), ("receipt_id", DESCENDING)]
 NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}
 
 
@@ -40,15 +41,28 @@ class MongoReceiptStore:
     ) -> list[Receipt]:
         if limit < 1:
             return []
-        # The index is partial: it answers only a query that says what it keeps.
-        conversation = {"$eq": conversation_id, "$type": "string"}
-        where = {**mine(scope), "conversation_id": conversation, **NOT_EXPIRED}
+        where = _living(scope, conversation_id)
         if unscored:
             where["scored_at"] = None
-        order = [("at", DESCENDING), ("receipt_id", DESCENDING)]
         with translated():
-            cursor = self._receipts.find(where, sort=order, limit=limit)
-            return [receipt_from_document(doc) async for doc in cursor]
+            docs = await self._receipts.find(where, sort=NEWEST, limit=limit).to_list()
+        return [receipt_from_document(doc) for doc in docs]
+
+    async def questions(
+        self, scope: ReadScope, conversation_id: str, limit: int
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        if limit < 1:
+            return []
+        where, fields = _living(scope, conversation_id), {"query": 1, "concepts": 1, "_id": 0}
+        with translated():
+            docs = await self._receipts.find(where, fields, sort=NEWEST, limit=limit).to_list()
+        return [(doc["query"], tuple(doc["concepts"])) for doc in docs]
+
+
+def _living(scope: ReadScope, conversation_id: str) -> Document:
+    """The index is partial: it answers only a query that says what it keeps."""
+    conversation = {"$eq": conversation_id, "$type": "string"}
+    return {**mine(scope), "conversation_id": conversation, **NOT_EXPIRED}
 
 
 def _to_document(receipt: Receipt) -> Document:

@@ -219,7 +219,7 @@ def _day(at: datetime) -> str:
 def _flat(text: str, limit: int) -> str:
     # Four characters may fold into one space or nothing; the rest of a long text is not read.
     head = text[: 4 * limit]
-    plain = "".join(_plain(character) for character in head).translate(_REPLACED)
+    plain = head.translate(_PLAIN).translate(_REPLACED)
     words = " ".join(plain.split())
     if len(words) <= limit and len(head) == len(text):
         return words
@@ -228,8 +228,14 @@ def _flat(text: str, limit: int) -> str:
     return (whole or cut) + "…"
 
 
-def _plain(character: str) -> str:
-    kind = unicodedata.category(character)
-    if kind in _SPACED:
-        return " "
-    return "" if kind in _DROPPED else character
+class _Plain(dict[int, str]):
+    """A translation table that learns a character when it first meets it."""
+
+    def __missing__(self, code: int) -> str:
+        kind = unicodedata.category(chr(code))
+        spaced = " " if kind in _SPACED else chr(code)
+        self[code] = "" if kind in _DROPPED else spaced
+        return self[code]
+
+
+_PLAIN = _Plain()

@@ -21,7 +21,7 @@ from rayapp.domain.text.terms import Term, TermKind, token_terms
 from rayapp.domain.text.tokens import tokens
 
 # Raised with every change of what a text turns into; part of `Analyser.version`.
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,13 @@ from rayapp.domain.text.hebrew import (
     is_hebrew,
     without_prefixes,
 )
+from rayapp.domain.text.stopwords import STOP_WORDS
 
 # A shorter rest is more often part of the word than a word behind a prefix (מים, ספר).
 MIN_STEM_LETTERS = 3
+# A lemma of one letter, or one that is much longer than its word, is another word.
+MIN_ENGLISH_LETTERS = 2
+MAX_GROWTH = 3
 # Distinct words of a large store stay resident: about 40 MB at this size.
 CACHE_WORDS = 1 << 17
 
@@ -46,10 +50,13 @@ def lemma(word: str, vocabulary: frozenset[str] = frozenset()) -> str:
 
 
 def _english(word: str) -> str:
+    """simplemma reads short names as odd forms (ai: be, js: j, ml: millileter): they stay."""
     word = word.lower()
     if not word.isalpha():
         return word
-    return str(_simplemma.lemmatize(word, lang="en")).lower()
+    found = str(_simplemma.lemmatize(word, lang="en")).lower()
+    emptied = len(found) < MIN_ENGLISH_LETTERS or (found in STOP_WORDS and word not in STOP_WORDS)
+    return word if emptied or len(found) > len(word) + MAX_GROWTH else found
 
 
 def _hebrew(word: str, vocabulary: frozenset[str]) -> list[str]:

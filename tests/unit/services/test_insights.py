@@ -153,7 +153,7 @@ async def test_everything_that_was_learned_is_told(world: World, query: str) -> 
 async def test_it_reads_four_times_and_embeds_nothing(world: World, query: str) -> None:
     await learned(world, query)
     await world.ask(query, conversation_id="c1")
-    assert sorted(world.calls) == ["by_points", "failures", "latest", "priors"]
+    assert sorted(world.calls) == ["by_points", "failures", "priors", "questions"]
 
 
 @BOTH

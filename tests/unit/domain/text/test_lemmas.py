@@ -28,6 +28,10 @@ from rayapp.domain.text.lemmas import lemma, lemmas
         ("Running", "run"),
         ("mice", "mouse"),
         ("k8s", "k8s"),
+        ("AI", "ai"),
+        ("JS", "js"),
+        ("ML", "ml"),
+        ("was", "be"),
     ],
 )
 def test_likeliest_reading(word: str, expected: str) -> None:
