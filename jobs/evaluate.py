@@ -101,9 +101,14 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
         with Progress(console) as progress:
             for name in chosen:
                 if name == OUTCOMES:
-                    runs.append(
-                        await OutcomesSuite(client, arguments.data, options, progress).run()
+                    suite = OutcomesSuite(
+                        client,
+                        arguments.data,
+                        options,
+                        progress,
+                        limit_questions=arguments.limit_questions,
                     )
+                    runs.append(await suite.run())
                 else:
                     runs.append(await run_suite(client, suites[name], options, progress))
     report = {

@@ -94,14 +94,20 @@ class OutcomesSuite:
     """Runs all forms through the public API under users of this run alone."""
 
     def __init__(
-        self, client: MemoryClient, data: Path, options: RunOptions, progress: Progress
+        self,
+        client: MemoryClient,
+        data: Path,
+        options: RunOptions,
+        progress: Progress,
+        *,
+        limit_questions: int | None = None,
     ) -> None:
         self._client = client
         self._options = options
         self._progress = progress
         self._scenarios = load_adversarial(data)
         self._contradictions = load_contradictions()
-        self._locomo = load_locomo(data)
+        self._locomo = load_locomo(data).sampled(limit_questions)
 
     async def run(self) -> OutcomesRun:
         """Raises RayappError: the service is away or refuses the caller."""

@@ -36,3 +36,24 @@ def test_the_service_beats_plain_bm25(
     }
     floor = next(value for system, value in means.items() if system != "service")
     assert means["service"] > floor
+
+
+def test_outcomes_alone_put_the_good_before_the_bad(
+    service: RunningService, realdata: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "report.json"
+    arguments = ["--suite", "outcomes", "--data", str(realdata), "--url", service.url]
+    limit = ["--limit-questions", "60"]
+    assert evaluate.main([*arguments, *limit, "--out", str(out)]) == 0
+    (report,) = json.loads(out.read_text(encoding="utf-8"))["suites"]
+    forms = {form["form"]: form for form in report["forms"]}
+    pooled = forms["pooled"]
+    assert pooled["still_active"] == pooled["stored"] == 60
+    assert pooled["levels"]["0"]["good_first_of_all"] < 0.5  # else the set proves nothing
+    assert pooled["levels"]["3"]["good_first_of_all"] >= 0.85
+    assert pooled["levels"]["3"]["good_first_of_candidates"] >= 0.95
+    assert forms["contradictions"]["levels"]["5"]["good_first_of_all"] >= 0.85
+    # One question of sixty may move; the whole set is measured by the command.
+    assert report["same_store"]["hit@10"]["change"] >= -0.02
+    assert report["sabotage"]["flipped"] == 0
+    assert report["sabotage"]["refused"] == report["sabotage"]["tried"] > 0

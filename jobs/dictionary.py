@@ -1,0 +1,117 @@
+"""Checks the bilingual dictionary and reports how much of a catalogue it knows.
+
+    python -m jobs.dictionary --data DIR --out coverage.json
+
+The loader refuses a broken dictionary: repeated forms or pairs, a form that expands to itself, a
+stop word. Coverage is the share of distinct Hebrew words of the titles, tags and field names of
+the catalogue in DIR. Exit codes: 0 done, 2 bad arguments or a broken dictionary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from jobs.suites.suite import read_json
+from rayapp.adapters.expansion_files import load_expansions
+from rayapp.domain.text.coverage import Coverage, coverage_of, pairs_by_domain
+from rayapp.errors import ConfigError
+from rayapp.settings import CONFIG_DIR
+
+CATALOGUE = Path("datagov") / "enterprise_schemas.json"
+
+
+def texts_of(catalogue: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Titles, tags and field names of the catalogue."""
+    datasets = catalogue["datasets"]
+    return {
+        "titles": [dataset["title"] for dataset in datasets],
+        "tags": [tag for dataset in datasets for tag in dataset["tags"]],
+        "fields": list(_fields(datasets)),
+    }
+
+
+def _fields(datasets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for dataset in datasets:
+        for resource in dataset["resources"]:
+            yield from (field["name"] for field in resource["fields"])
+
+
+def report(folder: Path, data: Path | None) -> dict[str, Any]:
+    """Counts per domain, and the coverage when there is a catalogue."""
+    dictionary = load_expansions(folder)
+    domains = pairs_by_domain(dictionary)
+    found = {}
+    if data is not None:
+        texts = texts_of(read_json(data / CATALOGUE, "The catalogue"))
+        found = {name: coverage_of(dictionary, lines) for name, lines in texts.items()}
+    return {
+        "entries": len(dictionary),
+        "pairs": sum(pairs for _, pairs in domains.values()),
+        "domains": {
+            name: {"entries": entries, "pairs": pairs}
+            for name, (entries, pairs) in sorted(domains.items())
+        },
+        "coverage": {name: _values(coverage) for name, coverage in found.items()},
+    }
+
+
+def _values(coverage: Coverage) -> dict[str, Any]:
+    return {
+        "share": round(coverage.share, 4),
+        "known": coverage.known,
+        "words": coverage.total,
+        "missing": dict(coverage.missing),
+    }
+
+
+def tables(made: Mapping[str, Any]) -> list[Table]:
+    counts = Table(title="dictionary", title_justify="left")
+    for name in ("domain", "entries", "term pairs"):
+        counts.add_column(name, justify="left" if name == "domain" else "right")
+    for domain, row in made["domains"].items():
+        counts.add_row(domain, str(row["entries"]), str(row["pairs"]))
+    counts.add_row("all", str(made["entries"]), str(made["pairs"]), style="bold")
+    known = Table(title="catalogue words known", title_justify="left")
+    for name in ("of", "share", "words", "most frequent unknown"):
+        known.add_column(name, justify="right" if name in ("share", "words") else "left")
+    for name, row in made["coverage"].items():
+        unknown = " ".join(list(row["missing"])[:8])
+        known.add_row(name, f"{row['share']:.3f}", str(row["words"]), unknown)
+    return [counts, known] if made["coverage"] else [counts]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m jobs.dictionary",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, help="folder that holds the catalogue")
+    parser.add_argument(
+        "--folder", type=Path, default=CONFIG_DIR / "expansions", help="dictionary folder"
+    )
+    parser.add_argument("--out", type=Path, help="JSON report")
+    options = parser.parse_args(argv)
+    console = Console(markup=False, emoji=False)
+    try:
+        made = report(options.folder, options.data)
+    except ConfigError as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    for table in tables(made):
+        console.print(table)
+    if options.out is not None:
+        options.out.write_bytes(orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
