@@ -55,6 +55,10 @@ class IndexerDeployment:
                 log.warning("indexing pauses: %s", error.message)
                 await asyncio.sleep(ERROR_PAUSE_S)
                 continue
+            except Exception:  # a bug must not restart the replica again and again
+                log.exception("indexing failed and goes on")
+                await asyncio.sleep(ERROR_PAUSE_S)
+                continue
             if worked and service.outage:
                 # Trying the rest of the backlog against a dead server only rewrites every row.
                 pause_s = min(2 * pause_s, OUTAGE_PAUSE_S)

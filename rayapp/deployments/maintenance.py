@@ -48,8 +48,8 @@ class MaintenanceDeployment:
         while not self._loops.stopping:
             try:
                 settled = await service.drain()
-            except RayappError as error:
-                log.warning("effects wait: %s", error.message)
+            except Exception as error:  # noqa: BLE001  # a bug in one kind must not stop the others
+                _log_waiting("effects", error)
                 await asyncio.sleep(ERROR_PAUSE_S)
                 continue
             if settled == 0:
@@ -59,8 +59,8 @@ class MaintenanceDeployment:
         while True:
             try:
                 await service.act()
-            except RayappError as error:
-                log.warning("maintenance waits: %s", error.message)
+            except Exception as error:  # noqa: BLE001  # the same
+                _log_waiting("maintenance", error)
             await asyncio.sleep(DUTY_PAUSE_S)
 
     async def __del__(self) -> None:
@@ -72,3 +72,11 @@ class MaintenanceDeployment:
             except RayappError as error:
                 log.info("the lease ends by its time: %s", error.message)
         self._process.stop()
+
+
+def _log_waiting(what: str, error: Exception) -> None:
+    """What is expected in one line, anything else with its trace."""
+    if isinstance(error, RayappError):
+        log.warning("%s: waits: %s", what, error.message)
+    else:
+        log.error("%s: failed and goes on", what, exc_info=error)

@@ -11,7 +11,7 @@ from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.points import vector_hash_of
-from rayapp.domain.retrieval.boosts import solution_points, tier_depths
+from rayapp.domain.retrieval.boosts import is_solution, solution_points, tier_depths
 from rayapp.domain.retrieval.candidates import Candidate, gather_evidence, to_candidates
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.scope import ItemFilter, ReadScope
@@ -107,7 +107,8 @@ class SearchArms:
             request, evidence.keys() - known, set(solved) - known, deadline, trace
         )
         scores = self._pending_scores(request.text, waiting)
-        candidates = to_candidates(items, evidence, scores, self._hashes(items), wanted=solved)
+        wanted = {item.point_id for item in items if is_solution(item, priors)}
+        candidates = to_candidates(items, evidence, scores, self._hashes(items), wanted=wanted)
         return Gathered(candidates, vector is not None, priors, depths)
 
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:

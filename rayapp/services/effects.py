@@ -11,6 +11,7 @@ from rayapp.domain.learning import Effect, OutcomeEvent
 from rayapp.domain.scope import WriteScope
 from rayapp.errors import RayappError
 from rayapp.learning_protocols import GraphStore, OutcomeStore
+from rayapp.protocols import Lease
 from rayapp.services.content_effects import BAD_ROW, OUTAGES, ContentEffects
 from rayapp.services.dedup import DedupService
 from rayapp.services.pauses import Pauses
@@ -53,15 +54,24 @@ class EffectsService:
             "promotion": Pauses(runtime.clock),
         }
         self._sizes: dict[str, int] = {}
+        self._lease: Lease | None = None
         self._gauged_at: float | None = None
         self._clean_after: str | None = None
 
-    async def run_once(self) -> int:
-        """Settle one batch of every kind; how many events and items were settled."""
+    async def run_once(self, lease: Lease | None = None, *, promotes: bool = True) -> int:
+        """Settle one batch of every kind; how many events and items were settled.
+
+        Args:
+            lease: the owner's; a tier changes only while it holds.
+            promotes: False in a process that does not own the tiers: it leaves them alone.
+        """
         now = self._clock.now() + CLOCK_SKEW
         settled = await self._drain("graph", now, self._settle_graph)
         settled += await self._content.run_once()
-        settled += await self._drain("promotion", now - self._settle_age, self._settle_promotion)
+        if promotes:
+            self._lease = lease
+            old = now - self._settle_age
+            settled += await self._drain("promotion", old, self._settle_promotion)
         await self._gauge()
         return settled
 
@@ -154,7 +164,7 @@ class EffectsService:
         """A check that is repeated changes nothing, so the flag is cleared after it."""
         judged = dict.fromkeys(item.memory_id for event in events for item in event.applied)
         if judged:
-            await self._promotion.check(events[0].user_id, list(judged))
+            await self._promotion.check(events[0].user_id, list(judged), lease=self._lease)
         return await self._outcomes.settle("promotion", events)
 
     async def _gauge(self) -> None:

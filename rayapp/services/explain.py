@@ -14,7 +14,7 @@ from rayapp.domain.requests import (
     SearchAnswer,
     SearchQuery,
 )
-from rayapp.domain.retrieval.boosts import solution_points
+from rayapp.domain.retrieval.boosts import is_solution
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.collapse import Kept
 from rayapp.domain.retrieval.ranking import Ranked
@@ -107,7 +107,7 @@ def _retrieved(
         "bm25": candidate.sparse,
         "bm25_rank": candidate.sparse_rank,
         "pending": candidate.pending,
-        "known_solution": 1.0 if item.point_id in solution_points(priors) else None,
+        "known_solution": 1.0 if is_solution(item, priors) else None,
     }
     return ExplainStage(
         stage="retrieve",

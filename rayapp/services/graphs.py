@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from rayapp.domain.filtering import matches
+from rayapp.domain.graphs.belonging import happened_to
 from rayapp.domain.graphs.content import shortest_path
 from rayapp.domain.graphs.records import (
     ActionRow,
@@ -15,6 +16,7 @@ from rayapp.domain.graphs.records import (
     ContentEdge,
     ContentNode,
     ContentStats,
+    Example,
     RoutingRow,
 )
 from rayapp.domain.graphs.views import (
@@ -188,24 +190,23 @@ class GraphsService:
         rows = [row for row in rows if row.action == action]
         if not rows:
             return None
-        points = [example.point_id for example in examples_of(rows)]
         return ConceptDefinition(
             concept=Concept(key=f"{context_type}_{action}", label=f"{action}@{context_type}"),
             routing=None,
             node=None,
             actions=tuple(rows),
             edges=(),
-            memories=await self._memories(scope, points),
+            memories=await self._memories(scope, (), examples_of(rows)),
         )
 
     async def _definition(
         self, scope: ReadScope, key: str, routing: RoutingRow | None, node: ContentNode | None
     ) -> ConceptDefinition:
         held = node.memory_ids if node else ()
-        points = [point_id_of(scope.user_id, memory_id) for memory_id in held]
-        points += [example.point_id for example in examples_of([routing] if routing else [])]
+        held_points = [point_id_of(scope.user_id, memory_id) for memory_id in held]
+        examples = examples_of([routing] if routing else [])
         (edges, neighbours), memories = await asyncio.gather(
-            self._around(scope, node), self._memories(scope, points)
+            self._around(scope, node), self._memories(scope, held_points, examples)
         )
         return ConceptDefinition(
             concept=_concept(key, routing, node),
@@ -227,13 +228,23 @@ class GraphsService:
         ends = {end for edge in edges for end in (edge.source, edge.target)} - {node.node_id}
         return edges, await self._graphs.nodes(scope, sorted(ends)) if ends else []
 
-    async def _memories(self, scope: ReadScope, points: Iterable[str]) -> tuple[MemoryItem, ...]:
-        """Active memories of these points, changed last first."""
-        wanted = list(dict.fromkeys(points))[:DEFINITION_CANDIDATES]
+    async def _memories(
+        self, scope: ReadScope, held: Sequence[str], examples: Sequence[Example]
+    ) -> tuple[MemoryItem, ...]:
+        """Active memories that hold the concept or were judged with it, changed last first."""
+        # The newest example of an id tells whether its present memory was judged.
+        judged = {example.point_id: example.at for example in reversed(examples)}
+        newest_first = [example.point_id for example in examples]
+        wanted = list(dict.fromkeys([*held, *newest_first]))[:DEFINITION_CANDIDATES]
         if not wanted:
             return ()
         living = partial(matches, where=ItemFilter(now=self._runtime.clock.now()))
-        found = [item for item in await self._items.by_points(scope, wanted) if living(item)]
+        found = [
+            item
+            for item in await self._items.by_points(scope, wanted)
+            if living(item)
+            and (item.point_id in held or happened_to(item, judged[item.point_id]))
+        ]
         found.sort(key=lambda item: (item.updated_at, item.memory_id), reverse=True)
         return tuple(found[:DEFINITION_MEMORIES])
 

@@ -10,8 +10,9 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from rayapp.domain.lifecycle.schedule import Activity, cycle_due
 from rayapp.errors import Conflict, RayappError
-from rayapp.protocols import LeaseStore
+from rayapp.protocols import Lease, LeaseStore
 from rayapp.services.effects import EffectsService
 from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime
@@ -52,23 +53,24 @@ class MaintenanceService:
         self._settings = runtime.settings
         self._process = runtime.process
         self._times = _Times()
-        self._seen_until: datetime | None = None
+        self._lease: Lease | None = None
+        self._window = self._window_start()
+        self._seen: dict[str, Activity] = {}
 
     async def drain(self) -> int:
-        """Settle one batch of what outcomes and changed items owe."""
-        return await self._effects.run_once()
+        """Settle one batch of what outcomes and changed items owe; tiers only as their owner."""
+        return await self._effects.run_once(self._lease, promotes=self._lease is not None)
 
     async def act(self) -> bool:
         """Do every duty that is due, if this process is the owner; whether it is."""
-        lease = await self._leases.acquire(
+        self._lease = await self._leases.acquire(
             OWNER_LEASE, self._process, self._settings.promotion.lease_s
         )
-        if lease is None:
+        if self._lease is None:
             self._times = _Times()  # whoever becomes the owner starts with a cycle
             return False
-        cycle_due = self._is_due(self._times.cycle, self._settings.promotion.interval_s)
-        if cycle_due and await self._cycle(None):
-            self._times.cycle = self._clock.monotonic()
+        if self._is_due(self._times.cycle, self._settings.promotion.interval_s):
+            await self._cycle_of_all()
         if self._is_due(self._times.activity, ACTIVITY_S):
             await self._busy_users()
             self._times.activity = self._clock.monotonic()
@@ -79,19 +81,28 @@ class MaintenanceService:
 
     async def release(self) -> None:
         """Give the lease back, so that another process takes over at once."""
-        lease = await self._leases.current(OWNER_LEASE)
+        lease, self._lease = await self._leases.current(OWNER_LEASE), None
         if lease is not None and lease.holder == self._process:
             await self._leases.release(lease)
 
+    async def _cycle_of_all(self) -> None:
+        began, now = self._clock.monotonic(), self._clock.now()
+        if await self._cycle(None):
+            self._times.cycle = began
+            self._window, self._seen = now, {}
+
     async def _busy_users(self) -> None:
-        """A cycle for everybody who stored enough, or changed the conversation, since the last."""
-        now = self._clock.now()
-        since = self._seen_until or now - timedelta(seconds=self._settings.promotion.interval_s)
-        users = await self._promotion.due_users(since)
-        for user_id in users:
-            await self._cycle(user_id)
-        if users:
-            self._seen_until = now
+        """A cycle for everybody who stored enough, or changed the conversation, since theirs."""
+        for user_id, stored, conversations in await self._promotion.activity(self._window):
+            activity = Activity(stored, conversations)
+            seen = self._seen.get(user_id, Activity())
+            due = cycle_due(activity, seen, self._settings.promotion.exchanges)
+            if due and await self._cycle(user_id):
+                self._seen[user_id] = activity
+
+    def _window_start(self) -> datetime:
+        """Before the first cycle: what was stored since a cycle would have run."""
+        return self._clock.now() - timedelta(seconds=self._settings.promotion.interval_s)
 
     async def _cycle(self, user_id: str | None) -> bool:
         """False when it must be tried again soon."""

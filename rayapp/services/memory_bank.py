@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rayapp.domain.memory import MemoryItem, Status
-from rayapp.domain.requests import BankStats, ItemList, ItemQuery, NewMemory, StoreResult
+from rayapp.domain.requests import (
+    BankStats,
+    ItemList,
+    ItemQuery,
+    MemoryEdit,
+    NewMemory,
+    StoreResult,
+)
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import NotFound
@@ -41,7 +48,12 @@ class MemoryBankService:
         fact = await self._fact(ReadScope(scope.user_id, include_shared=False), memory_id)
         if fact.status is not Status.ACTIVE or tag not in fact.tags:
             raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
-        await self._memories.archive(scope, memory_id, reason=f"{tag} removed")
+        # The fact may be known for more than this list: then it only leaves the list.
+        left = tuple(one for one in fact.tags if one != tag)
+        if left:
+            await self._memories.edit(scope, memory_id, MemoryEdit(tags=left))
+        else:
+            await self._memories.archive(scope, memory_id, reason=f"{tag} removed")
 
     async def stats(self, scope: ReadScope) -> BankStats:
         counts = [c for c in await self._store.tier_counts(scope) if c.tier is Tier.MEMORY_BANK]

@@ -125,13 +125,9 @@ class PromotionService:
             last_run_at=last,
         )
 
-    async def due_users(self, since: datetime) -> list[str]:
-        """Users who stored enough exchanges since then, or went to another conversation."""
-        return [
-            user_id
-            for user_id, stored, conversations in await self._store.activity(since)
-            if stored >= self._settings.exchanges or conversations > 1
-        ]
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
+        """(user, exchanges stored since then, conversations they came from)."""
+        return await self._store.activity(since)
 
     # --- one cycle
 

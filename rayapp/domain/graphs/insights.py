@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rayapp.domain.filtering import matches
+from rayapp.domain.graphs.belonging import happened_to
 from rayapp.domain.graphs.directives import Side, counted_reason, directives_of, solved_reason
 from rayapp.domain.graphs.question import (
     Question,
@@ -155,8 +156,10 @@ def _add_example(
     seen: dict[str, _Seen], shown: dict[str, MemoryItem], example: Example, concept: str
 ) -> None:
     item, before = shown.get(example.point_id), seen.get(example.point_id)
+    if item is None or not happened_to(item, example.at):
+        return
     newer = before is None or example.at > before.at
-    if item is not None and newer and example.outcome in _TELLING:
+    if newer and example.outcome in _TELLING:
         seen[example.point_id] = _Seen(item, example.outcome, concept, example.at)
 
 
@@ -179,7 +182,9 @@ def _add_failure(
     """`topic` None: a failure about something else, unless it is the outcome seen already."""
     for applied in event.applied:
         item, before = shown.get(applied.point_id), seen.get(applied.point_id)
-        if item is None or (before is not None and event.at < before.at):
+        if item is None or not happened_to(item, event.at):
+            continue
+        if before is not None and event.at < before.at:
             continue
         concept = topic
         if before is not None and (event.at, Outcome.FAILED) == (before.at, before.outcome):
@@ -206,7 +211,7 @@ def _known_solution(
     """The memory that solved this problem most often, unless it failed since."""
     for solution in by_success(solutions):
         item, last = shown.get(solution.point_id), seen.get(solution.point_id)
-        if item is None:
+        if item is None or not happened_to(item, solution.last_used_at):
             continue
         if last is None or last.outcome is not Outcome.FAILED or last.at <= solution.last_used_at:
             return item, solution

@@ -15,8 +15,8 @@ def surplus(
 ) -> list[MemoryItem]:
     """The `count` items that go first; `keep` holds ids that stay whatever their value.
 
-    What a person pinned (`always_inject`) goes only when nothing else is left: it is shown in
-    every answer, so losing it is noticed most.
+    What a person pinned (`always_inject`) goes only when nothing else is left: it was asked to be
+    at hand always.
     """
     leaving = sorted((item for item in items if item.memory_id not in keep), key=_value)
     return leaving[: max(0, count)]

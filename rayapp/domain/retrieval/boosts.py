@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from rayapp.domain.graphs.belonging import happened_to
 from rayapp.domain.graphs.rates import action_success_rate
 from rayapp.domain.graphs.records import ContentNode, GraphPriors
 from rayapp.domain.graphs.routing import depth_factors
@@ -37,7 +39,7 @@ class GraphBoosts:
     Attributes:
         nodes: content nodes of the question's concepts.
         documents, actions: finished factors by doc_id and by tier.
-        solutions: point ids that solved this problem before.
+        solutions: when the points that solved this problem before last did so.
     """
 
     nodes: tuple[ContentNode, ...] = ()
@@ -45,7 +47,7 @@ class GraphBoosts:
     entity_cap: float = 1.0
     documents: Mapping[str, float] = field(default_factory=dict)
     actions: Mapping[Tier, float] = field(default_factory=dict)
-    solutions: frozenset[str] = frozenset()
+    solutions: Mapping[str, datetime] = field(default_factory=dict)
     solution_distance: float = 1.0
 
     def of(self, item: MemoryItem, relevance: float) -> Boosts:
@@ -57,7 +59,7 @@ class GraphBoosts:
             else 1.0,
             action=self.actions.get(item.tier, 1.0),
             solution=nearer(relevance, self.solution_distance)
-            if item.point_id in self.solutions
+            if _solved(item, self.solutions)
             else 1.0,
         )
 
@@ -81,15 +83,33 @@ def graph_boosts(priors: GraphPriors, recipe: Recipe) -> GraphBoosts:
         entity_cap=recipe.entity_cap,
         documents=_document_factors(priors, recipe),
         actions=_action_factors(priors, recipe),
-        solutions=frozenset(solution_points(priors)),
+        solutions=_solution_times(priors),
         solution_distance=recipe.solution_distance,
     )
 
 
 def solution_points(priors: GraphPriors) -> tuple[str, ...]:
     """Point ids of the known solutions, most successful first."""
+    return tuple(_solution_times(priors))
+
+
+def is_solution(item: MemoryItem, priors: GraphPriors) -> bool:
+    """Whether `item` itself solved this problem, not a deleted memory with its id."""
+    return _solved(item, _solution_times(priors))
+
+
+def _solution_times(priors: GraphPriors) -> dict[str, datetime]:
+    """The best solutions and when each last helped, most successful first."""
     best = sorted(priors.solutions, key=lambda one: (-one.success_count, one.point_id))
-    return tuple(dict.fromkeys(one.point_id for one in best))[:MAX_SOLUTIONS]
+    times: dict[str, datetime] = {}
+    for one in best:
+        times.setdefault(one.point_id, one.last_used_at)
+    return dict(list(times.items())[:MAX_SOLUTIONS])
+
+
+def _solved(item: MemoryItem, times: Mapping[str, datetime]) -> bool:
+    at = times.get(item.point_id)
+    return at is not None and happened_to(item, at)
 
 
 def tier_depths(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from simplemma import is_known
 
+from rayapp.domain.text.concept_names import name_in
 from rayapp.domain.text.concept_stopwords import CONCEPT_STOP_WORDS
 from rayapp.domain.text.hebrew import (
     GERSHAYIM,
@@ -133,6 +134,10 @@ def readings_of(word: str, vocabulary: frozenset[str]) -> tuple[str, ...]:
     """The readings of `lemmas`, with what the rules of concepts know better put first."""
     readings = lemmas(word, vocabulary)
     if is_hebrew(word):
+        name = name_in(word, known=is_known(word, lang="he"))
+        if name is not None:
+            # Alone: through another reading it would be a term of the dictionary (לדנה, ילד).
+            return (name,)
         # A term of the dictionary behind an article or ב is that term (השרת), not a rare verb.
         # Other particles make common verbs of it (לספר, לחבר).
         rest = word[1:]

@@ -10,8 +10,10 @@ import pytest
 from rayapp import bootstrap
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.learning_requests import PromotionReport
+from rayapp.domain.lifecycle.schedule import Activity, cycle_due
 from rayapp.errors import Conflict, StoreDown
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.protocols import Lease
 from rayapp.services.maintenance import ACTIVITY_S, CLEAN_S, OWNER_LEASE, MaintenanceService
 from rayapp.settings import load_settings
 from rayapp.testing.clock import FakeClock
@@ -22,7 +24,7 @@ INTERVAL_S = 1_800.0
 class FakePromotion:
     def __init__(self) -> None:
         self.cycles: list[str | None] = []
-        self.busy_users: list[str] = []
+        self.stored: dict[str, tuple[int, int]] = {}
         self.asked_since: list[datetime] = []
         self.error: Exception | None = None
 
@@ -32,18 +34,19 @@ class FakePromotion:
             raise self.error
         return PromotionReport()
 
-    async def due_users(self, since: datetime) -> list[str]:
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
         self.asked_since.append(since)
-        users, self.busy_users = self.busy_users, []
-        return users
+        return [(user, *counts) for user, counts in self.stored.items()]
 
 
 class FakeEffects:
     def __init__(self) -> None:
         self.cleaned = 0
         self.owed = 3
+        self.drained: list[tuple[Lease | None, bool]] = []
 
-    async def run_once(self) -> int:
+    async def run_once(self, lease: Lease | None = None, *, promotes: bool = True) -> int:
+        self.drained.append((lease, promotes))
         settled, self.owed = self.owed, 0
         return settled
 
@@ -88,17 +91,54 @@ async def test_it_works_first_and_sleeps_after(owner: Owner, clock: FakeClock) -
     assert owner.promotion.cycles == [None, None]
 
 
-async def test_busy_users_get_a_cycle_of_their_own(owner: Owner, clock: FakeClock) -> None:
-    await owner.service.act()
-    owner.promotion.busy_users = ["dana", "yossi"]
-    clock.advance(ACTIVITY_S)
-    seen = clock.now()
-    await owner.service.act()
-    assert owner.promotion.cycles == [None, "dana", "yossi"]
+async def look(owner: Owner, clock: FakeClock, **stored: tuple[int, int]) -> list[str | None]:
+    """The cycles that this look at the activity caused."""
+    owner.promotion.stored = stored
+    before = len(owner.promotion.cycles)
     clock.advance(ACTIVITY_S)
     await owner.service.act()
-    # What was counted once does not count again.
-    assert owner.promotion.asked_since[-1] == seen
+    return owner.promotion.cycles[before:]
+
+
+async def test_every_user_has_a_count_of_their_own(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    assert await look(owner, clock, dana=(19, 1), yossi=(20, 1)) == ["yossi"]
+    assert await look(owner, clock, dana=(20, 1), yossi=(21, 1)) == ["dana"]
+    assert await look(owner, clock, dana=(39, 1), yossi=(40, 1)) == ["yossi"]
+    assert await look(owner, clock, dana=(40, 1), yossi=(41, 1)) == ["dana"]
+
+
+async def test_another_conversation_is_a_cycle_once(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    assert await look(owner, clock, dana=(1, 1)) == []
+    assert await look(owner, clock, dana=(2, 2)) == ["dana"]
+    assert await look(owner, clock, dana=(3, 2)) == []
+    assert await look(owner, clock, dana=(4, 3)) == ["dana"]
+
+
+async def test_a_users_cycle_that_failed_is_tried_again(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    owner.promotion.error = StoreDown("away")
+    assert await look(owner, clock, dana=(20, 1)) == ["dana"]
+    owner.promotion.error = None
+    assert await look(owner, clock, dana=(20, 1)) == ["dana"]
+    assert await look(owner, clock, dana=(20, 1)) == []
+
+
+async def test_the_counts_start_again_with_a_cycle_of_all(owner: Owner, clock: FakeClock) -> None:
+    await owner.service.act()
+    await look(owner, clock, dana=(25, 1))
+    owner.promotion.stored = {}  # nothing since the cycle that comes now
+    clock.advance(INTERVAL_S)
+    began = clock.now()
+    await owner.service.act()
+    assert owner.promotion.asked_since[-1] == began
+    assert await look(owner, clock, dana=(20, 1)) == ["dana"]
+
+
+def test_one_conversation_is_no_switch() -> None:
+    assert not cycle_due(Activity(1, 1), Activity(), 20)
+    assert cycle_due(Activity(2, 2), Activity(), 20)
 
 
 async def test_dead_references_are_cleaned_now_and_then(owner: Owner, clock: FakeClock) -> None:
@@ -110,16 +150,22 @@ async def test_dead_references_are_cleaned_now_and_then(owner: Owner, clock: Fak
     assert owner.effects.cleaned == 2
 
 
-async def test_only_the_holder_of_the_lease_acts(clock: FakeClock, owner: Owner) -> None:
-    leases = owner.service._leases
+async def test_only_the_holder_of_the_lease_acts(
+    clock: FakeClock, leases: InMemoryLeaseStore, owner: Owner
+) -> None:
     held = await leases.acquire(OWNER_LEASE, "another process", 60)
     assert held is not None
     assert not await owner.service.act()
     assert owner.promotion.cycles == []
     assert await owner.service.drain() == 3  # the outbox is everybody's
+    assert owner.effects.drained == [(None, False)]  # the tiers are the owner's
     clock.advance(61)
     assert await owner.service.act()
     assert owner.promotion.cycles == [None]
+    await owner.service.drain()
+    lease, promotes = owner.effects.drained[-1]
+    assert promotes
+    assert lease == await leases.current(OWNER_LEASE)
 
 
 async def test_a_released_lease_is_taken_over_at_once(

@@ -302,6 +302,15 @@ async def test_lists_hold_what_carries_their_tag_newest_first(harness: Harness) 
     assert (await harness.services.bank.listed(ReadScope("omer"), "goal", 10)).items == ()
 
 
+async def test_a_fact_that_is_more_than_a_goal_only_leaves_the_list(harness: Harness) -> None:
+    fact = str((await keep(harness, "I like green tea", tags=("taste", "goal"))).memory_id)
+    bank = harness.services.bank
+    await bank.unlist(ME, "goal", fact)
+    assert (await bank.listed(READ, "goal", 10)).items == ()
+    item = await harness.services.memories.get(READ, fact)
+    assert (item.status, item.tags) == (Status.ACTIVE, ("taste",))
+
+
 async def test_only_what_is_on_a_list_leaves_it(harness: Harness) -> None:
     goal = str((await keep(harness, "run", tags=("goal",))).memory_id)
     note = await harness.store("a note", tags=("goal",))

@@ -227,24 +227,23 @@ class TestDueUsers:
         return world
 
     @pytest.mark.parametrize(
-        ("conversations", "due"),
+        ("conversations", "counted"),
         [
-            (("c", "c"), False),
-            (("c", "c", "c"), True),
-            (("c", "d"), True),
-            ((None, "c"), False),
-            ((None, None, None), True),
+            (("c", "c"), (2, 1)),
+            (("c", "d", "c"), (3, 2)),
+            ((None, "c"), (2, 1)),
+            ((None, None, None), (3, 0)),
         ],
     )
-    async def test_enough_exchanges_or_another_conversation(
-        self, conversations: tuple[str | None, ...], due: bool
+    async def test_exchanges_and_their_conversations_are_counted(
+        self, conversations: tuple[str | None, ...], counted: tuple[int, int]
     ) -> None:
         world = await self.exchanges("dana", START, *conversations)
-        assert await world.service.due_users(START) == (["dana"] if due else [])
+        assert await world.service.activity(START) == [("dana", *counted)]
 
     async def test_what_was_stored_before_does_not_count(self) -> None:
         world = await self.exchanges("dana", START - DAY, "c", "d", "e")
-        assert await world.service.due_users(START) == []
+        assert await world.service.activity(START) == []
 
 
 class TestSurvival:
