@@ -243,6 +243,8 @@ def build_services(
         embedder=parts.embedder,
         reranker=reranker,
         cache=cache,
+        outcomes=parts.stores.outcomes,
+        leases=parts.stores.leases,
     )
     return Services(
         settings=settings,

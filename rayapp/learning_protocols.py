@@ -53,12 +53,16 @@ class OutcomeStore(Protocol):
         Returns the event with `applied` and `skipped`, and whether it was there before: a known
         key changes nothing and answers the first result.
         Raises NotFound when `strict` and an id is not the user's; Conflict when the key was used
-        for another outcome or other items.
+        for another request (`domain.lifecycle.outcome_plan.check_same`).
         """
         ...
 
     async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
         """The event recorded with this key; a retry asks before it looks for a receipt again."""
+        ...
+
+    async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+        """Events whose key starts with `prefix`, the greatest key first."""
         ...
 
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:

@@ -13,6 +13,7 @@ from rayapp.domain.learning_requests import (
     ConceptDefinition,
     ContextInsights,
     FeedbackRequest,
+    GraphListing,
     GraphView,
     InsightsRequest,
     OutcomeAnswer,
@@ -41,7 +42,7 @@ from rayapp.domain.requests import (
 )
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
-from rayapp.protocols import ApiKeyStore, Clock, IdempotencyStore, Metrics
+from rayapp.protocols import ApiKeyStore, Clock, IdempotencyStore, Metrics, Receipt
 from rayapp.settings import Settings
 
 
@@ -161,6 +162,10 @@ class Outcomes(Protocol):
     """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded."""
 
     async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer: ...
+    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
+        """The receipt that positions of this request mean; None when there is none (any more)."""
+        ...
+
     async def record_response(
         self, scope: WriteScope, request: ResponseRequest
     ) -> ResponseAnswer: ...
@@ -183,6 +188,12 @@ class Graphs(Protocol):
     """Reads of the three graphs; at most five reads of the truth per call."""
 
     async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView: ...
+    async def listing(
+        self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
+    ) -> GraphListing:
+        """The picture with at most so many rows of concepts and of actions."""
+        ...
+
     async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]: ...
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int

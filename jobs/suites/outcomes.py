@@ -4,7 +4,8 @@
     pooled          all scenarios in one user: sixty memories compete
     contradictions  outdated and current facts of both languages in one user
     same store      LoCoMo before and after its users were given the judged advice: the loss
-    sabotage        another user floods false outcomes about the pooled user's memories
+    sabotage        another user floods false outcomes about the pooled user's memories; a second
+                    key of the same user is tried in tests/unit/api/test_guests.py
 
 Maturity is driven through `POST /api/memory/outcomes` only, and nothing is deleted.
 """
@@ -51,8 +52,9 @@ class FormRun:
 
     form: str
     placed: list[Placed] = field(default_factory=list)
-    still_active: int = 0
     stored: int = 0
+    kept: int = 0
+    archived: int = 0
 
     def share(self, level: int) -> tuple[float, float, int, int]:
         """(of all, of those whose good one is a candidate, all, candidates)."""
@@ -85,8 +87,11 @@ class OutcomesRun:
 
     @property
     def failures(self) -> int:
-        """Memories that vanished, and false outcomes that were accepted."""
-        gone = sum(form.stored - form.still_active for form in self.forms)
+        """Memories that vanished, and false outcomes that were accepted.
+
+        A rule may archive what failed again and again: such a memory is kept, and counted.
+        """
+        gone = sum(form.stored - form.kept for form in self.forms)
         return gone + self.sabotage.tried - self.sabotage.refused
 
 
@@ -141,7 +146,7 @@ class OutcomesSuite:
                     run.placed += await self._look(scenarios, user_id, level, bar)
                 done = level
         for scenarios, user_id in groups:
-            run.still_active += await self._active(scenarios, user_id)
+            await self._count(scenarios, user_id, run)
         return run
 
     async def _store(self, scenarios: Sequence[Scenario], user_id: str) -> int:
@@ -197,14 +202,16 @@ class OutcomesSuite:
             scenario.query, limit=LIMIT, recipe=self._options.recipe, user_id=user_id
         )
 
-    async def _active(self, scenarios: Sequence[Scenario], user_id: str) -> int:
+    async def _count(self, scenarios: Sequence[Scenario], user_id: str, run: FormRun) -> None:
         """How many of the memories are still there: learning must not win by deleting."""
-        found = 0
         for one in scenarios:
             for memory_id in (one.good_id, one.bad_id):
-                item = await self._client.item(memory_id, user_id=user_id)
-                found += item["status"] == "active"
-        return found
+                try:
+                    item = await self._client.item(memory_id, user_id=user_id)
+                except NotFound:
+                    continue
+                run.kept += 1
+                run.archived += item["status"] == "archived"
 
     async def _sabotage(self) -> Sabotage:
         """False outcomes of another user, by id and by the victim's receipt."""

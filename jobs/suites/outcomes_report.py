@@ -65,11 +65,13 @@ def outcomes_markdown(run: OutcomesRun) -> str:
 def outcomes_line(run: OutcomesRun) -> str:
     """One sentence with what must not happen."""
     stored = sum(form.stored for form in run.forms)
-    active = sum(form.still_active for form in run.forms)
+    kept = sum(form.kept for form in run.forms)
+    archived = sum(form.archived for form in run.forms)
     lost = run.sabotage
     return (
-        f"{active} of {stored} memories are still active; {lost.refused} of {lost.tried} false "
-        f"outcomes of another user were refused, {lost.flipped} orders flipped."
+        f"{kept} of {stored} memories are kept, {archived} of them archived by a rule; "
+        f"{lost.refused} of {lost.tried} false outcomes of another user were refused, "
+        f"{lost.flipped} orders flipped."
     )
 
 
@@ -96,7 +98,8 @@ def _form(form: FormRun) -> dict[str, Any]:
     return {
         "form": form.form,
         "stored": form.stored,
-        "still_active": form.still_active,
+        "kept": form.kept,
+        "archived": form.archived,
         "levels": levels,
         "per_scenario": [
             {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rayapp.adapters.in_memory_rows import to_ms
+from rayapp.domain.graphs.belonging import happened_to, inherited_at
 from rayapp.domain.graphs.caps import ALIASES, EDGE_GONE, MEMORY_IDS
 from rayapp.domain.graphs.outcome_effects import MAX_EXAMPLES
 from rayapp.domain.graphs.rates import added
@@ -26,6 +27,7 @@ from rayapp.domain.graphs.records import (
     RoutingRow,
     SolutionIncrement,
 )
+from rayapp.domain.memory import MemoryItem
 
 Key = tuple[str, ...]
 
@@ -179,6 +181,27 @@ class GraphRows:
                 forgotten += 1
         return forgotten
 
+    def hand_over(self, loser: MemoryItem, winner: MemoryItem) -> None:
+        """What is remembered of `loser` is of `winner`, into which it was merged."""
+        for key, row in list(self.solutions.items()):
+            if _is_of(loser, key, row.point_id, row.last_used_at):
+                del self.solutions[key]
+                change = SolutionIncrement(
+                    problem_hash=row.problem_hash,
+                    memory_id=winner.memory_id,
+                    point_id=winner.point_id,
+                    at=inherited_at(winner, row.last_used_at),
+                    count=row.success_count,
+                )
+                self.add_solution(winner.user_id, change)
+        for rows in (self.routing, self.actions):
+            for key, judged in rows.items():
+                examples = tuple(
+                    _handed_over(one, winner) if _is_of(loser, key, one.point_id, one.at) else one
+                    for one in judged.examples
+                )
+                rows[key] = replace(judged, examples=examples)  # type: ignore[assignment]
+
     def named(self) -> list[tuple[str, str]]:
         """(user_id, point_id) of every example and known solution."""
         pairs = [(key[0], row.point_id) for key, row in self.solutions.items()]
@@ -195,6 +218,21 @@ def _newest(stored: Sequence[Example], new: Sequence[Example]) -> tuple[Example,
     found.sort(key=lambda example: example.memory_id)
     found.sort(key=lambda example: example.at, reverse=True)
     return tuple(found[:MAX_EXAMPLES])
+
+
+def _is_of(item: MemoryItem, key: Key, point_id: str, at: datetime) -> bool:
+    """Whether a row under `key` remembers `item` itself, not a deleted memory with its id."""
+    return (key[0], point_id) == (item.user_id, item.point_id) and happened_to(item, at)
+
+
+def _handed_over(example: Example, winner: MemoryItem) -> Example:
+    return replace(
+        example,
+        memory_id=winner.memory_id,
+        point_id=winner.point_id,
+        tier=winner.tier,
+        at=inherited_at(winner, example.at),
+    )
 
 
 def _without(memory_ids: Sequence[str], gone: set[str]) -> tuple[str, ...]:

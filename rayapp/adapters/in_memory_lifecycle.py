@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
 from rayapp.adapters.in_memory_rows import Row, stored_form, version_form
 from rayapp.adapters.in_memory_stores import InMemoryEventStore, InMemoryLeaseStore
 from rayapp.domain.filtering import checked_user
 from rayapp.domain.learning import Move
 from rayapp.domain.lifecycle.promotion import could_move
-from rayapp.domain.lifecycle.transition import after_move, gone
+from rayapp.domain.lifecycle.transition import after_move, gone, winner_of
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
@@ -20,12 +21,19 @@ from rayapp.protocols import Event, Lease
 
 
 class InMemoryLifecycleStore:
+    """`graphs` holds what the graphs remember of the items; None where they are not looked at."""
+
     def __init__(
-        self, items: InMemoryMemoryStore, events: InMemoryEventStore, leases: InMemoryLeaseStore
+        self,
+        items: InMemoryMemoryStore,
+        events: InMemoryEventStore,
+        leases: InMemoryLeaseStore,
+        graphs: InMemoryGraphStore | None = None,
     ) -> None:
         self._items = items
         self._events = events
         self._leases = leases
+        self._graphs = graphs
 
     async def candidates(
         self, *, user_id: str | None, now: datetime, after: str | None, limit: int
@@ -72,7 +80,7 @@ class InMemoryLifecycleStore:
             self._row(move).revise(item)
             key = (item.user_id, item.memory_id)
             self._items._versions.setdefault(key, []).insert(0, version_form(move.row))
-            self._repoint(item)
+            self._repoint(item, [item for _, item in changed])
         return [item for _, item in changed]
 
     async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
@@ -131,13 +139,19 @@ class InMemoryLifecycleStore:
                 return other
         return None
 
-    def _repoint(self, loser: MemoryItem) -> None:
-        """Chains are flattened when they are written, so that a read follows one step."""
+    def _repoint(self, loser: MemoryItem, items: Sequence[MemoryItem]) -> None:
+        """Chains are flattened when they are written, so that a read follows one step.
+
+        The winner is one of `items`, the items of this transition.
+        """
         if loser.merged_into is None:
             return
         for row in self._items._rows.values():
             if (row.item.user_id, row.item.merged_into) == (loser.user_id, loser.memory_id):
                 row.item = replace(row.item, merged_into=loser.merged_into)
+        winner = winner_of(loser, items)
+        if winner is not None and self._graphs is not None:
+            self._graphs._rows.hand_over(loser, winner)
 
 
 def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:

@@ -78,6 +78,12 @@ class InMemoryOutcomeStore:
         row = self._events.get((checked_user(scope.user_id), idempotency_key))
         return row.event if row else None
 
+    async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+        user_id = checked_user(scope.user_id)
+        keys = [k for user, k in self._events if user == user_id and k.startswith(prefix)]
+        newest = sorted(keys, reverse=True)[: max(0, limit)]
+        return [self._events[user_id, key].event for key in newest]
+
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
         owing = [row.event for row in self._events.values() if effect in row.owed]
         owing = [event for event in owing if event.at < before]

@@ -141,6 +141,9 @@ def internal_answer(request_id: str) -> Response:
 def invalid(error: ValidationError) -> e.InvalidInput:
     """Pydantic's findings as one InvalidInput that names every field; values are not echoed."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
+    # A list whose items are refused is counted without them: what is wrong are the items.
+    within = {one["loc"][:-1] for one in found}
+    found = [one for one in found if one["type"] != "too_short" or one["loc"] not in within]
     problems = [
         {
             "field": ".".join(str(part) for part in one["loc"]) or "body",

@@ -129,6 +129,7 @@ HIT_EXAMPLE: dict[str, Any] = {
         "quality": 0.4,
         "learned_score": None,
         "evidence": 1.0,
+        "distance_boost": 1.0,
         "quality_boost": 1.0,
         "entity_boost": 1.0,
         "document_boost": 1.0,

@@ -44,7 +44,7 @@ def node_view(node: GraphNodeView, documents: bool) -> dict[str, Any]:
     }
 
 
-def edge_view(edge: GraphEdgeView | ContentEdge) -> dict[str, Any]:
+def edge_view(edge: GraphEdgeView) -> dict[str, Any]:
     return {"source": edge.source, "target": edge.target, "weight": edge.weight}
 
 
@@ -255,6 +255,15 @@ def path_node_view(node: ContentNode) -> dict[str, Any]:
         "type": node.type,
         "mentions": node.mentions,
         "avg_quality": node.avg_quality,
+    }
+
+
+def path_edge_view(edge: ContentEdge) -> dict[str, Any]:
+    """Its ends are ids of `path_node_view`."""
+    return {
+        "source": CONTENT_PREFIX + edge.source,
+        "target": CONTENT_PREFIX + edge.target,
+        "weight": edge.weight,
     }
 
 

@@ -166,6 +166,7 @@ def hit_view(hit: Hit, now: datetime) -> dict[str, Any]:
             "quality": summary.quality,
             "learned_score": summary.learned_score,
             "evidence": summary.evidence,
+            "distance_boost": summary.distance_boost,
             "quality_boost": summary.quality_boost,
             "entity_boost": summary.entity_boost,
             "document_boost": summary.document_boost,

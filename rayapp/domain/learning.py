@@ -60,6 +60,9 @@ class OutcomeEvent:
             beforehand (weak signals) are kept with their reason and never applied.
         documents: doc_ids of the book items among them, filled in when it is recorded: a book's
             items are not scored, its effectiveness is learned all the same (decision 11).
+        request_hash: fingerprint of the request that a caller's key stands for; empty for keys
+            that the service made.
+        takeaway_id: the memory kept with it, which a retry of the response answers for ever.
     """
 
     user_id: str
@@ -79,6 +82,8 @@ class OutcomeEvent:
     applied: tuple[AppliedOutcome, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     documents: tuple[str, ...] = ()
+    request_hash: str = ""
+    takeaway_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ class Recorder:
 class OutcomeRequest:
     """About `memory_ids`, or `positions` (from 1) of a receipt, or all that the receipt shows.
 
-    A receipt is named, or found as the newest unscored one of `conversation_id`.
+    A receipt is named, or found as the newest unscored one of `conversation_id`. `request_hash`
+    is the fingerprint of the larger request that this one is a part of; empty when it is whole.
     """
 
     outcome: Outcome
@@ -41,6 +42,7 @@ class OutcomeRequest:
     signal: Signal = field(default_factory=Signal)
     recorder: Recorder = field(default_factory=Recorder)
     action: str = "search_memory"
+    request_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,11 @@ class ResponseRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseAnswer:
-    """`scored` is empty when there was nothing to score: no receipt, or one that showed nothing."""
+    """`scored` is empty when there was nothing to score: no receipt, or one that showed nothing.
+
+    `duplicate`: the key was used before, and this call changed nothing. A takeaway whose text is
+    known already is none: `memory_id` is then the memory that has the text.
+    """
 
     memory_id: str
     duplicate: bool
@@ -78,7 +84,10 @@ class ResponseAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackRequest:
-    """A person's thumb on an answer: 1 worked, 0 partial, -1 failed, once per citation."""
+    """A person's thumb on an answer: 1 worked, 0 partial, -1 failed, once per citation.
+
+    The newest thumb on a citation counts: the same one again changes nothing, another one does.
+    """
 
     message_id: str
     score: int
@@ -138,6 +147,15 @@ class GraphEdgeView:
 class GraphView:
     nodes: tuple[GraphNodeView, ...]
     edges: tuple[GraphEdgeView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphListing:
+    """What a list of concepts is made of: their rows, the picture of them, and actions."""
+
+    concepts: tuple[RoutingRow, ...]
+    picture: GraphView
+    actions: tuple[ActionRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

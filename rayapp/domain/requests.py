@@ -96,7 +96,8 @@ class ScoreSummary:
     dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
     fused: after fusion and weights, 0..1. ce_score: reranker probability. weights: what was used.
     evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
-    total_boost: the product of all boosts and of the quality gain, capped.
+    distance_boost: how many times nearer quality brings a memory_bank item.
+    total_boost: the product of all fields that end in `_boost`, capped.
     """
 
     final_score: float
@@ -112,6 +113,7 @@ class ScoreSummary:
     quality: float | None = None
     learned_score: float | None = None
     evidence: float = 1.0
+    distance_boost: float = 1.0
     quality_boost: float = 1.0
     entity_boost: float = 1.0
     document_boost: float = 1.0

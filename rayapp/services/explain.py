@@ -179,6 +179,7 @@ def _parts(summary: ScoreSummary, place: int, prepared: Prepared) -> dict[str, f
         "evidence": summary.evidence,
         "evidence_shift": summary.fused * (summary.evidence - 1.0),
         "quality": summary.quality,
+        "distance_boost": summary.distance_boost,
         "quality_boost": summary.quality_boost,
         "entity_boost": summary.entity_boost,
         "document_boost": summary.document_boost,

@@ -33,6 +33,7 @@ from rayapp.domain.graphs.views import (
 from rayapp.domain.learning_requests import (
     BackfillReport,
     ConceptDefinition,
+    GraphListing,
     GraphView,
     PathView,
 )
@@ -67,6 +68,8 @@ PATTERNS_READ = 200
 # A definition by name asks for no context: actions are asked for by their own ids.
 NO_CONTEXT = ""
 
+Contents = tuple[list[ContentNode], list[ContentEdge]]
+
 
 class GraphsService:
     """Implements `service_protocols.Graphs`: no call makes more than five reads of the truth."""
@@ -82,19 +85,27 @@ class GraphsService:
     async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView:
         if mode == "routing":
             return graph_view(PictureRows(routing=await self.concepts(scope, MAX_ROUTING)))
-        known, (nodes, edges), actions = await asyncio.gather(
+        known, contents, actions = await asyncio.gather(
             self._graphs.top_routing(scope, KNOWN_ROUTING),
             self._contents(scope),
             self._picture_actions(scope, mode),
         )
-        rows = PictureRows(
-            routing=known[:MAX_ROUTING] if mode == "both" else (),
-            known=known,
-            nodes=nodes,
-            edges=edges,
-            actions=actions,
+        return _picture(mode, known, contents, actions)
+
+    async def listing(
+        self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
+    ) -> GraphListing:
+        """The picture is made of the listed rows, so that no collection is read twice."""
+        known, contents, used = await asyncio.gather(
+            self._graphs.top_routing(scope, max(concepts, KNOWN_ROUTING)),
+            self._contents(scope) if mode != "routing" else _no_contents(),
+            self._graphs.actions(scope, context_type=None, limit=max(actions, PICTURE_ACTIONS)),
         )
-        return graph_view(rows)
+        return GraphListing(
+            concepts=tuple(known[:concepts]),
+            picture=_picture(mode, known[:KNOWN_ROUTING], contents, used[:PICTURE_ACTIONS]),
+            actions=tuple(used[:actions]),
+        )
 
     async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]:
         return tuple(await self._graphs.top_routing(scope, limit))
@@ -166,7 +177,7 @@ class GraphsService:
         best = sorted(page.items, key=_usefulness, reverse=True)
         return tuple(best[: max(0, limit)])
 
-    async def _contents(self, scope: ReadScope) -> tuple[list[ContentNode], list[ContentEdge]]:
+    async def _contents(self, scope: ReadScope) -> Contents:
         nodes = await self._graphs.top_nodes(scope, MAX_CONTENT)
         if not nodes:
             return [], []
@@ -242,11 +253,28 @@ class GraphsService:
         found = [
             item
             for item in await self._items.by_points(scope, wanted)
-            if living(item)
-            and (item.point_id in held or happened_to(item, judged[item.point_id]))
+            if living(item) and (item.point_id in held or happened_to(item, judged[item.point_id]))
         ]
         found.sort(key=lambda item: (item.updated_at, item.memory_id), reverse=True)
         return tuple(found[:DEFINITION_MEMORIES])
+
+
+async def _no_contents() -> Contents:
+    return [], []
+
+
+def _picture(
+    mode: GraphMode, known: Sequence[RoutingRow], contents: Contents, actions: Sequence[ActionRow]
+) -> GraphView:
+    nodes, edges = contents
+    rows = PictureRows(
+        routing=known[:MAX_ROUTING] if mode != "content" else (),
+        known=known,
+        nodes=nodes,
+        edges=edges,
+        actions=actions if mode == "both" else (),
+    )
+    return graph_view(rows)
 
 
 def _concept(key: str, routing: RoutingRow | None, node: ContentNode | None) -> Concept:

@@ -11,16 +11,19 @@ from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Component
 from rayapp.errors import RayappError
+from rayapp.learning_protocols import OutcomeStore
 from rayapp.protocols import (
     Cache,
     Embedder,
     IndexBacklog,
+    LeaseStore,
     MemoryStore,
     Reranker,
     TierCount,
     VectorIndex,
 )
 from rayapp.resilience.breaker import Breaker
+from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.runtime import Runtime
 
 CHECK_TIMEOUT_S = 3.0
@@ -30,6 +33,11 @@ OLD_PENDING_S = 60.0
 COUNTS_S = 15.0
 # Failed items shown in diagnostics.
 FAILURE_SAMPLE = 10
+
+NO_OWNER = (
+    "No maintenance process holds its lease: promotion and graphs wait; look at the maintenance "
+    "deployment in the Ray dashboard."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,8 @@ class Dependencies:
     embedder: Embedder
     reranker: Reranker
     cache: Cache | None
+    outcomes: OutcomeStore
+    leases: LeaseStore
 
 
 class HealthService:
@@ -64,6 +74,8 @@ class HealthService:
         self._embedder = used.embedder
         self._reranker = used.reranker
         self._cache = used.cache
+        self._outcomes = used.outcomes
+        self._leases = used.leases
         self._schema = schema
         self._breakers = breakers
         self._start_problems = start_problems
@@ -93,11 +105,12 @@ class HealthService:
 
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         begun = self._clock.monotonic()
-        backlog, counts, failures, points = await asyncio.gather(
+        backlog, counts, failures, points, learning = await asyncio.gather(
             self._store.backlog(),
             self._tier_counts(),
             self._store.failures(FAILURE_SAMPLE),
             self._points(),
+            self._learning(),
         )
         components = await self.components()
         body: dict[str, Any] = {
@@ -119,19 +132,30 @@ class HealthService:
                 "queue_size": backlog.pending,
                 "processing": backlog.pending > 0,
             },
+            "learning": learning,
             "embedding_config": {
                 "dimension": self._schema.dims,
                 "model": self._schema.model,
                 "analyser": self._schema.analyser,
             },
             "health_issues": [c.message for c in components if not c.healthy],
-            "recommendations": _recommendations(components, backlog, self._start_problems),
+            "recommendations": [
+                *_recommendations(components, backlog, self._start_problems),
+                *([] if learning["owner"] else [NO_OWNER]),
+            ],
             "degraded": [c.name for c in components if not c.healthy],
         }
         if metrics:
             body["metrics"] = self._snapshot()
         body["diagnostics_ms"] = round((self._clock.monotonic() - begun) * 1000, 3)
         return body
+
+    async def _learning(self) -> dict[str, Any]:
+        """Events that still owe an effect, and who owns the tiers now."""
+        owed, lease = await asyncio.gather(
+            self._outcomes.backlog(), self._leases.current(OWNER_LEASE)
+        )
+        return {"owed": owed, "owner": lease.holder if lease else None}
 
     async def _tier_counts(self) -> list[TierCount]:
         """Counted over all documents, so at most once per `COUNTS_S`."""

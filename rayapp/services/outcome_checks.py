@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from rayapp.domain.learning import OutcomeEvent
 from rayapp.domain.learning_requests import OutcomeRequest, ResponseRequest
-from rayapp.domain.lifecycle.outcome_plan import key_reused
+from rayapp.domain.lifecycle.outcome_plan import fingerprint, key_reused
 from rayapp.domain.memory import MEMORY_ID_PATTERN, POINT_NAMESPACE, Outcome
 from rayapp.errors import InvalidInput
+from rayapp.protocols import Receipt
 
 MAX_IDS = 200  # ids of one outcome: four times what one search shows at most
 MAX_TAKEAWAY_CHARS = 1_000  # learning chapter, record_response
@@ -21,23 +24,45 @@ def takeaway_id(user_id: str, key: str) -> str:
 
 
 def outcome_of(request: ResponseRequest) -> OutcomeRequest:
-    """The outcome part of a response; its key is another one than that of the takeaway."""
+    """The outcome part of a response. Its key holds a space, so no key of an outcome is like it."""
     key = request.idempotency_key
     return OutcomeRequest(
         outcome=request.outcome,
         receipt_id=request.receipt_id,
         conversation_id=request.conversation_id,
-        idempotency_key=None if key is None else f"{key}:response",
+        idempotency_key=None if key is None else f"response {key}",
         recorder=request.recorder,
+        request_hash=fingerprint(
+            key_takeaway=request.key_takeaway.strip(),
+            outcome=request.outcome.value,
+            related=_as_set(request.related),
+            receipt_id=request.receipt_id,
+            conversation_id=request.conversation_id,
+        ),
     )
 
 
-def named_ids(request: ResponseRequest) -> tuple[str, ...] | None:
-    """The related ids when positions do not name more."""
-    related = request.related
-    if related is None or any(not isinstance(one, str) for one in related):
-        return None
-    return tuple(one for one in related if isinstance(one, str))
+def with_hash(request: OutcomeRequest) -> OutcomeRequest:
+    """The request with its own fingerprint, unless it is a part of a larger one."""
+    if request.request_hash:
+        return request
+    return replace(
+        request,
+        request_hash=fingerprint(
+            outcome=request.outcome.value,
+            memory_ids=_as_set(request.memory_ids),
+            positions=_as_set(request.positions),
+            receipt_id=request.receipt_id,
+            conversation_id=request.conversation_id,
+            action=request.action,
+            signal=[request.signal.source, float(request.signal.confidence)],
+        ),
+    )
+
+
+def _as_set(named: Sequence[int | str] | None) -> list[str] | None:
+    """In any order and however often: as often as not, a caller sends a set."""
+    return None if named is None else sorted({json.dumps(one) for one in named})
 
 
 def checked_takeaway(text: str) -> str:
@@ -89,17 +114,45 @@ def check_count(ids: Sequence[str], field: str) -> None:
         )
 
 
-def check_repeat(
-    first: OutcomeEvent,
-    outcome: Outcome,
-    memory_ids: Sequence[str] | None,
-    receipt_id: str | None,
-) -> None:
-    """Raise IdempotencyConflict when the key stands for something else than is asked now."""
-    same = (
-        first.outcome is outcome
-        and (memory_ids is None or set(memory_ids) == set(first.memory_ids))
-        and receipt_id in (None, first.receipt_id)
-    )
+def check_repeat(first: OutcomeEvent, request: OutcomeRequest, outcome: Outcome) -> None:
+    """Raise IdempotencyConflict when the key stands for another request.
+
+    An event without a fingerprint is compared by what it was about.
+    """
+    if first.request_hash:
+        same = first.request_hash == request.request_hash
+    else:
+        named = request.memory_ids
+        same = (
+            first.outcome is outcome
+            and (named is None or set(named) == set(first.memory_ids))
+            and request.receipt_id in (None, first.receipt_id)
+        )
     if not same:
         raise key_reused()
+
+
+def all_shown(receipt: Receipt) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(shown.memory_id for shown in receipt.shown))
+
+
+def at_positions(receipt: Receipt, positions: Sequence[int]) -> tuple[str, ...]:
+    shown = {one.position: one.memory_id for one in receipt.shown}
+    for position in positions:
+        if position not in shown:
+            raise InvalidInput(
+                f"There is no position {position}: the receipt shows {_numbers(shown)}.",
+                code="bad_position",
+                details={"field": "positions", "position": position, "shown": len(shown)},
+            )
+    return tuple(dict.fromkeys(shown[position] for position in positions))
+
+
+def _numbers(positions: Collection[int]) -> str:
+    """Positions in words; a later page starts where the one before it ended."""
+    if not positions:
+        return "nothing"
+    first, last = min(positions), max(positions)
+    if last - first + 1 != len(positions):
+        return ", ".join(str(one) for one in sorted(positions))
+    return f"only {first}" if first == last else f"{first} to {last}"

@@ -18,6 +18,7 @@ from rayapp.domain.learning_requests import (
     ResponseRequest,
 )
 from rayapp.domain.lifecycle.outcome_plan import key_reused
+from rayapp.domain.lifecycle.thumbs import key_prefix, newest_thumbs, next_key
 from rayapp.domain.memory import (
     MEMORY_ID_PATTERN,
     Outcome,
@@ -28,19 +29,27 @@ from rayapp.domain.requests import NewMemory, StoreResult
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.text.normalize import content_hash
 from rayapp.domain.tiers import Tier
-from rayapp.errors import DuplicateMemory, InvalidInput, NotFound
+from rayapp.errors import (
+    DuplicateMemory,
+    IdempotencyConflict,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+)
 from rayapp.learning_protocols import OutcomeLimits, OutcomeStore
 from rayapp.protocols import Receipt, ReceiptStore
 from rayapp.service_protocols import Memories
 from rayapp.services.outcome_checks import (
+    all_shown,
+    at_positions,
     check_count,
     check_ids,
     check_repeat,
     check_request,
     checked_takeaway,
-    named_ids,
     outcome_of,
     takeaway_id,
+    with_hash,
 )
 from rayapp.services.runtime import Runtime
 
@@ -55,16 +64,25 @@ TAKEAWAY_SCORE: dict[Outcome, float] = {
 FEEDBACK: dict[int, Outcome] = {1: Outcome.WORKED, 0: Outcome.PARTIAL, -1: Outcome.FAILED}
 # Receipts of a conversation among which a fitting one is looked for.
 RECEIPTS_LOOKED_AT = 20
+# Thumbs of one answer among which the newest of a citation is looked for. One that lies further
+# back counts as none: the citation is judged once more.
+THUMBS_LOOKED_AT = 200
+# Different thumbs on one answer at once: each try lets at least one of them through.
+THUMB_TRIES = 8
 EXPLICIT = "explicit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What an outcome is about. `strict`: the caller named the ids, so each must exist."""
+    """What an outcome is about. `strict`: the caller named the ids, so each must exist.
+
+    `takeaway_id` is the memory that was stored with it.
+    """
 
     memory_ids: tuple[str, ...] = ()
     receipt: Receipt | None = None
     strict: bool = False
+    takeaway_id: str | None = None
 
 
 class OutcomesService:
@@ -88,44 +106,56 @@ class OutcomesService:
         """A known key answers before a receipt is looked for: the newest one is another by now."""
         creation.check_user(scope.user_id)
         check_request(request)
-        first = await self._first(scope, request.idempotency_key)
+        asked = with_hash(request)
+        first = await self._first(scope, asked.idempotency_key)
         if first is not None:
-            outcome = Outcome.UNKNOWN if self._weak(request.signal) else request.outcome
-            check_repeat(first, outcome, request.memory_ids, request.receipt_id)
+            check_repeat(first, asked, self._outcome(asked))
             return self._answer(first, duplicate=True)
-        return await self._record(scope, request, await self._subject(scope, request))
+        event, duplicate = await self._record(scope, asked, await self._subject(scope, asked))
+        return self._answer(event, duplicate=duplicate)
+
+    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
+        """A known key means the receipt that it was recorded with, not a newer one."""
+        creation.check_user(scope.user_id)
+        first = await self._first(scope, request.idempotency_key)
+        if first is None:
+            return await self._receipt(
+                scope, request.receipt_id, request.conversation_id, request.recorder
+            )
+        if first.receipt_id is None:
+            return None
+        read = ReadScope(scope.user_id, include_shared=False)
+        return await self._receipts.get(read, first.receipt_id)
 
     async def record_response(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
         """Everything is checked before the takeaway is stored, so an error leaves nothing behind.
 
         The takeaway comes first: a caller without a key who tries again stores it once by its
-        text, while an outcome would count twice.
+        text, while an outcome would count twice. A known key stores nothing: the takeaway may have
+        been edited or deleted since.
         """
         creation.check_user(scope.user_id)
         takeaway = checked_takeaway(request.key_takeaway)
         asked = outcome_of(request)
         first = await self._first(scope, asked.idempotency_key)
-        subject: Subject | None = None
         if first is not None:
-            check_repeat(first, asked.outcome, named_ids(request), request.receipt_id)
-        else:
-            subject = await self._related(scope, request)
+            check_repeat(first, asked, asked.outcome)
+            return self._response(first, request.idempotency_key, duplicate=True)
+        subject = await self._related(scope, request)
         stored = await self._store_takeaway(scope, request, takeaway)
-        if first is not None:
-            scored = self._answer(first, duplicate=True)
-        elif subject is None and asked.idempotency_key is None:
-            scored = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
-        else:
-            # With a key, "nothing to score" is kept as well: a retry must not find a later receipt.
-            scored = await self._record(scope, asked, subject or Subject())
-        return ResponseAnswer(
-            memory_id=stored.memory_id or "",
-            duplicate=stored.status == "duplicate",
-            scored=scored,
-        )
+        if subject is None and asked.idempotency_key is None:
+            nothing = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
+            return ResponseAnswer(memory_id=stored.memory_id or "", duplicate=False, scored=nothing)
+        # With a key, "nothing to score" is kept as well: a retry must not find a later receipt.
+        about = replace(subject or Subject(), takeaway_id=stored.memory_id)
+        event, duplicate = await self._record(scope, asked, about)
+        return self._response(event, request.idempotency_key, duplicate=duplicate)
 
     async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer:
-        """A citation that is unknown or gone is skipped: a chat must not fail on an old answer."""
+        """The citations on which this thumb is a new one are one outcome.
+
+        A citation that is unknown or gone is skipped: a chat must not fail on an old answer.
+        """
         creation.check_user(scope.user_id)
         outcome = FEEDBACK.get(request.score)
         if outcome is None:
@@ -133,25 +163,54 @@ class OutcomesService:
                 "score must be 1 (helped), 0 (partly) or -1 (failed).", details={"field": "score"}
             )
         citations = tuple(dict.fromkeys(request.citations))
-        if not citations:
-            return OutcomeAnswer(updated=(), skipped=(), duplicate=False)
         check_count(citations, "citations")
-        asked = OutcomeRequest(
-            outcome=outcome,
-            conversation_id=request.conversation_id,
-            idempotency_key=f"feedback:{request.message_id}:{request.score}",
-            recorder=request.recorder,
-        )
         known = tuple(c for c in citations if MEMORY_ID_PATTERN.fullmatch(c))
-        first = await self._first(scope, asked.idempotency_key)
-        if first is not None:
-            check_repeat(first, outcome, known, None)
-            answer = self._answer(first, duplicate=True)
-        else:
-            receipt = await self._receipt_showing(scope, request, known)
-            answer = await self._record(scope, asked, Subject(memory_ids=known, receipt=receipt))
         unknown = tuple(Skipped(c, "gone") for c in citations if c not in known)
+        if not known:
+            return OutcomeAnswer(updated=(), skipped=unknown, duplicate=False)
+        answer = await self._thumb(scope, request, outcome, known)
         return replace(answer, skipped=answer.skipped + unknown)
+
+    async def _thumb(
+        self,
+        scope: WriteScope,
+        request: FeedbackRequest,
+        outcome: Outcome,
+        citations: Sequence[str],
+    ) -> OutcomeAnswer:
+        """Thumbs at once take the same number: the one that comes second looks again."""
+        read, prefix = (
+            ReadScope(scope.user_id, include_shared=False),
+            key_prefix(request.message_id),
+        )
+        for _ in range(THUMB_TRIES):
+            events = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
+            thumbs = newest_thumbs(events)
+            given = {c: t for c in citations if (t := thumbs.get(c)) and t.outcome is outcome}
+            kept = tuple(t.skipped for t in given.values() if t.skipped)
+            changed = tuple(c for c in citations if c not in given)
+            if not changed:
+                self._count(outcome, duplicate=True)
+                return OutcomeAnswer(updated=(), skipped=kept, duplicate=True)
+            asked = OutcomeRequest(
+                outcome=outcome,
+                conversation_id=request.conversation_id,
+                idempotency_key=next_key(request.message_id, events),
+                recorder=request.recorder,
+            )
+            receipt = await self._receipt_showing(scope, request, changed)
+            try:
+                event, known = await self._record(
+                    scope, asked, Subject(memory_ids=changed, receipt=receipt)
+                )
+            except IdempotencyConflict:
+                continue
+            if not known:
+                answer = self._answer(event, duplicate=False)
+                return replace(answer, skipped=answer.skipped + kept)
+        raise Overloaded(
+            "Too many thumbs on this answer at once: send it again.", retry_after_s=1.0
+        )
 
     # --- what an outcome is about
 
@@ -170,8 +229,8 @@ class OutcomesService:
                 code="no_receipt",
             )
         if request.positions is None:
-            return Subject(memory_ids=_all_shown(receipt), receipt=receipt)
-        return Subject(memory_ids=_at_positions(receipt, request.positions), receipt=receipt)
+            return Subject(memory_ids=all_shown(receipt), receipt=receipt)
+        return Subject(memory_ids=at_positions(receipt, request.positions), receipt=receipt)
 
     async def _related(self, scope: WriteScope, request: ResponseRequest) -> Subject | None:
         """None when there is nothing to score: no receipt, and no ids."""
@@ -179,7 +238,7 @@ class OutcomesService:
             scope, request.receipt_id, request.conversation_id, request.recorder
         )
         if request.related is None:
-            return Subject(memory_ids=_all_shown(receipt), receipt=receipt) if receipt else None
+            return Subject(memory_ids=all_shown(receipt), receipt=receipt) if receipt else None
         ids = [one for one in request.related if isinstance(one, str)]
         check_ids(ids, "related")
         read = ReadScope(scope.user_id)
@@ -191,7 +250,7 @@ class OutcomesService:
                 code="no_receipt",
                 details={"field": "related"},
             )
-        shown = _at_positions(receipt, positions) if receipt else ()
+        shown = at_positions(receipt, positions) if receipt else ()
         named = tuple(dict.fromkeys((*shown, *ids)))
         return Subject(memory_ids=named, receipt=receipt) if named or receipt else None
 
@@ -229,7 +288,7 @@ class OutcomesService:
         found = await self._receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
         for receipt in found:
             mine = recorder.owner or receipt.principal == recorder.principal
-            if mine and not set(citations).isdisjoint(_all_shown(receipt)):
+            if mine and not set(citations).isdisjoint(all_shown(receipt)):
                 return receipt
         return None
 
@@ -242,7 +301,8 @@ class OutcomesService:
 
     async def _record(
         self, scope: WriteScope, request: OutcomeRequest, subject: Subject
-    ) -> OutcomeAnswer:
+    ) -> tuple[OutcomeEvent, bool]:
+        """The event, and whether its key was known before."""
         now, receipt = self._runtime.clock.now(), subject.receipt
         weak = self._weak(request.signal)
         event = OutcomeEvent(
@@ -250,7 +310,7 @@ class OutcomesService:
             idempotency_key=request.idempotency_key or self._runtime.new_id(),
             principal=request.recorder.principal,
             owner=request.recorder.owner,
-            outcome=Outcome.UNKNOWN if weak else request.outcome,
+            outcome=self._outcome(request),
             at=now,
             memory_ids=subject.memory_ids,
             receipt_id=receipt.receipt_id if receipt else None,
@@ -262,13 +322,17 @@ class OutcomesService:
             action=request.action,
             signal=request.signal,
             skipped=tuple(Skipped(m, "weak_signal") for m in subject.memory_ids if weak),
+            request_hash=request.request_hash if request.idempotency_key else "",
+            takeaway_id=subject.takeaway_id,
         )
         limits = OutcomeLimits(
             keep_receipt_until=now + timedelta(days=self._learning.scored_receipt_ttl_days),
             guest_per_hour=self._learning.guest_outcomes_per_hour,
         )
-        done, duplicate = await self._store.record(event, limits, strict=subject.strict)
-        return self._answer(done, duplicate=duplicate)
+        return await self._store.record(event, limits, strict=subject.strict)
+
+    def _outcome(self, request: OutcomeRequest) -> Outcome:
+        return Outcome.UNKNOWN if self._weak(request.signal) else request.outcome
 
     def _weak(self, signal: Signal) -> bool:
         """An implicit signal below the confidence that counts is evidence, not an outcome."""
@@ -276,14 +340,22 @@ class OutcomesService:
         return signal.source != EXPLICIT and signal.confidence < floor
 
     def _answer(self, event: OutcomeEvent, *, duplicate: bool) -> OutcomeAnswer:
-        result = "duplicate" if duplicate else "recorded"
-        self._runtime.metrics.count("outcomes", outcome=event.outcome.value, result=result)
+        self._count(event.outcome, duplicate=duplicate)
         return OutcomeAnswer(
             updated=event.applied,
             skipped=event.skipped,
             duplicate=duplicate,
             receipt_id=event.receipt_id,
         )
+
+    def _count(self, outcome: Outcome, *, duplicate: bool) -> None:
+        result = "duplicate" if duplicate else "recorded"
+        self._runtime.metrics.count("outcomes", outcome=outcome.value, result=result)
+
+    def _response(self, event: OutcomeEvent, key: str | None, *, duplicate: bool) -> ResponseAnswer:
+        kept = event.takeaway_id or (takeaway_id(event.user_id, key) if key else "")
+        scored = self._answer(event, duplicate=duplicate)
+        return ResponseAnswer(memory_id=kept, duplicate=duplicate, scored=scored)
 
     async def _store_takeaway(
         self, scope: WriteScope, request: ResponseRequest, takeaway: str
@@ -308,20 +380,3 @@ class OutcomesService:
             if kept.content_hash != content_hash(takeaway):
                 raise key_reused() from None
             return StoreResult(memory_id=kept.memory_id, status="duplicate")
-
-
-def _all_shown(receipt: Receipt) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(shown.memory_id for shown in receipt.shown))
-
-
-def _at_positions(receipt: Receipt, positions: Sequence[int]) -> tuple[str, ...]:
-    shown = {one.position: one.memory_id for one in receipt.shown}
-    for position in positions:
-        if position not in shown:
-            valid = f"1 to {max(shown)}" if shown else "nothing"
-            raise InvalidInput(
-                f"There is no position {position}: the receipt shows {valid}.",
-                code="bad_position",
-                details={"field": "positions", "position": position, "shown": len(shown)},
-            )
-    return tuple(dict.fromkeys(shown[position] for position in positions))

@@ -39,13 +39,14 @@ def learning_stores(items: InMemoryMemoryStore, runtime: Runtime) -> LearningSto
     receipts = InMemoryReceiptStore(clock)
     events, leases = InMemoryEventStore(clock), InMemoryLeaseStore(clock)
     outcomes = InMemoryOutcomeStore(items, receipts, clock)
+    graphs = InMemoryGraphStore(items, outcomes, clock, runtime.settings.graph)
     return LearningStores(
         receipts,
         events,
         leases,
         outcomes,
-        InMemoryLifecycleStore(items, events, leases),
-        InMemoryGraphStore(items, outcomes, clock, runtime.settings.graph),
+        InMemoryLifecycleStore(items, events, leases, graphs),
+        graphs,
     )
 
 

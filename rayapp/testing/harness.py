@@ -127,9 +127,10 @@ class Harness:
         self.items: Any = Switchable(items)
         self.receipts: Any = Switchable(receipts)
         self.outcomes: Any = Switchable(outcomes)
-        self.lifecycle: Any = Switchable(InMemoryLifecycleStore(items, self.events, self.leases))
-        self.graphs: Any = Switchable(
-            InMemoryGraphStore(items, outcomes, self.clock, settings.graph)
+        graphs = InMemoryGraphStore(items, outcomes, self.clock, settings.graph)
+        self.graphs: Any = Switchable(graphs)
+        self.lifecycle: Any = Switchable(
+            InMemoryLifecycleStore(items, self.events, self.leases, graphs)
         )
         self.index: Any = Switchable(InMemoryIndex())
         self.model = ModelEmbedder()

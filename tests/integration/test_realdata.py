@@ -48,7 +48,7 @@ def test_outcomes_alone_put_the_good_before_the_bad(
     (report,) = json.loads(out.read_text(encoding="utf-8"))["suites"]
     forms = {form["form"]: form for form in report["forms"]}
     pooled = forms["pooled"]
-    assert pooled["still_active"] == pooled["stored"] == 60
+    assert pooled["kept"] == pooled["stored"] == 60
     assert pooled["levels"]["0"]["good_first_of_all"] < 0.5  # else the set proves nothing
     assert pooled["levels"]["3"]["good_first_of_all"] >= 0.85
     assert pooled["levels"]["3"]["good_first_of_candidates"] >= 0.95

@@ -16,6 +16,7 @@ from rayapp.adapters.mongo.convert import from_document, version_document
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.events import event_document
+from rayapp.adapters.mongo.graph_merges import GraphMerges
 from rayapp.adapters.mongo.indexes import (
     ACTIVE_TEXT,
     EVENTS,
@@ -32,7 +33,7 @@ from rayapp.adapters.mongo.item_writes import DUPLICATE_KEY, revision_document
 from rayapp.adapters.mongo.predicates import NOT_DELETED, own, owned_by
 from rayapp.domain.learning import Move
 from rayapp.domain.lifecycle import promotion as rules
-from rayapp.domain.lifecycle.transition import after_move, gone
+from rayapp.domain.lifecycle.transition import after_move, gone, winner_of
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.scope import WriteScope
 from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, Tier
@@ -55,6 +56,7 @@ class MongoLifecycleStore:
         self._versions = database.collection(VERSIONS)
         self._events = database.collection(EVENTS)
         self._leases = database.collection(LEASES)
+        self._graphs = GraphMerges(database)
 
     async def candidates(
         self, *, user_id: str | None, now: datetime, after: str | None, limit: int
@@ -188,7 +190,7 @@ class MongoLifecycleStore:
             await self._versions.insert_many(rows, session=session)
         for item in items:
             if item.merged_into is not None:
-                await self._repoint(item, session)
+                await self._repoint(item, items, session)
         if events:
             await self._events.insert_many([event_document(e) for e in events], session=session)
         return items
@@ -204,8 +206,13 @@ class MongoLifecycleStore:
         docs = await self._items.find(where, session=session).to_list()
         return {doc["point_id"]: doc for doc in docs}
 
-    async def _repoint(self, loser: MemoryItem, session: AsyncClientSession) -> None:
-        """Chains are flattened when they are written, so that a read follows one step."""
+    async def _repoint(
+        self, loser: MemoryItem, items: Sequence[MemoryItem], session: AsyncClientSession
+    ) -> None:
+        """Chains are flattened when they are written, so that a read follows one step.
+
+        The winner is one of `items`, the items of this transition.
+        """
         await self._items.update_many(
             {
                 **own(WriteScope(loser.user_id)),
@@ -214,6 +221,9 @@ class MongoLifecycleStore:
             {"$set": {"merged_into": loser.merged_into}},
             session=session,
         )
+        winner = winner_of(loser, items)
+        if winner is not None:
+            await self._graphs.hand_over(loser, winner, session)
 
     async def _happened(self, events: Sequence[Event]) -> bool:
         where = {

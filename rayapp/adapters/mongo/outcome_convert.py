@@ -55,6 +55,8 @@ def event_document(event: OutcomeEvent, token: str) -> Document:
         "applied": [{**asdict(one), "tier": one.tier.value} for one in event.applied],
         "skipped": [asdict(one) for one in event.skipped],
         "documents": list(event.documents),
+        "request_hash": event.request_hash,
+        "takeaway_id": event.takeaway_id,
         "effects": {
             "graph": bool(event.applied or event.documents),
             "promotion": bool(event.applied),
@@ -74,6 +76,8 @@ def event_from_document(doc: Document) -> OutcomeEvent:
         applied=tuple(AppliedOutcome(**{**o, "tier": Tier(o["tier"])}) for o in doc["applied"]),
         skipped=tuple(Skipped(**one) for one in doc["skipped"]),
         documents=tuple(doc["documents"]),
+        request_hash=doc.get("request_hash", ""),
+        takeaway_id=doc.get("takeaway_id"),
     )
 
 

@@ -67,6 +67,7 @@ GUEST_WINDOW = timedelta(hours=1)
 OWING: dict[Effect, IndexSpec] = {"graph": OWES_GRAPH, "promotion": OWES_PROMOTION}
 # The first result of a key counts once it can no longer be rolled back.
 DECIDED = ReadConcern("majority")
+LAST_CHARACTER = "\U0010ffff"
 
 
 class _Again(Exception):
@@ -115,6 +116,16 @@ class MongoOutcomeStore:
     async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
         doc = await self._first({**mine(scope), "idempotency_key": idempotency_key})
         return event_from_document(doc) if doc else None
+
+    async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+        if limit < 1:
+            return []
+        keys = {"$gte": prefix, "$lt": prefix + LAST_CHARACTER}
+        decided = self._events.with_options(read_concern=DECIDED)
+        with translated():
+            cursor = decided.find({**mine(scope), "idempotency_key": keys}, limit=limit)
+            cursor = cursor.sort([("idempotency_key", DESCENDING)])
+            return [event_from_document(doc) async for doc in cursor]
 
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
         if limit < 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from starlette.responses import Response
@@ -23,6 +22,7 @@ from rayapp.api.graph_views import (
     definition_view,
     edge_view,
     node_view,
+    path_edge_view,
     path_node_view,
     pattern_view,
     rollup_views,
@@ -75,13 +75,11 @@ async def graph(call: Call) -> Response:
 async def kg(call: Call) -> Response:
     started = time.perf_counter()
     query = call.query_as(KgQuery)
-    graphs, documents = call.services.graphs, _documents(call)
-    rows, picture, actions = await asyncio.gather(
-        graphs.concepts(call.reads, MAX_PAGE),
-        graphs.picture(call.reads, query.mode),
-        graphs.actions(call.reads, context_type=None, limit=ACTION_ROWS),
+    documents = _documents(call)
+    listing = await call.services.graphs.listing(
+        call.reads, query.mode, concepts=MAX_PAGE, actions=ACTION_ROWS
     )
-    found = listed_concepts(rows, picture)
+    found = listed_concepts(listing.concepts, listing.picture)
     if query.mode == "content":
         found = [one for one in found if one.node is not None]
     shown = in_order(within(found, query.time_filter, call.services.clock.now()), query.sort_by)
@@ -89,7 +87,7 @@ async def kg(call: Call) -> Response:
         {
             "success": True,
             "concepts": [concept_view(one, documents) for one in shown[: query.limit]],
-            "actionEffectiveness": action_views(actions)[:MAX_PAGE],
+            "actionEffectiveness": action_views(listing.actions)[:MAX_PAGE],
             "meta": {
                 "mode": query.mode,
                 "routing_count": sum(one.row is not None for one in found),
@@ -156,7 +154,7 @@ async def path(call: Call) -> Response:
             "found": bool(found.nodes),
             "path": [node.label for node in found.nodes],
             "nodes": [path_node_view(node) for node in found.nodes],
-            "edges": [edge_view(edge) for edge in found.edges],
+            "edges": [path_edge_view(edge) for edge in found.edges],
             "meta": {"built_ms": elapsed_ms(started)},
             "degraded": [],
         }

@@ -29,13 +29,13 @@ from rayapp.api.schemas.learning import (
     ResponseBody,
     ScoreBody,
 )
+from rayapp.api.score_requests import once_each, score_requests
 from rayapp.domain.learning_requests import (
     FeedbackRequest,
     OutcomeAnswer,
     OutcomeRequest,
     ResponseRequest,
 )
-from rayapp.domain.memory import Outcome
 from rayapp.errors import Conflict, NotFound
 
 
@@ -103,12 +103,16 @@ async def feedback(call: Call) -> Response:
 async def score(call: Call) -> Response:
     """One record per outcome; what could be refused is refused before the first one."""
     body = call.body_as(ScoreBody, OUTCOME_ALIASES)
-    requests = _score_requests(call, body)
+    requests = score_requests(body, key_of(call), call.recorder)
+    receipt_id = body.receipt_id
+    if len({request.positions is None for request in requests}) > 1:
+        receipt = await call.services.outcomes.shown(call.writes, requests[0])
+        if receipt is not None:
+            receipt_id, requests = receipt.receipt_id, once_each(requests, receipt)
     if len(requests) > 1:
         for memory_id in [one for request in requests for one in request.memory_ids or ()]:
             await call.services.memories.get(call.reads, memory_id)
     answers: list[OutcomeAnswer] = []
-    receipt_id = body.receipt_id
     for request in requests:
         # The conversation's newest unscored search is another one once the first record is made.
         named = replace(request, receipt_id=receipt_id)
@@ -116,39 +120,6 @@ async def score(call: Call) -> Response:
         receipt_id = receipt_id or found.receipt_id
         answers.append(found)
     return answer(outcome_view(together(answers), _documents(call)))
-
-
-def _score_requests(call: Call, body: ScoreBody) -> list[OutcomeRequest]:
-    """Positions before ids, and the largest position first: if it exists, all of them do."""
-    key = key_of(call)
-    positions: dict[Outcome, list[int]] = {}
-    ids: dict[Outcome, list[str]] = {}
-    for target, outcome in body.scores.items():
-        if body.shows_positions and target.isdigit():
-            positions.setdefault(outcome, []).append(int(target))
-        else:
-            ids.setdefault(outcome, []).append(target)
-    first = OutcomeRequest(
-        outcome=Outcome.UNKNOWN,
-        receipt_id=body.receipt_id,
-        conversation_id=body.conversation_id,
-        recorder=call.recorder,
-        action=body.action,
-    )
-    groups = [
-        replace(first, outcome=outcome, positions=tuple(sorted(set(found))))
-        for outcome, found in sorted(positions.items(), key=lambda one: -max(one[1]))
-    ]
-    groups += [
-        replace(first, outcome=outcome, memory_ids=tuple(found)) for outcome, found in ids.items()
-    ]
-    if key is None:
-        return groups
-    return [replace(one, idempotency_key=_derived(key, one)) for one in groups]
-
-
-def _derived(key: str, request: OutcomeRequest) -> str:
-    return f"{key}:{request.outcome}:{'ids' if request.positions is None else 'positions'}"
 
 
 async def promote(call: Call) -> Response:
@@ -230,6 +201,8 @@ OPERATIONS = (
         path="/api/memory/feedback",
         tag=_TAG,
         summary="Rate an answer",
+        description="Scores each citation. The newest thumb on a citation counts: the same one "
+        "again changes nothing, another one is a new outcome.",
         handler=feedback,
         body=FeedbackBody,
         example_body={

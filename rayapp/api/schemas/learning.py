@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from rayapp.api.schemas.bases import (
     MAX_ID_CHARS,
@@ -64,6 +72,19 @@ OutcomeName = Annotated[
     BeforeValidator(_outcome),
     Field(description="`worked`, `partial`, `unknown` or `failed`."),
 ]
+
+
+def _related(value: Any, check: ValidatorFunctionWrapHandler) -> int | str:
+    # One sentence instead of one for each of the two kinds.
+    try:
+        found: int | str = check(value)
+    except ValidationError:
+        raise ValueError(
+            f"must be a position (a whole number from 1 to {MAX_POSITION}) or a memory id"
+        ) from None
+    return found
+
+
 Position = Annotated[Whole, Field(ge=1, le=MAX_POSITION)]
 ActionName = Annotated[
     str,
@@ -75,6 +96,7 @@ ActionName = Annotated[
 ReceiptId = Annotated[
     Name | None, Field(description="`receipt_id` of the search that showed the memories.")
 ]
+Related = Annotated[Position | MemoryId, WrapValidator(_related)]
 ConversationId = Annotated[
     Name | None,
     Field(description="Without a receipt: the newest search of this conversation not yet scored."),
@@ -126,12 +148,10 @@ class ResponseBody(Strict):
         str, Field(min_length=1, max_length=MAX_TAKEAWAY_CHARS), AfterValidator(_not_blank)
     ] = Field(description="What was learned, in one or two sentences; kept in `working`.")
     outcome: OutcomeName = Outcome.UNKNOWN
-    related: Annotated[tuple[Position | MemoryId, ...], Field(max_length=MAX_SCORES)] | None = (
-        Field(
-            None,
-            description="Positions of the receipt (numbers) and memory ids (strings) to score; "
-            "all that was shown when absent, nothing when empty.",
-        )
+    related: Annotated[tuple[Related, ...], Field(max_length=MAX_SCORES)] | None = Field(
+        None,
+        description="Positions of the receipt (numbers) and memory ids (strings) to score; "
+        "all that was shown when absent, nothing when empty.",
     )
     receipt_id: ReceiptId = None
     conversation_id: ConversationId = None

@@ -46,7 +46,7 @@ class OutcomeAnswerView(Answer):
 
 
 class ResponseAnswerView(Answer):
-    """The kept takeaway, and what was scored with it."""
+    """The kept takeaway, and what was scored with it. `duplicate`: this key was used before."""
 
     success: Literal[True]
     memory_id: str
@@ -59,7 +59,7 @@ class ResponseAnswerView(Answer):
 
 
 class FeedbackAnswer(Answer):
-    """`citationsScored` counts the memories that moved."""
+    """`citationsScored` counts the memories that this call moved; none when it is a duplicate."""
 
     success: Literal[True]
     message: str

@@ -35,12 +35,13 @@ class ScoreSummaryView(Answer):
     quality: float | None
     learned_score: float | None
     evidence: float = Field(description="Factor of outcomes; 1: nobody judged it.")
+    distance_boost: float = Field(description="How much nearer quality brings the item.")
     quality_boost: float
     entity_boost: float
     document_boost: float
     action_boost: float
     solution_boost: float
-    total_boost: float = Field(description="All boosts together, capped by the recipe.")
+    total_boost: float = Field(description="Product of all boosts, capped by the recipe.")
     weights: dict[str, float]
     wilson_score: float
     uses: int

@@ -17,3 +17,11 @@ def happened_to(item: MemoryItem, at: datetime) -> bool:
     for a while: what it did is not the new memory's doing.
     """
     return at >= item.stored_at - CLOCK_SKEW
+
+
+def inherited_at(winner: MemoryItem, at: datetime) -> datetime:
+    """When an outcome of a memory that was merged into `winner` counts for it.
+
+    The copy that is kept may be the later one: older outcomes count from when it was stored.
+    """
+    return max(at, winner.stored_at)

@@ -40,6 +40,20 @@ ACTION_MIN_USES = 3
 PREFER_RATE = 0.7
 AVOID_RATE = 0.4
 MAX_ACTIONS = 10
+# Tools that read or keep memories (client contract): their outcomes are those of the memories
+# they found, so they are counted but neither advised nor warned of.
+MEMORY_TOOLS = frozenset(
+    {
+        "search_memory",
+        "recall_memory",
+        "get_context_insights",
+        "record_response",
+        "add_to_memory_bank",
+        "update_memory",
+        "archive_memory",
+        "score_memories",
+    }
+)
 
 # What a past outcome says; `unknown` and `partial` neither recommend nor warn.
 _TELLING = frozenset({Outcome.WORKED, Outcome.PARTIAL, Outcome.FAILED})
@@ -282,14 +296,16 @@ def _action_advice(rows: Sequence[ActionRow]) -> tuple[ActionAdvice, ...]:
                     uses=total.counters.uses,
                     success_rate=rate,
                     wilson=wilson_of(total.counters),
-                    advice=_advice(rate),
+                    advice=_advice(total.action, rate),
                 )
             )
     found.sort(key=lambda one: (-one.wilson, -one.uses, one.action))
     return tuple(found[:MAX_ACTIONS])
 
 
-def _advice(rate: float) -> str:
+def _advice(action: str, rate: float) -> str:
+    if action in MEMORY_TOOLS:
+        return "neutral"
     if rate > PREFER_RATE:
         return "prefer"
     return "avoid" if rate < AVOID_RATE else "neutral"

@@ -49,13 +49,12 @@ class _Rows(Generic[_Key]):
     def __init__(self) -> None:
         self.rows: dict[_Key, _Row] = {}
 
-    def add(self, key: _Key, event: OutcomeEvent, example: Example | None = None) -> None:
+    def add(self, key: _Key, event: OutcomeEvent, examples: Iterable[Example] = ()) -> None:
         row = self.rows.setdefault(key, _Row(event.at))
         row.at = max(row.at, event.at)
         row.counters = added(row.counters, counters_of(event.outcome))
         row.count += 1
-        if example is not None:
-            row.examples.append(example)
+        row.examples.extend(examples)
 
 
 def outcome_changes(
@@ -63,8 +62,12 @@ def outcome_changes(
 ) -> OutcomeChanges:
     """The increments of one user's events, aggregated: a row occurs once.
 
-    Each judged item counts, in whatever tier it is; a judged book counts for the books tier. An
-    event without concepts still counts for its action.
+    An event counts once for each tier that it judged, however many items of it: one verdict over
+    a list says no more about a tier than a verdict over one item. A judged book counts for the
+    books tier. An event without concepts still counts for its action.
+
+    Verdicts of a guest count nowhere: graph rows speak for memories that it was never shown
+    (decision 0013).
     """
     routing: _Rows[tuple[str, Tier]] = _Rows()
     actions: _Rows[tuple[str, str, Tier]] = _Rows()
@@ -72,11 +75,13 @@ def outcome_changes(
     documents: _Rows[str] = _Rows()
     concepts: dict[str, Concept] = {}
     for event in events:
+        if not event.owner:
+            continue
         keys = [concepts.setdefault(one.key, one).key for one in _concepts(event, expansions)]
-        for tier, example in _judged(event):
+        for tier, examples in _judged(event).items():
             for key in keys:
-                routing.add((key, tier), event, example)
-            actions.add((event.context_type, event.action, tier), event, example)
+                routing.add((key, tier), event, examples)
+            actions.add((event.context_type, event.action, tier), event, examples)
         for doc_id in dict.fromkeys(event.documents):
             documents.add(doc_id, event)
         for problem, item in _solved(event, expansions):
@@ -105,20 +110,22 @@ def _concepts(event: OutcomeEvent, expansions: Expansions | None) -> list[Concep
     return [written.get(key) or Concept(key, key) for key in dict.fromkeys(event.concepts) if key]
 
 
-def _judged(event: OutcomeEvent) -> Iterable[tuple[Tier, Example | None]]:
+def _judged(event: OutcomeEvent) -> dict[Tier, list[Example]]:
+    """The tiers that the event judged, each with its items; books are counted, not listed."""
+    tiers: dict[Tier, list[Example]] = {}
     for item in event.applied:
-        yield (
-            item.tier,
+        tiers.setdefault(item.tier, []).append(
             Example(
                 memory_id=item.memory_id,
                 point_id=item.point_id,
                 tier=item.tier,
                 outcome=event.outcome,
                 at=event.at,
-            ),
+            )
         )
-    for _ in dict.fromkeys(event.documents):
-        yield Tier.BOOKS, None
+    if event.documents:
+        tiers.setdefault(Tier.BOOKS, [])
+    return tiers
 
 
 def _solved(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rayapp.domain.graphs.rates import added, wilson_of
+from rayapp.domain.graphs.rates import wilson_of
 from rayapp.domain.graphs.records import Counters, RoutingRow
 from rayapp.domain.learning_requests import TierAdvice
 from rayapp.domain.tiers import Tier
@@ -32,9 +32,7 @@ def tier_advice(rows: Sequence[RoutingRow]) -> tuple[TierAdvice, ...]:
 
     A tier with few outcomes is advised: too little is known to call it poor.
     """
-    found = [
-        _advice(tier, counters) for tier, counters in _totals(rows).items() if counters.uses > 0
-    ]
+    found = [_advice(tier, counters) for tier, counters in _best_known(rows).items()]
     return tuple(sorted(found, key=lambda one: (-one.wilson, -one.uses, _TIER_ORDER[one.tier])))
 
 
@@ -48,12 +46,22 @@ def depth_factors(rows: Sequence[RoutingRow], tiers: Sequence[Tier]) -> dict[Tie
     return factors
 
 
-def _totals(rows: Sequence[RoutingRow]) -> dict[Tier, Counters]:
-    totals: dict[Tier, Counters] = {}
+def _best_known(rows: Sequence[RoutingRow]) -> dict[Tier, Counters]:
+    """Of each used tier the counters of the concept with the most uses there.
+
+    One outcome counts for every concept of its question, so a sum over concepts would count it
+    several times. Of two that are used alike the worse one speaks: nothing is praised by chance.
+    """
+    known: dict[Tier, Counters] = {}
     for row in rows:
         for tier, counters in row.tiers.items():
-            totals[tier] = added(totals.get(tier, Counters()), counters)
-    return totals
+            if counters.uses and (tier not in known or _weight(counters) > _weight(known[tier])):
+                known[tier] = counters
+    return known
+
+
+def _weight(counters: Counters) -> tuple[int, float]:
+    return counters.uses, -wilson_of(counters)
 
 
 def _advice(tier: Tier, counters: Counters) -> TierAdvice:

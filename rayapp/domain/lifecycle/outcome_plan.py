@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rayapp.domain.learning import AppliedOutcome, OutcomeEvent, Skipped, SkipReason
 from rayapp.domain.tiers import TIER_POLICY, Tier
 from rayapp.errors import IdempotencyConflict, NotFound
+
+# Hex digits of a fingerprint: 128 bits, so that two requests of one key never meet by chance.
+FINGERPRINT_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +118,22 @@ def recorded(
     )
 
 
+def fingerprint(**parts: object) -> str:
+    """A short hash of a request's parts, which are JSON values: equal parts, equal hash."""
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:FINGERPRINT_CHARS]
+
+
 def check_same(first: OutcomeEvent, event: OutcomeEvent) -> None:
-    """Raise IdempotencyConflict unless `event` repeats `first`, which has the same key."""
+    """Raise IdempotencyConflict unless `event` repeats `first`, which has the same key.
+
+    Two requests are compared as they were sent: what they mean (a position, the newest receipt)
+    may be something else by now.
+    """
+    if first.request_hash and event.request_hash:
+        if first.request_hash != event.request_hash:
+            raise key_reused()
+        return
     same = (
         first.outcome is event.outcome
         and first.receipt_id == event.receipt_id
@@ -126,7 +145,7 @@ def check_same(first: OutcomeEvent, event: OutcomeEvent) -> None:
 
 def key_reused() -> IdempotencyConflict:
     return IdempotencyConflict(
-        "This idempotency key was used for another outcome: use a new key for a new outcome."
+        "This idempotency key was used with another request: use a new key for a new outcome."
     )
 
 

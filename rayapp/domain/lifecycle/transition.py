@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rayapp.domain.learning import Move
 from rayapp.domain.memory import ChangeType, MemoryItem
 from rayapp.domain.revision import revised
@@ -33,3 +35,9 @@ def gone(move: Move) -> NotFound:
         f"No memory {move.item.memory_id}: check the id, it may have been deleted.",
         details={"memory_id": move.item.memory_id},
     )
+
+
+def winner_of(loser: MemoryItem, items: Iterable[MemoryItem]) -> MemoryItem | None:
+    """The one of `items` that `loser` was merged into."""
+    wanted = (loser.user_id, loser.merged_into)
+    return next((item for item in items if (item.user_id, item.memory_id) == wanted), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rayapp.domain.graphs.belonging import happened_to
+from rayapp.domain.graphs.context_type import GENERAL
 from rayapp.domain.graphs.rates import action_success_rate
 from rayapp.domain.graphs.records import ContentNode, GraphPriors
 from rayapp.domain.graphs.routing import depth_factors
@@ -18,6 +19,9 @@ from rayapp.domain.tiers import Tier
 
 # The row of the action graph that speaks for a search.
 SEARCH_ACTION = "search_memory"
+# Questions that no rule claims share this context and nothing else: what failed in one of them says
+# nothing about the next. Its rows are kept and shown, they move no candidate.
+SILENT_CONTEXT = GENERAL
 # Known solutions of one problem that are looked at, the most successful ones. Our choice.
 MAX_SOLUTIONS = 5
 
@@ -143,7 +147,9 @@ def _action_factors(priors: GraphPriors, recipe: Recipe) -> dict[Tier, float]:
     return {
         row.tier: recipe.action_base + recipe.action_span * action_success_rate(row.counters)
         for row in priors.actions
-        if row.action == SEARCH_ACTION and row.counters.uses >= recipe.effect_uses
+        if row.action == SEARCH_ACTION
+        and row.context_type != SILENT_CONTEXT
+        and row.counters.uses >= recipe.effect_uses
     }
 
 

@@ -16,7 +16,7 @@ from rayapp.domain.requests import ScoreSummary, SortMode
 from rayapp.domain.retrieval.boosts import NO_BOOSTS, GraphBoosts
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.fusion import DenseArm, Fused, fuse
-from rayapp.domain.retrieval.quality import distance_gain, quality_boost, total_boost
+from rayapp.domain.retrieval.quality import distance_boost, quality_boost, total_boost
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.retrieval.weights import evidence_factor, learned_score, weights_of
 
@@ -53,10 +53,11 @@ def _best_first(ranked: Ranked) -> tuple[float, float, str]:
 def _score(candidate: Candidate, fused: Fused, recipe: Recipe, graphs: GraphBoosts) -> Ranked:
     item = candidate.item
     evidence = evidence_factor(item, recipe)
-    quality, boosts = quality_boost(item), graphs.of(item, fused.score)
+    distance = distance_boost(fused.score, item, recipe)
+    quality, boosts = quality_boost(item, recipe), graphs.of(item, fused.score)
     boost = total_boost(
         recipe.total_boost_cap,
-        distance_gain(fused.score, item, recipe),
+        distance,
         quality,
         boosts.entity,
         boosts.document,
@@ -76,6 +77,7 @@ def _score(candidate: Candidate, fused: Fused, recipe: Recipe, graphs: GraphBoos
         quality=item.quality.quality_score,
         learned_score=learned_score(item),
         evidence=evidence,
+        distance_boost=distance,
         quality_boost=quality,
         entity_boost=boosts.entity,
         document_boost=boosts.document,

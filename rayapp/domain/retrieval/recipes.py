@@ -67,6 +67,12 @@ class Recipe(_Part):
     total_boost_cap: float = Field(1.5, ge=1, le=4, description="Decision 19.")
     quality_distance: float = Field(0.8, ge=0, le=1, description="memory_bank distance factor.")
     quality_floor: float = Field(0.2, ge=0, le=1, description="Least distance factor.")
+    # Without a bound of its own a fact of quality 0.5 fills the cap over all boosts, and what the
+    # graphs know of it could not count. 1.35 leaves room for one matched entity of quality 0.55:
+    # 1.35 x 1.11 = 1.5. Our choice (decision record 0002).
+    quality_cap: float = Field(
+        1.35, ge=1, le=4, description="Most that quality and its distance factor boost together."
+    )
     entity_weight: float = Field(
         0.2, ge=0, le=1, description="Boost per matched entity of the content graph, x quality."
     )

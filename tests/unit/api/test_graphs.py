@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ import pytest
 
 from rayapp.api.app import OPERATIONS
 from rayapp.domain.graphs.records import ActionRow, Counters, Example, RoutingRow
-from rayapp.domain.learning_requests import GraphEdgeView, GraphNodeView, GraphView
+from rayapp.domain.learning_requests import GraphEdgeView, GraphListing, GraphNodeView, GraphView
 from rayapp.domain.memory import Outcome, Stats
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
@@ -92,6 +93,21 @@ class TestPicture:
         assert (await learned.get(path, headers=noa)).status_code == 404
 
 
+class TestReads:
+    @pytest.mark.parametrize("mode", ["routing", "content", "both"])
+    @pytest.mark.parametrize("route", [KG, "/api/memory/graph"])
+    async def test_a_call_reads_the_truth_at_most_five_times(self, route: str, mode: str) -> None:
+        harness = await Harness.open()
+        async with client_of(harness.services) as api:
+            body = {"text": "Dana lives in Haifa"}
+            assert (await api.post(BANK, json=body)).status_code == 200
+            await harness.settle()
+            before = len(harness.graphs.calls) + len(harness.items.calls)
+            assert (await api.get(f"{route}?mode={mode}")).status_code == 200
+            reads = len(harness.graphs.calls) + len(harness.items.calls) - before
+            assert 1 <= reads <= 5
+
+
 class Rows:
     """Implements the reads of `Graphs` on set rows."""
 
@@ -135,6 +151,15 @@ class Rows:
     async def picture(self, scope: ReadScope, mode: str) -> GraphView:
         nodes = self.nodes if mode != "routing" else ()
         return GraphView(nodes=nodes, edges=(GraphEdgeView("content_old", "content_tea", 2.0),))
+
+    async def listing(
+        self, scope: ReadScope, mode: str, *, concepts: int, actions: int
+    ) -> GraphListing:
+        return GraphListing(
+            concepts=await self.concepts(scope, concepts),
+            picture=await self.picture(scope, mode),
+            actions=await self.actions(scope, context_type=None, limit=actions),
+        )
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
@@ -390,7 +415,10 @@ class TestPath:
         assert body["found"] is True
         assert (body["path"][0], body["path"][-1], len(body["nodes"])) == ("Haifa", "TCP/IP", 3)
         assert len(body["edges"]) == 2
-        assert body["nodes"][0]["id"].startswith("content_")
+        ids = [node["id"] for node in body["nodes"]]
+        assert ids[0].startswith("content_")
+        steps = [{edge["source"], edge["target"]} for edge in body["edges"]]
+        assert steps == [set(step) for step in pairwise(ids)]
 
     async def test_no_way_is_an_answer(self, learned: httpx.AsyncClient) -> None:
         body = (await learned.get(f"{KG}/path?source=dana&target=nobody")).json()

@@ -105,6 +105,16 @@ async def test_a_picture_shows_what_its_mode_asks_for(
     assert len(world.reads) == reads <= 5
 
 
+@pytest.mark.parametrize(("mode", "reads"), [("routing", 2), ("content", 4), ("both", 4)])
+async def test_a_listing_is_the_picture_and_its_rows(world: World, mode: Any, reads: int) -> None:
+    grown(world)
+    listing = await world.service.listing(READ, mode, concepts=250, actions=3)
+    assert len(world.reads) == len(set(world.reads)) == reads
+    assert listing.picture == await world.service.picture(READ, mode)
+    assert listing.concepts == await world.service.concepts(READ, 250)
+    assert listing.actions == await world.service.actions(READ, context_type=None, limit=3)
+
+
 async def test_a_picture_takes_the_newest_routing_concepts(world: World) -> None:
     grown(world)
     view = await world.service.picture(READ, "routing")
@@ -217,6 +227,19 @@ async def test_another_users_concept_is_not_found(world: World) -> None:
     world.rows.content = [node("docker")]
     with pytest.raises(NotFound):
         await world.service.definition(ReadScope("omer"), "docker")
+
+
+@pytest.mark.parametrize("name", ["docker", "action_docker_search_memory"])
+async def test_a_new_memory_under_a_judged_id_defines_nothing(world: World, name: str) -> None:
+    new = await world.store(stored_at=later(5))
+    told = (example(new, Outcome.FAILED, later(1)),)
+    world.rows.routing = [routing("docker", examples=told)]
+    world.rows.used = [action("docker", "search_memory", counted(1), examples=told)]
+    assert (await world.service.definition(READ, name)).memories == ()
+    told = (example(new, Outcome.WORKED, later(6)), *told)
+    world.rows.routing = [routing("docker", examples=told)]
+    world.rows.used = [action("docker", "search_memory", counted(1), examples=told)]
+    assert (await world.service.definition(READ, name)).memories == (new,)
 
 
 # --- paths ---------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ async def learned(world: World, query: str) -> tuple[MemoryItem, MemoryItem]:
         )
     ]
     world.rows.content = [node(key, memory_ids=(solved.memory_id,))]
-    world.rows.used = [action("docker", "search_memory", counted(9, 1))]
+    world.rows.used = [action("docker", "run_tests", counted(9, 1))]
     world.rows.solutions = [solution(solved, problem)]
     world.failed.events = [failure(failed, later(0), query="the earlier question")]
     return solved, failed
@@ -143,7 +143,7 @@ async def test_everything_that_was_learned_is_told(world: World, query: str) -> 
     assert [one.item.memory_id for one in found.patterns] == [solved.memory_id]
     assert [one.item.memory_id for one in found.failures] == [failed.memory_id]
     assert "the earlier question" in found.failures[0].reason
-    assert [(one.action, one.advice) for one in found.actions] == [("search_memory", "prefer")]
+    assert [(one.action, one.advice) for one in found.actions] == [("run_tests", "prefer")]
     assert (found.repeated, len(found.continuity)) == (query, 1)
     assert len(found.directives) == 6
     assert found.built_ms >= 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from rayapp import bootstrap
 from rayapp.domain.graphs.records import GraphPriors, KnownSolution
-from rayapp.domain.learning_requests import OutcomeRequest
+from rayapp.domain.learning_requests import OutcomeRequest, Recorder
 from rayapp.domain.memory import Outcome
 from rayapp.domain.requests import SearchQuery
 from rayapp.domain.retrieval.recipes import Recipe
@@ -32,6 +33,29 @@ PAIRS = {
 }
 
 
+# A topic of which one key judges what it is shown, and another topic of the same kind of work.
+TOPICS = {
+    "general-en": (
+        "banana smoothie with kiwi number {}",
+        "banana smoothie",
+        "restart nginx gateway billing systemctl",
+        ("the nginx gateway of billing restart is systemctl", "Noa restarts the nginx gateway"),
+    ),
+    "docker-en": (
+        "docker volume of the banana shop number {}",
+        "docker volume of the banana shop",
+        "docker compose for the nginx gateway of billing",
+        ("docker compose of billing starts the nginx gateway", "Noa owns the nginx gateway"),
+    ),
+    "docker-he": (
+        "דוקר של חנות הבננות מספר {}",
+        "דוקר של חנות הבננות",
+        "דוקר קומפוז לשער התשלומים",
+        ("דוקר קומפוז מפעיל את שער התשלומים", "נועה אחראית על שער התשלומים"),
+    ),
+}
+
+
 @pytest.fixture
 async def service() -> Harness:
     return await Harness.open()
@@ -45,11 +69,67 @@ async def judge(service: Harness, memory_id: str, outcome: Outcome, times: int =
         await service.services.outcomes.record(ME, request)
 
 
+async def topic(service: Harness, name: str) -> tuple[str, str]:
+    """Store one of TOPICS; the question about what is judged, and the other question."""
+    judged_text, judged_query, query, (best, second) = TOPICS[name]
+    await service.store(best, tier=Tier.WORKING, memory_id="best")
+    await service.store(second, tier=Tier.HISTORY, memory_id="second")
+    for number in range(4):
+        await service.store(judged_text.format(number), memory_id=f"judged-{number}")
+    await service.drain()
+    return judged_query, query
+
+
 def priors_of(found: GraphPriors) -> Callable[..., Awaitable[GraphPriors]]:
     async def priors(*_args: object, **_named: object) -> GraphPriors:
         return found
 
     return priors
+
+
+@pytest.mark.parametrize("name", TOPICS)
+async def test_one_verdict_over_a_list_moves_no_memory_that_it_did_not_show(
+    service: Harness, name: str
+) -> None:
+    judged_query, query = await topic(service, name)
+    before = await service.search(query, limit=2)
+    assert [hit.item.memory_id for hit in before.hits] == ["best", "second"]
+    shown = await service.search(judged_query, limit=4)
+    await service.services.outcomes.record(
+        ME, OutcomeRequest(receipt_id=shown.receipt_id, outcome=Outcome.FAILED)
+    )
+    await service.settle()
+    service.clock.advance(service.settings.graph.empty_cache_s + 0.1)
+    after = await service.search(query, limit=2)
+    assert [hit.item.memory_id for hit in after.hits] == ["best", "second"]
+    assert {hit.summary.action_boost for hit in after.hits} == {1.0}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.WORKED])
+@pytest.mark.parametrize("name", TOPICS)
+async def test_a_guest_that_floods_moves_only_what_its_receipts_show(
+    service: Harness, name: str, outcome: Outcome
+) -> None:
+    judged_query, query = await topic(service, name)
+    guest = Recorder(principal="plugin", owner=False)
+    before = await service.search(query, limit=2)
+    for _ in range(6):
+        shown = await service.search(judged_query, limit=4, principal="plugin")
+        ids = [hit.item.memory_id for hit in shown.hits]
+        verdict = OutcomeRequest(
+            memory_ids=tuple(one for one in ids if one.startswith("judged")),
+            receipt_id=shown.receipt_id,
+            outcome=outcome,
+            recorder=guest,
+        )
+        assert (await service.services.outcomes.record(ME, verdict)).updated
+        await service.settle()
+        service.clock.advance(service.settings.graph.empty_cache_s + 0.1)
+    after = await service.search(query, limit=2)
+    assert [hit.item.memory_id for hit in before.hits] == ["best", "second"]
+    assert [hit.item.memory_id for hit in after.hits] == ["best", "second"]
+    assert [hit.summary.total_boost for hit in after.hits] == [1.0, 1.0]
+    assert await service.graphs.actions(READ, context_type=None, limit=9) == []
 
 
 @pytest.mark.parametrize("lang", PAIRS)
@@ -150,6 +230,26 @@ async def test_a_known_solution_is_shown_though_its_words_are_others(service: Ha
     assert hit.summary.total_boost <= 1.5
 
 
+async def test_a_new_memory_under_a_solutions_id_is_no_solution(service: Harness) -> None:
+    before = service.clock.now()
+    service.clock.advance(3_600)
+    await service.store("the cat sleeps on the sofa", memory_id="s", tier=Tier.HISTORY)
+    for number in range(40):
+        await service.store(f"timeout of the payment gateway, case {number}", tier=Tier.HISTORY)
+    await service.drain()
+    item = await service.items.get(READ, "s")
+    known = KnownSolution(
+        problem_hash="p",
+        memory_id="s",
+        point_id=item.point_id,
+        success_count=2,
+        last_used_at=before,
+    )
+    service.graphs.inner.priors = priors_of(GraphPriors(solutions=(known,)))
+    answer = await service.search("payment gateway timeout", recipe="lexical", limit=50)
+    assert "s" not in {hit.item.memory_id for hit in answer.hits}
+
+
 async def test_a_dead_solution_is_not_shown_and_is_no_drift(service: Harness) -> None:
     await service.store("timeout of the payment gateway")
     await service.drain()
@@ -165,9 +265,14 @@ async def test_a_dead_solution_is_not_shown_and_is_no_drift(service: Harness) ->
     assert not [key for key in service.metrics.counters if key[0] == "drift"]
 
 
-async def test_explain_shows_every_part_of_the_score(service: Harness) -> None:
-    one = await service.store("the boiler code is 4711", tier=Tier.HISTORY)
+@pytest.mark.parametrize("tier", [Tier.HISTORY, Tier.MEMORY_BANK])
+async def test_explain_shows_every_part_of_the_score(service: Harness, tier: Tier) -> None:
+    one = await service.store(
+        "the boiler code is 4711", tier=tier, importance=0.3, confidence=0.3, tags=("boiler",)
+    )
+    await service.store("the code of the boiler is old")
     await service.drain()
+    await service.settle()
     await judge(service, one, Outcome.FAILED, times=1)
     query = SearchQuery(query="boiler code")
     explained = await service.services.search.explain(READ, one, query)
@@ -178,13 +283,12 @@ async def test_explain_shows_every_part_of_the_score(service: Harness) -> None:
         values["fused"] * values["evidence"] * values["total_boost"]
     )
     assert values["total_boost_cap"] == 1.5
-    assert {
-        "quality_boost",
-        "entity_boost",
-        "document_boost",
-        "action_boost",
-        "solution_boost",
-    } <= values.keys()
+    parts = [
+        values[f"{name}_boost"]
+        for name in ("distance", "quality", "entity", "document", "action", "solution")
+    ]
+    assert values["total_boost"] == pytest.approx(min(1.5, math.prod(parts)))
+    assert (values["distance_boost"] > 1.0) is (tier is Tier.MEMORY_BANK)
 
 
 def test_the_default_recipe_writes_out_the_built_in_values() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.domain.graphs.insights import PastTurn
+from rayapp.domain.graphs.insights import MEMORY_TOOLS, PastTurn
 from rayapp.domain.graphs.question import (
     MAX_POINTS,
     NODE_MEMORIES,
@@ -316,9 +316,20 @@ def test_the_next_solution_stands_in_for_one_that_is_gone() -> None:
     ],
 )
 def test_actions_are_advised_by_their_rate(counters: Any, advice: str) -> None:
-    priors = GraphPriors(actions=(action("docker", "search_memory", counters),))
+    priors = GraphPriors(actions=(action("docker", "web", counters),))
     [found] = told(asked(ENGLISH), priors=priors).actions
-    assert (found.action, found.context_type, found.advice) == ("search_memory", "docker", advice)
+    assert (found.action, found.context_type, found.advice) == ("web", "docker", advice)
+
+
+@pytest.mark.parametrize("query", [ENGLISH, HEBREW])
+@pytest.mark.parametrize("tool", sorted(MEMORY_TOOLS))
+@pytest.mark.parametrize("counters", [counted(0, 9), counted(9, 0)])
+def test_memory_tools_are_counted_but_never_advised(query: str, tool: str, counters: Any) -> None:
+    question = asked(query)
+    rows = (action(question.context_type, tool, counters),)
+    found = told(question, priors=GraphPriors(actions=rows))
+    assert [(one.uses, one.advice) for one in found.actions] == [(9, "neutral")]
+    assert found.directives == ()
 
 
 def test_an_action_is_judged_from_three_uses_over_all_tiers() -> None:
@@ -332,8 +343,8 @@ def test_an_action_is_judged_from_three_uses_over_all_tiers() -> None:
 @pytest.mark.parametrize(
     ("query", "good", "bad"),
     [
-        (ENGLISH, "prefer “search_memory” (90% success in 10 uses)", "avoid “web”"),
-        (HEBREW, "להעדיף את “search_memory” (90% הצלחה ב-10 שימושים)", "להימנע מ-“web”"),
+        (ENGLISH, "prefer “run_tests” (90% success in 10 uses)", "avoid “web”"),
+        (HEBREW, "להעדיף את “run_tests” (90% הצלחה ב-10 שימושים)", "להימנע מ-“web”"),
     ],
 )
 def test_one_sentence_says_what_to_prefer_and_what_to_avoid(
@@ -341,7 +352,7 @@ def test_one_sentence_says_what_to_prefer_and_what_to_avoid(
 ) -> None:
     rows = (
         action("docker", "web", counted(1, 9)),
-        action("docker", "search_memory", counted(9, 1)),
+        action("docker", "run_tests", counted(9, 1)),
         action("docker", "plain", counted(5, 5)),
     )
     [line] = told(asked(query), priors=GraphPriors(actions=rows)).directives

@@ -114,6 +114,21 @@ def test_a_book_counts_for_its_row_and_for_the_books_tier() -> None:
     assert all(not one.examples for one in changes.routing if one.tier is Tier.BOOKS)
 
 
+def test_an_event_counts_once_for_each_tier_however_many_items_it_judged() -> None:
+    shown = (*(applied(f"m{n}", Tier.WORKING) for n in range(3)), applied("h", Tier.HISTORY))
+    changes = outcome_changes([event(applied=shown, documents=("d1", "d2"))])
+    once = Counters(uses=1, worked=1)
+    tiers = (Tier.WORKING, Tier.HISTORY, Tier.BOOKS)
+    assert routes(changes) == {(key, tier): once for key in ("docker", "build") for tier in tiers}
+    assert {one.tier: one.counters for one in changes.actions} == dict.fromkeys(tiers, once)
+    working = next(one for one in changes.actions if one.tier is Tier.WORKING)
+    assert [one.memory_id for one in working.examples] == ["m0", "m1", "m2"]
+
+
+def test_a_guest_feeds_no_graph() -> None:
+    assert outcome_changes([event(owner=False, documents=("d1",))]) == OutcomeChanges()
+
+
 def test_an_event_without_concepts_still_counts_for_its_action() -> None:
     changes = outcome_changes([event(concepts=(), action="answer")])
     assert changes.routing == ()
@@ -155,6 +170,7 @@ _OUTCOMES = st.sampled_from(list(Outcome))
 _TIERS = st.sampled_from([Tier.WORKING, Tier.HISTORY, Tier.PATTERNS, Tier.MEMORY_BANK])
 _EVENTS = st.builds(
     event,
+    owner=st.booleans(),
     outcome=_OUTCOMES,
     at=st.integers(0, 500).map(lambda minutes: AT + timedelta(minutes=minutes)),
     query=st.sampled_from(["docker build fails", "שגיאה בשרת", "docker", ""]),
@@ -175,6 +191,12 @@ def test_a_group_adds_what_its_parts_add(events: list[OutcomeEvent], cut: int) -
         key: added(parts[0].get(key, Counters()), parts[1].get(key, Counters())) for key in whole
     }
     assert set(whole) == set(parts[0]) | set(parts[1])
+
+
+@given(st.lists(_EVENTS, max_size=8))
+def test_the_graphs_are_as_if_guests_had_said_nothing(events: list[OutcomeEvent]) -> None:
+    owners = [one for one in events if one.owner]
+    assert outcome_changes(events) == outcome_changes(owners)
 
 
 @given(st.lists(_EVENTS, max_size=8))

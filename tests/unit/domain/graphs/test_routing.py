@@ -25,18 +25,37 @@ def test_nothing_learned_advises_nothing(rows: list[RoutingRow]) -> None:
     assert depth_factors(rows, ALL) == dict.fromkeys(ALL, 1.0)
 
 
-def test_best_tier_first_by_wilson_over_all_concepts() -> None:
+def test_best_tier_first_by_the_concept_that_is_known_best() -> None:
     rows = [
         routing("docker", {Tier.HISTORY: counted(2), Tier.PATTERNS: counted(4)}),
         routing("רכב", {Tier.HISTORY: counted(7), Tier.BOOKS: counted(failed=6)}),
     ]
     found = tier_advice(rows)
     assert [(one.tier, one.uses, one.advised) for one in found] == [
-        (Tier.HISTORY, 9, True),
+        (Tier.HISTORY, 7, True),
         (Tier.PATTERNS, 4, True),
         (Tier.BOOKS, 6, False),
     ]
-    assert found[0].wilson == pytest.approx(0.701, abs=0.001)
+    assert found[0].wilson == pytest.approx(0.646, abs=0.001)
+
+
+def test_outcomes_are_not_counted_once_per_concept_of_the_question() -> None:
+    rows = [routing(concept, {Tier.HISTORY: counted(4)}) for concept in "abcd"]
+    (found,) = tier_advice(rows)
+    (alone,) = tier_advice(rows[:1])
+    assert found == alone
+    assert found.uses == 4
+    few = [routing(concept, {Tier.HISTORY: counted(MIN_USES - 1)}) for concept in "abcd"]
+    assert depth_factors(few, ALL) == dict.fromkeys(ALL, 1.0)
+
+
+def test_of_two_concepts_used_alike_the_worse_one_speaks() -> None:
+    rows = [
+        routing("docker", {Tier.HISTORY: counted(4)}),
+        routing("רכב", {Tier.HISTORY: counted(failed=4)}),
+    ]
+    for order in (rows, rows[::-1]):
+        assert [one.advised for one in tier_advice(order)] == [False]
 
 
 def test_few_failures_do_not_make_a_tier_poor() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -54,10 +55,12 @@ def a_node(label: str, *memory_ids: str, quality: float = 1.0, mentions: int = 0
     )
 
 
-def an_action(tier: Tier, action: str = "search_memory", **counts: int) -> ActionRow:
+def an_action(
+    tier: Tier, action: str = "search_memory", *, context: str = "docker", **counts: int
+) -> ActionRow:
     counters = Counters(uses=sum(counts.values()), **counts)
     return ActionRow(
-        context_type="general",
+        context_type=context,
         action=action,
         tier=tier,
         counters=counters,
@@ -139,6 +142,13 @@ def test_an_action_speaks_for_its_tier_from_three_uses() -> None:
     assert boosts(item, actions=(other,)).action == 1.0
 
 
+def test_questions_that_no_rule_claims_say_nothing_of_a_tier() -> None:
+    item = an_item(tier=Tier.HISTORY)
+    for counts in ({"failed": 9}, {"worked": 9}):
+        row = an_action(Tier.HISTORY, context="general", **counts)
+        assert boosts(item, actions=(row,)).action == 1.0
+
+
 def test_a_known_solution_is_at_half_the_distance() -> None:
     item, other = an_item(), an_item()
     known = boosts(item, 0.6, solutions=(a_solution(item),)).solution
@@ -206,6 +216,60 @@ def test_no_mix_of_boosts_exceeds_the_cap(
     one = next(one for one in answer if one.item is item).summary
     assert one.total_boost <= cap
     assert one.final_score <= one.fused * cap + 1e-9
+
+
+@pytest.mark.parametrize("cap", [1.5, 4.0])
+@pytest.mark.parametrize("score", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("tier", list(Tier))
+def test_the_parts_multiply_to_the_total(tier: Tier, score: float, cap: float) -> None:
+    item = an_item(
+        tier=tier,
+        memory_id="m",
+        lang="en",
+        quality=Quality(importance=score, confidence=1.0),
+        source=Source(doc_id="d"),
+    )
+    priors = GraphPriors(
+        nodes=(a_node("n", "m", quality=0.3),),
+        actions=(an_action(tier, worked=2, failed=1),),
+        documents=(a_book("d", worked=3),),
+        solutions=(a_solution(item),),
+    )
+    recipe = Recipe(name="test", total_boost_cap=cap)
+    found = Candidate(item=item, sparse=9.0, sparse_rank=2)
+    best = Candidate(item=an_item(lang="en"), sparse=10.0, sparse_rank=1)
+    answer = rank(
+        [found, best],
+        query_lang="en",
+        recipe=recipe,
+        arm=DenseArm(used=False),
+        graphs=graph_boosts(priors, recipe),
+    )
+    summary = next(one for one in answer if one.item is item).summary
+    names = {field.name for field in fields(summary) if field.name.endswith("_boost")}
+    parts = math.prod(getattr(summary, name) for name in names - {"total_boost"})
+    assert summary.total_boost == pytest.approx(min(cap, parts))
+    assert (summary.distance_boost > 1.0) is (tier is Tier.MEMORY_BANK and score == 0.2)
+
+
+@pytest.mark.parametrize("score", [0.5, 0.7, 1.0])
+def test_an_entity_counts_for_a_fact_of_any_quality(score: float) -> None:
+    quality = Quality(importance=score, confidence=1.0)
+    plain, named = (
+        an_item(tier=Tier.MEMORY_BANK, memory_id=name, lang="en", quality=quality)
+        for name in ("plain", "named")
+    )
+    answer = rank(
+        [
+            Candidate(item=plain, sparse=10.0, sparse_rank=1),
+            Candidate(item=named, sparse=9.5, sparse_rank=2),
+        ],
+        query_lang="en",
+        recipe=RECIPE,
+        arm=DenseArm(used=False),
+        graphs=graph_boosts(GraphPriors(nodes=(a_node("haifa", "named", quality=0.5),)), RECIPE),
+    )
+    assert [one.item.memory_id for one in answer] == ["named", "plain"]
 
 
 def a_route(**tiers: Counters) -> RoutingRow:

@@ -95,6 +95,58 @@ def test_a_term_meets_its_translation(spellings: list[str]) -> None:
         assert concept_key(one, DICTIONARY) in keys(f"{one}", expansions=DICTIONARY)
 
 
+@pytest.mark.parametrize("expansions", [None, OURS])
+@pytest.mark.parametrize("name", ["דנה", "רוני", "עידו", "מאיה", "יוסי", "נועה", "תל אביב", "חיפה"])
+@pytest.mark.parametrize("particle", ["ל", "ב", "מ", "ש", "ו"])
+def test_a_name_is_one_concept_behind_every_particle(
+    particle: str, name: str, expansions: Expansions | None
+) -> None:
+    if particle + name in ("במאיה", "מנועה"):  # "in my May", "her engine": words of their own
+        return
+    assert concept_key(particle + name, expansions) == concept_key(name, expansions)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("לדנה יש כלב", "דנה"),
+        ("דנה אמרה", "דנה"),
+        ("ודנה אמרה", "דנה"),
+        ("לרותי יש כלב", "רותי"),
+        ("לנועה יש כלב", "נעה"),
+        ("נסענו לתל אביב", "תל אביב"),
+    ],
+)
+def test_what_belongs_to_a_name_is_found_under_it(text: str, key: str) -> None:
+    assert keys(text, expansions=OURS)[0] == key
+    assert "ילד" not in keys(text, expansions=OURS)
+
+
+@pytest.mark.parametrize(
+    ("word", "key"),
+    [
+        ("לאכול", "לאכול"),
+        ("ללמוד", "למד"),
+        ("לשמור", "שמר"),
+        ("לשיר", "שר"),
+        ("בית", "בית"),
+        ("מים", "מימ"),
+        ("ילד", "ילד"),
+        ("לילד", "ילד"),
+        ("לידה", "לידה"),
+        ("מנוע", "מנוע"),
+        ("מחנה", "מחנה"),
+        ("מליאת", "מליאה"),
+    ],
+)
+def test_everyday_words_are_no_names(word: str, key: str) -> None:
+    assert keys(word) == [key]
+
+
+def test_a_verb_of_movement_is_no_concept() -> None:
+    assert keys("ללכת") == []
+
+
 def test_the_label_is_the_text_as_written() -> None:
     (found,) = extract_concepts("my Cars", expansions=DICTIONARY)
     assert (found.key, found.label) == ("מכונית", "Cars")

@@ -1,0 +1,47 @@
+"""The thumbs of people on one answer: which citations each one judged, and its key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rayapp.domain.learning import OutcomeEvent, Skipped, SkipReason
+from rayapp.domain.memory import Outcome
+
+# Limits of a principal that does not own the memories: such a thumb judged nothing, so it must not
+# stand in the way of the next one.
+REFUSALS: frozenset[SkipReason] = frozenset({"not_shown", "already_scored", "rate"})
+NUMBER_DIGITS = 8  # fixed, so that keys sort by number
+
+
+@dataclass(frozen=True, slots=True)
+class Thumb:
+    """The newest thumb on a citation; `skipped` when it is of no memory that can be scored."""
+
+    outcome: Outcome
+    skipped: Skipped | None
+
+
+def key_prefix(message_id: str) -> str:
+    """What the keys of an answer's thumbs start with. The space is in no key of a caller."""
+    return f"feedback {hashlib.sha256(message_id.encode()).hexdigest()} "
+
+
+def next_key(message_id: str, events: Sequence[OutcomeEvent]) -> str:
+    """The key of the next thumb. `events`: those of the answer, newest first."""
+    prefix = key_prefix(message_id)
+    number = int(events[0].idempotency_key.removeprefix(prefix)) + 1 if events else 1
+    return f"{prefix}{number:0{NUMBER_DIGITS}d}"
+
+
+def newest_thumbs(events: Sequence[OutcomeEvent]) -> dict[str, Thumb]:
+    """The thumb in effect, by citation. `events`: those of the answer, newest first."""
+    found: dict[str, Thumb] = {}
+    for event in events:
+        skipped = {one.memory_id: one for one in event.skipped}
+        for memory_id in event.memory_ids:
+            why = skipped.get(memory_id)
+            if why is None or why.reason not in REFUSALS:
+                found.setdefault(memory_id, Thumb(event.outcome, why))
+    return found
