@@ -86,11 +86,20 @@ class LifecycleStore(Protocol):
     """`memory_items` as the owner of tiers sees them."""
 
     async def candidates(
-        self, *, user_id: str | None, now: datetime, after: str | None, limit: int
+        self,
+        *,
+        judged: bool,
+        user_id: str | None,
+        now: datetime,
+        after: MemoryItem | None,
+        limit: int,
     ) -> list[MemoryItem]:
-        """Active working, history and patterns items that a rule could touch, by point_id.
+        """Active working, history and patterns items that a rule could touch.
 
-        They were judged at least once, or their time is over. `user_id` None: of all users.
+        By user and point_id, those that come after `after`, the last item of the page before;
+        fewer than `limit` only on the last page. Two walks see all of them: `judged` gives those
+        with an outcome, otherwise come those without one whose time is over. `user_id` None: of
+        all users.
         """
         ...
 

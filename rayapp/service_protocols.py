@@ -178,7 +178,9 @@ class Promotion(Protocol):
         """One cycle for a user, or for all. Conflict, code `busy`, when another one goes on."""
         ...
 
-    async def schedule(self) -> PromotionSchedule: ...
+    async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
+        """Of the cycles over all users, and of those over this user alone."""
+        ...
 
 
 GraphMode = Literal["routing", "content", "both"]

@@ -224,7 +224,7 @@ class LearningSettings(Concern):
         30.0, gt=0, description="Lifetime of a scored receipt, days."
     )
     guest_outcomes_per_hour: int = Field(
-        200, ge=1, description="Outcomes per hour of a key that does not own the memories."
+        200, ge=1, description="Memories per hour that a key may judge which it did not store."
     )
     effects_poll_s: float = Field(
         0.5, gt=0, le=1.5, description="Pause between two looks at the outbox of outcomes."

@@ -36,7 +36,13 @@ class InMemoryLifecycleStore:
         self._graphs = graphs
 
     async def candidates(
-        self, *, user_id: str | None, now: datetime, after: str | None, limit: int
+        self,
+        *,
+        judged: bool,
+        user_id: str | None,
+        now: datetime,
+        after: MemoryItem | None,
+        limit: int,
     ) -> list[MemoryItem]:
         """Exactly what `could_move` says."""
         owner = None if user_id is None else checked_user(user_id)
@@ -44,10 +50,11 @@ class InMemoryLifecycleStore:
             row.item
             for row in self._items._rows.values()
             if owner in (None, row.item.user_id)
-            and (after is None or row.item.point_id > after)
+            and (after is None or _place(row.item) > _place(after))
+            and judged == (row.item.stats.uses > 0)
             and could_move(row.item, now)
         ]
-        found.sort(key=lambda item: item.point_id)
+        found.sort(key=_place)
         return found[: max(0, limit)]
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
@@ -71,7 +78,7 @@ class InMemoryLifecycleStore:
         try:
             changed = self._changed(moves)
         except (VersionConflict, NotFound, DuplicateMemory):
-            if events and all(event.event_id in self._events._events for event in events):
+            if events and self._happened(moves, events):
                 return [self._row(move).item for move in moves]
             raise
         for event in events:
@@ -106,6 +113,13 @@ class InMemoryLifecycleStore:
                 code="lease_lost",
                 details={"lease": lease.name},
             )
+
+    def _happened(self, moves: Sequence[Move], events: Sequence[Event]) -> bool:
+        """The events alone prove nothing: the items themselves must have left the version read."""
+        recorded = all(event.event_id in self._events._events for event in events)
+        return recorded and all(
+            self._row(move).item.version > move.expected_version for move in moves
+        )
 
     def _changed(self, moves: Sequence[Move]) -> list[tuple[Move, MemoryItem]]:
         """The items after `moves`, in order; raises before anything is written."""
@@ -152,6 +166,10 @@ class InMemoryLifecycleStore:
         winner = winner_of(loser, items)
         if winner is not None and self._graphs is not None:
             self._graphs._rows.hand_over(loser, winner)
+
+
+def _place(item: MemoryItem) -> tuple[str, str]:
+    return item.user_id, item.point_id
 
 
 def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rayapp.adapters.in_memory import InMemoryMemoryStore
 from rayapp.adapters.in_memory_rows import to_ms
@@ -13,10 +13,12 @@ from rayapp.domain.creation import dedup_scope
 from rayapp.domain.filtering import checked_user
 from rayapp.domain.learning import AppliedOutcome, Effect, OutcomeEvent
 from rayapp.domain.lifecycle.outcome_plan import (
+    GUEST_MEMORY_WINDOW,
     GuestLimits,
     OutcomePlan,
     Target,
     check_same,
+    guest_limits,
     plan_outcome,
     recorded,
 )
@@ -26,8 +28,6 @@ from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import SYSTEM_USER, TIER_POLICY, Tier
 from rayapp.learning_protocols import OutcomeLimits
 from rayapp.protocols import Clock
-
-GUEST_WINDOW = timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -158,17 +158,19 @@ class InMemoryOutcomeStore:
         receipt = self._receipts.held(event.user_id, event.receipt_id or "")
         if receipt is None or receipt.principal != event.principal:
             return GuestLimits()
-        spent = sum(
-            bool(row.event.applied)
-            and row.event.user_id == event.user_id
-            and row.event.principal == event.principal
-            and row.event.at > event.at - GUEST_WINDOW
+        past = [
+            (row.event.at, tuple(one.point_id for one in row.event.applied))
             for row in self._events.values()
-        )
-        return GuestLimits(
-            shown=frozenset(shown.memory_id for shown in receipt.shown),
-            judged=frozenset(self._judged.get(receipt.receipt_id, ())),
-            over_rate=spent >= limits.guest_per_hour,
+            if row.event.user_id == event.user_id
+            and row.event.principal == event.principal
+            and row.event.at > event.at - GUEST_MEMORY_WINDOW
+        ]
+        return guest_limits(
+            (shown.memory_id for shown in receipt.shown),
+            self._judged.get(receipt.receipt_id, ()),
+            past,
+            event.at,
+            limits.guest_per_hour,
         )
 
     def _close_turn(

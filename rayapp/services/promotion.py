@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rayapp.domain.learning import Move
@@ -70,14 +70,24 @@ class _Transition:
 
 @dataclass(slots=True)
 class _Run:
-    """One cycle or check: who acts, under which lease, and what was done."""
+    """One cycle or check: who acts, under which lease, and what was done.
+
+    `moved` holds what was counted of the page in work: an item counts once for each kind of move.
+    """
 
     lease: Lease | None
     owner: str
-    report: dict[str, int]
+    report: dict[str, int] = field(default_factory=dict)
+    moved: set[tuple[str, str | None, str]] = field(default_factory=set)
 
     def count(self, name: str, number: int = 1) -> None:
         self.report[name] = self.report.get(name, 0) + number
+
+    def is_new(self, event: Event) -> bool:
+        key = (event.user_id, event.memory_id, event.kind)
+        known = key in self.moved
+        self.moved.add(key)
+        return not known
 
 
 class PromotionService:
@@ -100,29 +110,35 @@ class PromotionService:
         Raises Conflict: `busy` when another cycle goes on, `lease_lost` when one took over.
         """
         started = self._clock.monotonic()
-        lease = await self._lease(LEASE if user_id is None else f"{LEASE}:{user_id}")
-        run = _Run(lease, lease.holder, {})
+        lease = await self._lease(_lease_name(user_id))
+        run = _Run(lease, lease.holder)
         try:
             await self._cycle(user_id, run)
         finally:
             await self._leases.release(run.lease or lease)
         return self._reported(run, started)
 
-    async def check(self, user_id: str, memory_ids: Sequence[str]) -> PromotionReport:
-        """Apply the rules to these items now: the promotion effect of an outcome."""
+    async def check(
+        self, user_id: str, memory_ids: Sequence[str], *, lease: Lease | None = None
+    ) -> PromotionReport:
+        """Apply the rules to these items now: the promotion effect of an outcome.
+
+        With `lease`, nothing moves once another owner has it (Conflict, code `lease_lost`).
+        """
         started = self._clock.monotonic()
-        run = _Run(None, self._process, {})
+        run = _Run(lease, self._process if lease is None else lease.holder)
         await self._settle(await self._store.by_ids(user_id, memory_ids), run)
         return self._reported(run, started)
 
-    async def schedule(self) -> PromotionSchedule:
-        running, last = await asyncio.gather(
-            self._leases.current(LEASE), self._leases.last_released(LEASE)
-        )
+    async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
+        """Of the cycles over all users, and of those over this user alone."""
+        names = [LEASE] if user_id is None else [LEASE, _lease_name(user_id)]
+        running = await asyncio.gather(*map(self._leases.current, names))
+        released = await asyncio.gather(*map(self._leases.last_released, names))
         return PromotionSchedule(
             interval_ms=round(self._settings.interval_s * 1000),
-            running=running is not None,
-            last_run_at=last,
+            running=any(lease is not None for lease in running),
+            last_run_at=max((at for at in released if at is not None), default=None),
         )
 
     async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
@@ -147,15 +163,20 @@ class PromotionService:
         )
 
     async def _cycle(self, user_id: str | None, run: _Run) -> None:
+        await self._walk(user_id, True, run)
+        run.lease = await self._renewed(run.lease)
+        await self._walk(user_id, False, run)
+
+    async def _walk(self, user_id: str | None, judged: bool, run: _Run) -> None:
         limit, after = self._settings.batch_size, None
         while True:
             page = await self._store.candidates(
-                user_id=user_id, now=self._clock.now(), after=after, limit=limit
+                judged=judged, user_id=user_id, now=self._clock.now(), after=after, limit=limit
             )
             await self._settle(page, run)
             if len(page) < limit:
                 return
-            after = page[-1].point_id
+            after = page[-1]
             run.lease = await self._renewed(run.lease)
 
     async def _renewed(self, lease: Lease | None) -> Lease | None:
@@ -173,14 +194,24 @@ class PromotionService:
     async def _settle(self, items: Sequence[MemoryItem], run: _Run) -> None:
         """Move each item until no rule applies any more."""
         run.count("examined", len(items))
+        run.moved.clear()
         for _ in range(MAX_STEPS):
-            due = [(item, decision) for item in items if (decision := self._decision(item))]
+            due = [(item, found) for item in items if (found := self._checked(item, run))]
             moved_on: list[MemoryItem] = []
             for start in range(0, len(due), GROUP):
                 moved_on += await self._group(due[start : start + GROUP], run)
             items = moved_on
             if not items:
                 return
+
+    def _checked(self, item: MemoryItem, run: _Run) -> Decision | None:
+        """An item that no rule can judge is left where it is."""
+        try:
+            return self._decision(item)
+        except Exception:  # one bad item never stops the cycle
+            log.error("item %s is left where it is", item.memory_id, exc_info=True)
+            run.count("errors")
+            return None
 
     def _decision(self, item: MemoryItem) -> Decision | None:
         decision = decide(item, self._clock.now(), self._params)
@@ -205,7 +236,7 @@ class PromotionService:
             half = len(due) // 2
             return [*await self._group(due[:half], run), *await self._group(due[half:], run)]
         for one in wanted:
-            self._count(one.event.kind, run)
+            self._count(one.event, run)
         return items
 
     async def _alone(self, item: MemoryItem, run: _Run) -> MemoryItem | None:
@@ -244,7 +275,7 @@ class PromotionService:
         else:
             wanted = self._merge(item, other, decision, run)
         items = await self._store.transition(wanted.moves, [wanted.event], lease=run.lease)
-        self._count(wanted.event.kind, run)
+        self._count(wanted.event, run)
         return next((i for i in items if i.memory_id == wanted.stays), None)
 
     # --- what a transition writes
@@ -278,13 +309,18 @@ class PromotionService:
         }
         return _Transition(tuple(moves), _event(MERGED, loser, now, data), winner.memory_id)
 
-    def _count(self, kind: str, run: _Run) -> None:
-        run.count(kind)
-        self._metrics.count("transitions", kind=kind)
+    def _count(self, event: Event, run: _Run) -> None:
+        if run.is_new(event):
+            run.count(event.kind)
+            self._metrics.count("transitions", kind=event.kind)
 
     def _reported(self, run: _Run, started: float) -> PromotionReport:
         spent_ms = (self._clock.monotonic() - started) * 1000
         return PromotionReport(**run.report, duration_ms=round(spent_ms, 3))
+
+
+def _lease_name(user_id: str | None) -> str:
+    return LEASE if user_id is None else f"{LEASE}:{user_id}"
 
 
 def _lease_lost(error: Exception) -> bool:

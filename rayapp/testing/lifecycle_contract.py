@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rayapp.domain import creation
+from rayapp.domain.index import IndexSchema
 from rayapp.domain.learning import Move
 from rayapp.domain.lifecycle.merging import merge_moves
 from rayapp.domain.lifecycle.promotion import (
@@ -30,7 +31,7 @@ from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.learning_protocols import LifecycleStore
-from rayapp.protocols import Event, EventStore, LeaseStore, MemoryStore
+from rayapp.protocols import Event, EventStore, IndexResult, LeaseStore, MemoryStore
 from rayapp.testing.builders import STORED_AT, an_item
 from rayapp.testing.store_contract import edited, ids, stored
 
@@ -39,6 +40,7 @@ DANA = ReadScope("dana")
 PROMOTE = Decision(action="promote", to=Tier.HISTORY, reason="score 0.9", rule="promote_working")
 GOOD = Stats(uses=3, success_count=2.5, score=0.9, tier_uses=3, tier_success=2.5)
 HOUR = timedelta(hours=1)
+SCHEMA = IndexSchema(model="model-1", dims=3, analyser="a1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,17 @@ async def read(world: LifecycleWorld, memory_id: str, user: str = "dana") -> Mem
     return found
 
 
+async def erased(world: LifecycleWorld, item: MemoryItem) -> None:
+    """Delete `item` until nothing is left of it: the index is done with it too."""
+    row = replaced_state(item, ChangeType.UPDATE, None, NOW)
+    gone = creation.deleted(item, NOW)
+    await world.items.replace(gone, expected_version=item.version, row=row)
+    due = await world.items.claim(token="eraser", limit=50, claim_s=60)
+    (last,) = [one for one in due if one.point_id == item.point_id]
+    done = IndexResult(point_id=last.point_id, rev=last.index.rev, op=IndexOp.DELETE)
+    assert await world.items.finish("eraser", [done], SCHEMA) == 1
+
+
 class TransitionContract:
     async def test_item_version_row_and_event_change_together(self, world: LifecycleWorld) -> None:
         item = await stored(world.items, an_item(stats=GOOD, text="שלום"))
@@ -107,6 +120,37 @@ class TransitionContract:
         assert await promoted(world, item) == first
         assert len(await world.items.versions(DANA, item.memory_id, 5)) == 1
         assert len(await world.events.recent(DANA, None, 5)) == 1
+
+    async def test_an_id_that_is_stored_again_is_moved_again(self, world: LifecycleWorld) -> None:
+        for day in range(3):
+            at = STORED_AT + day * HOUR
+            item = await stored(world.items, an_item(memory_id="daily", stats=GOOD, stored_at=at))
+            assert item.version == 1
+            (new,) = await promoted(world, item)
+            assert (new.tier, new.version) == (Tier.HISTORY, 2)
+            assert new == await read(world, "daily")
+            assert len(await world.events.recent(DANA, None, 5)) == day + 1
+            await erased(world, new)
+
+    async def test_what_was_decided_on_a_deleted_item_is_not_done_to_its_successor(
+        self, world: LifecycleWorld
+    ) -> None:
+        old = await stored(world.items, an_item(memory_id="daily", stats=GOOD))
+        await erased(world, old)
+        again = an_item(memory_id="daily", stats=GOOD, stored_at=STORED_AT + HOUR)
+        new = await stored(world.items, again)
+        with pytest.raises(VersionConflict):
+            await promoted(world, old)
+        assert await read(world, "daily") == new
+
+    async def test_events_alone_are_no_sign_that_the_items_moved(
+        self, world: LifecycleWorld
+    ) -> None:
+        item = await stored(world.items, an_item(stats=replace(GOOD, uses=4)))
+        await world.events.add(an_event(item))
+        with pytest.raises(VersionConflict):
+            await promoted(world, replace(item, stats=GOOD))
+        assert await read(world, item.memory_id) == item
 
     async def test_of_ten_at_once_one_moves_and_the_others_see_it(
         self, world: LifecycleWorld
@@ -301,7 +345,7 @@ ITEMS = st.builds(
         expires_at=None if expiry_h is None else NOW + timedelta(hours=expiry_h),
     ),
     st.sampled_from(Tier),
-    JUDGED,
+    JUDGED | st.sampled_from([Stats(), Stats(score=0.9)]),
     st.sampled_from([1, 7 * 24 - 1, 7 * 24, 7 * 24 + 1]),
     st.sampled_from([None, -1, 0, 1]),
     st.sampled_from([Status.ACTIVE, Status.ACTIVE, Status.ACTIVE, Status.ARCHIVED]),
@@ -314,17 +358,23 @@ def _moves(item: MemoryItem) -> bool:
 
 
 async def every_page(
-    world: LifecycleWorld, user_id: str | None, limit: int, now: datetime = NOW
+    store: LifecycleStore, user_id: str | None, limit: int, now: datetime = NOW
 ) -> list[MemoryItem]:
+    """Both walks, one after the other."""
     found: list[MemoryItem] = []
-    after: str | None = None
-    while True:
-        page = await world.lifecycle.candidates(user_id=user_id, now=now, after=after, limit=limit)
-        assert len(page) <= limit
-        found += page
-        if len(page) < limit:
-            return found
-        after = page[-1].point_id
+    for judged in (True, False):
+        after: MemoryItem | None = None
+        while True:
+            page = await store.candidates(
+                judged=judged, user_id=user_id, now=now, after=after, limit=limit
+            )
+            assert len(page) <= limit
+            assert all((item.stats.uses > 0) == judged for item in page)
+            found += page
+            if len(page) < limit:
+                break
+            after = page[-1]
+    return found
 
 
 class CandidatesContract:
@@ -335,31 +385,34 @@ class CandidatesContract:
     ) -> None:
         await world.items.insert_many(items)
         names = {item.memory_id for item in items}
-        wanted = sorted(item.point_id for item in items if _moves(item))
+        wanted = [item for item in items if _moves(item)]
+        wanted.sort(key=lambda item: (not item.stats.uses, item.user_id, item.point_id))
         for user_id in (None, "dana"):
-            found = await every_page(world, user_id, limit)
+            found = await every_page(world.lifecycle, user_id, limit)
             mine = [i.point_id for i in found if i.memory_id in names]
-            owned = {i.point_id for i in items if user_id in (None, i.user_id)}
-            assert mine == [point for point in wanted if point in owned]
+            assert mine == [i.point_id for i in wanted if user_id in (None, i.user_id)]
             assert all(_moves(item) for item in found)
 
     async def test_an_unjudged_item_is_a_candidate_once_its_time_is_over(
         self, world: LifecycleWorld
     ) -> None:
         item = await stored(world.items, an_item(expires_at=NOW))
-        assert await every_page(world, None, 5, NOW - timedelta(seconds=1)) == []
-        assert ids(await every_page(world, None, 5)) == [item.memory_id]
-        assert ids(await every_page(world, "dana", 5)) == [item.memory_id]
+        assert await every_page(world.lifecycle, None, 5, NOW - timedelta(seconds=1)) == []
+        assert ids(await every_page(world.lifecycle, None, 5)) == [item.memory_id]
+        assert ids(await every_page(world.lifecycle, "dana", 5)) == [item.memory_id]
 
     async def test_a_score_that_survives_its_expiry_is_no_candidate(
         self, world: LifecycleWorld
     ) -> None:
         await stored(world.items, an_item(expires_at=NOW, stats=Stats(score=0.9)))
-        assert await every_page(world, None, 5) == []
+        assert await every_page(world.lifecycle, None, 5) == []
 
     async def test_a_limit_of_zero_gives_nothing(self, world: LifecycleWorld) -> None:
         await stored(world.items, an_item(expires_at=NOW))
-        assert await world.lifecycle.candidates(user_id=None, now=NOW, after=None, limit=0) == []
+        assert await every_page(world.lifecycle, None, 5) != []
+        for judged in (True, False):
+            options: dict[str, Any] = {"judged": judged, "user_id": None, "after": None}
+            assert await world.lifecycle.candidates(**options, now=NOW, limit=0) == []
 
 
 class LookupContract:

@@ -129,7 +129,9 @@ class GuestContract:
         assert first.documents == ("book-1",)
         assert (applied_ids(again), again.documents) == (["b"], ())
         assert reasons(again) == {"a": "already_scored", "k": "already_scored"}
-        assert applied_ids(await self.guest(stores, second, "a")) == ["a"]
+        assert reasons(await self.guest(stores, second, "a")) == {"a": "already_scored"}
+        tomorrow = AT + timedelta(hours=25)
+        assert applied_ids(await self.guest(stores, second, "a", at=tomorrow)) == ["a"]
 
     async def test_at_once_a_memory_counts_once(self, stores: OutcomeStores) -> None:
         await stores.put(an_item(memory_id="a"))

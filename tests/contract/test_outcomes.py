@@ -29,6 +29,7 @@ from rayapp.testing.outcome_contract import (
     OutcomeStores,
     an_event,
 )
+from rayapp.testing.outcome_key_contract import OutcomeKeyContract
 from rayapp.testing.outcome_limits_contract import OutcomeLimitsContract
 
 
@@ -46,7 +47,7 @@ async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
     await database.close()
 
 
-class TestInMemoryOutcomes(OutcomeContract, OutcomeLimitsContract):
+class TestInMemoryOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract):
     @pytest.fixture
     def stores(self) -> OutcomeStores:
         clock = FakeClock()
@@ -70,7 +71,7 @@ class TestInMemoryOutcomes(OutcomeContract, OutcomeLimitsContract):
 
 
 @pytest.mark.engine
-class TestMongoOutcomes(OutcomeContract, OutcomeLimitsContract):
+class TestMongoOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract):
     @pytest.fixture
     async def stores(self, database: MongoDatabase) -> OutcomeStores:
         for name in INDEXES:

@@ -15,6 +15,7 @@ import pytest
 from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore, redacted
 from rayapp.adapters.mongo.index_queue import IS_PENDING
 from rayapp.adapters.mongo.indexes import INDEXES, SYNC_DUE
+from rayapp.adapters.mongo.receipts import NEWEST, living
 from rayapp.domain.scope import ReadScope
 from rayapp.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
 from rayapp.settings import MongoSettings
@@ -52,7 +53,7 @@ PARTIAL = {
     "pending_since": {"index.sync_state": "pending"},
     "follow_up": {"follow_up_at": {"$type": "date"}},
     "judged": {"status": "active", "stats.uses": {"$gt": 0}},
-    "expiring": {"status": "active", "expires_at": {"$type": "date"}},
+    "expiring": {"status": "active", "stats.uses": 0, "expires_at": {"$type": "date"}},
     "working_stored": {"tier": "working"},
     "merged": {"merged_into": {"$type": "string"}},
 }
@@ -72,8 +73,8 @@ ITEM_KEYS = {
     "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
     "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
     "follow_up": {"follow_up_at": 1},
-    "judged": {"point_id": 1},
-    "expiring": {"point_id": 1, "expires_at": 1},
+    "judged": {"user_id": 1, "point_id": 1},
+    "expiring": {"user_id": 1, "point_id": 1, "expires_at": 1},
     "working_stored": {
         "tier": 1,
         "stored_at": 1,
@@ -186,6 +187,16 @@ class TestPlans:
         }
         explained = await database.client["rayapp-test"].command({"explain": command})
         assert "DISTINCT_SCAN" in str(explained)
+
+    @pytest.mark.parametrize("extra", [{}, {"scored_at": None}])
+    async def test_the_newest_receipts_are_read_in_the_order_of_their_index(
+        self, database: MongoDatabase, extra: dict[str, Any]
+    ) -> None:
+        rows = database.collection("receipts")
+        found = rows.find({**living(ReadScope("dana"), "c"), **extra}, sort=NEWEST, limit=10)
+        plan = str((await found.explain())["queryPlanner"]["winningPlan"])
+        assert "conversation_receipts" in plan
+        assert "SORT" not in plan
 
 
 class TestTime:

@@ -1,9 +1,11 @@
-"""MemoryItem and MemoryVersion to documents and back. Pure; the server keeps milliseconds."""
+"""MemoryItem and MemoryVersion to documents and back; the server keeps milliseconds."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from rayapp.domain.filtering import flag_names
 from rayapp.domain.memory import (
@@ -24,6 +26,10 @@ from rayapp.domain.tiers import FOLLOWED_TIERS, Tier
 from rayapp.errors import InvalidInput
 
 Document = dict[str, Any]
+T = TypeVar("T")
+log = logging.getLogger("rayapp.mongo")
+# What a conversion says of a row with a field too few, one too many, or an unknown value.
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 # Looking a member up in a dict is several times faster than calling the enum.
 _TIERS = {t.value: t for t in Tier}
@@ -32,6 +38,21 @@ _SOURCES = {s.value: s for s in SourceType}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{o.value: o for o in Outcome}}
 _OPS = {o.value: o for o in IndexOp}
 _SYNC = {s.value: s for s in SyncState}
+
+
+def readable(docs: Iterable[Document], convert: Callable[[Document], T]) -> list[T]:
+    """What `convert` makes of each row; a row that it cannot read is left out.
+
+    One malformed row must never stop a list or a loop for all users. Only the row's id is logged:
+    the text of an error may hold what a user stored.
+    """
+    found: list[T] = []
+    for doc in docs:
+        try:
+            found.append(convert(doc))
+        except UNREADABLE as error:
+            log.error("row %s is left out (%s): repair it", doc.get("_id"), type(error).__name__)
+    return found
 
 
 def utc(at: datetime | None) -> datetime | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pymongo import ASCENDING
 
-from rayapp.adapters.mongo.convert import from_document, utc
+from rayapp.adapters.mongo.convert import from_document, readable, utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.graph_convert import contribution_of_document
@@ -37,13 +37,7 @@ class FollowUps:
                 IS_DUE, sort=[("follow_up_at", ASCENDING)], limit=limit, hint=FOLLOW_UP.name
             )
             docs = await cursor.to_list()
-        return [
-            FollowUp(
-                item=from_document(doc),
-                contributed=contribution_of_document(doc.get("contribution"))[0],
-            )
-            for doc in docs
-        ]
+        return readable(docs, _follow_up)
 
     async def postpone(self, point_id: str, until: datetime) -> None:
         """An item that was settled meanwhile stays settled."""
@@ -72,3 +66,8 @@ class FollowUps:
                 {**where, "_id": {"$in": chosen}}, [{"$set": {"follow_up_at": "$$NOW"}}]
             )
         return done.matched_count
+
+
+def _follow_up(doc: Document) -> FollowUp:
+    contributed = contribution_of_document(doc.get("contribution"))[0]
+    return FollowUp(item=from_document(doc), contributed=contributed)

@@ -13,7 +13,7 @@ from typing import Any
 import pymongo
 from pymongo import DeleteOne, UpdateOne
 
-from rayapp.adapters.mongo.convert import from_document, utc
+from rayapp.adapters.mongo.convert import from_document, readable, utc
 from rayapp.adapters.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS, PENDING_BY_USER, PENDING_SINCE, SYNC_DUE
@@ -59,7 +59,7 @@ class IndexQueue:
             cursor = self._items.find({"_id": {"$in": chosen}, "index.claim": token})
             docs = await cursor.to_list()
         by_id = {doc["_id"]: doc for doc in docs}
-        return [from_document(by_id[_id]) for _id in chosen if _id in by_id]
+        return readable([by_id[_id] for _id in chosen if _id in by_id], from_document)
 
     async def finish(self, token: str, results: Sequence[IndexResult], schema: IndexSchema) -> int:
         """Write results back under (point_id, rev, claim); items changed meanwhile become due."""
@@ -106,8 +106,14 @@ class IndexQueue:
         if limit <= 0:
             return []
         with translated():
-            cursor = self._items.find(IS_FAILED).limit(limit)
-            return [from_document(doc) async for doc in cursor]
+            found: list[MemoryItem] = []
+            async with self._items.find(IS_FAILED, batch_size=limit) as cursor:
+                # Row by row: one that cannot be read must not hide that another one failed.
+                async for doc in cursor:
+                    found += readable([doc], from_document)
+                    if len(found) == limit:
+                        break
+        return found
 
     async def retry_failed(self) -> int:
         """One atomic statement: an item that changes meanwhile is not touched twice."""

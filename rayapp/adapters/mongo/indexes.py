@@ -135,17 +135,18 @@ TEXT_SEARCH = IndexSpec(
 
 FOLLOW_UP = IndexSpec(name="follow_up", keys=(("follow_up_at", ASCENDING),), only=FOLLOW_UP_ONLY)
 # Not in the data model's list: what a promotion cycle must look at, without reading every item.
+# In the order of its pages, so that each page goes on where the last one ended.
 JUDGED = IndexSpec(
     name="judged",
-    keys=(("point_id", ASCENDING),),
+    keys=(("user_id", ASCENDING), ("point_id", ASCENDING)),
     only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}},
 )
-# Not in the data model's list: the active items that have an expiry, in the order of a cycle.
-# (tier, expires_at) goes on holding every item that was ever archived.
+# Not in the data model's list: the active items that have an expiry and that nobody judged, in
+# the order of a cycle. (tier, expires_at) goes on holding every item that was ever archived.
 EXPIRING = IndexSpec(
     name="expiring",
-    keys=(("point_id", ASCENDING), ("expires_at", ASCENDING)),
-    only={"status": Status.ACTIVE.value, "expires_at": {"$type": "date"}},
+    keys=(("user_id", ASCENDING), ("point_id", ASCENDING), ("expires_at", ASCENDING)),
+    only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": {"$type": "date"}},
 )
 # Not in the data model's list: who stored exchanges lately, answered from the index alone.
 WORKING_STORED = IndexSpec(
@@ -213,7 +214,12 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         IndexSpec(name="receipt_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
         IndexSpec(
             name="conversation_receipts",
-            keys=(("user_id", ASCENDING), ("conversation_id", ASCENDING), ("at", DESCENDING)),
+            keys=(
+                ("user_id", ASCENDING),
+                ("conversation_id", ASCENDING),
+                ("at", DESCENDING),
+                ("receipt_id", DESCENDING),  # newest first, and one order among equal times
+            ),
             only={"conversation_id": {"$type": "string"}},
         ),
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import pymongo
 from pymongo import DESCENDING
 
-from rayapp.adapters.mongo.convert import from_document, version_from_document
+from rayapp.adapters.mongo.convert import from_document, readable, version_from_document
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS, VERSIONS
@@ -63,7 +63,7 @@ class ItemReads:
         where = {"point_id": {"$in": list(point_ids)}, **visible(scope), **NOT_DELETED}
         with translated():
             docs = await self._items.find(where, batch_size=len(point_ids) + 1).to_list()
-        return [from_document(doc) for doc in docs]
+        return readable(docs, from_document)
 
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
@@ -103,12 +103,13 @@ class ItemReads:
                     for owned in selected(scope, where)
                 )
             )
-        sorted_lists = [[from_document(doc) for doc in docs] for docs in lists]
+        sorted_lists = [readable(docs, from_document) for docs in lists]
         merged = heapq.merge(*sorted_lists, key=lambda i: sort_values(i, sort), reverse=True)
         found = list(islice(merged, offset, wanted))
-        more = len(found) > limit
         items = found[:limit]
-        return Page(items, encode_cursor(items[-1], sort) if more else None)
+        # A full list goes on, though rows of it that cannot be read are left out.
+        more = len(found) > limit or any(len(docs) == wanted for docs in lists)
+        return Page(items, encode_cursor(items[-1], sort) if more and items else None)
 
     async def count(self, scope: ReadScope, where: ItemFilter) -> int:
         with translated():
@@ -135,7 +136,7 @@ class ItemReads:
                     for state in states
                 )
             )
-        items = [from_document(doc) for docs in lists for doc in docs]
+        items = [item for docs in lists for item in readable(docs, from_document)]
         return heapq.nlargest(limit, items, key=lambda item: item.stored_at)
 
     async def text_search(
@@ -148,7 +149,7 @@ class ItemReads:
             lists = await asyncio.gather(
                 *(self._text_arm(owned, terms, limit) for owned in selected(scope, where))
             )
-        hits = [(from_document(doc), float(doc["rank"])) for docs in lists for doc in docs]
+        hits = [hit for docs in lists for hit in readable(docs, _hit)]
         return heapq.nlargest(limit, hits, key=lambda hit: hit[1])
 
     async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
@@ -156,8 +157,9 @@ class ItemReads:
             return []
         where = {**mine(scope), "memory_id": memory_id}
         with translated():
-            cursor = self._versions.find(where, sort=[("version", DESCENDING)], limit=limit)
-            return [version_from_document(doc) async for doc in cursor]
+            order = [("version", DESCENDING)]
+            docs = await self._versions.find(where, sort=order, limit=limit).to_list()
+        return readable(docs, version_from_document)
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
         if limit < 1:
@@ -165,8 +167,9 @@ class ItemReads:
         where = {**own(scope), "tier": tier.value, "status": Status.ACTIVE.value}
         paths = ("quality.quality_score", "stats.wilson_score", "stats.last_outcome_at", "point_id")
         with translated():
-            cursor = self._items.find(where, sort=[(path, 1) for path in paths], limit=limit)
-            return [from_document(doc) async for doc in cursor]
+            order = [(path, 1) for path in paths]
+            docs = await self._items.find(where, sort=order, limit=limit).to_list()
+        return readable(docs, from_document)
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
         where = {**visible(scope, (tier,)), "tier": tier.value, "status": Status.ACTIVE.value}
@@ -190,6 +193,10 @@ class ItemReads:
             limit=limit,
         )
         return await cursor.to_list()
+
+
+def _hit(doc: Document) -> tuple[MemoryItem, float]:
+    return from_document(doc), float(doc["rank"])
 
 
 def _page_conditions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from pymongo import ASCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from rayapp.adapters.mongo.convert import from_document, version_document
+from rayapp.adapters.mongo.convert import from_document, readable, version_document
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.events import event_document
@@ -24,7 +23,6 @@ from rayapp.adapters.mongo.indexes import (
     ITEMS,
     JUDGED,
     LEASES,
-    USER_TIER_STATUS,
     VERSIONS,
     WORKING_STORED,
     violated_index,
@@ -43,7 +41,7 @@ from rayapp.protocols import Event, Lease
 Document = dict[str, Any]
 ACTIVE: Document = {"status": Status.ACTIVE.value}
 RULED: Document = {"tier": {"$in": [tier.value for tier in rules.RULED_TIERS]}}
-BY_POINT = [("point_id", ASCENDING)]
+IN_ORDER = [("user_id", ASCENDING), ("point_id", ASCENDING)]
 # What a unique index says, for one write and for a batch.
 DUPLICATES = (DuplicateKeyError, BulkWriteError)
 
@@ -59,31 +57,36 @@ class MongoLifecycleStore:
         self._graphs = GraphMerges(database)
 
     async def candidates(
-        self, *, user_id: str | None, now: datetime, after: str | None, limit: int
+        self,
+        *,
+        judged: bool,
+        user_id: str | None,
+        now: datetime,
+        after: MemoryItem | None,
+        limit: int,
     ) -> list[MemoryItem]:
-        """Exactly what `could_move` says, of items that were judged or whose time is over.
+        """Exactly what `could_move` says.
 
         The thresholds of all rules are in the query, so a cycle without work gets no item but
-        those that only the other policy would move. For all users the server walks two partial
-        indexes in the order of pages: it looks at each judged item, and of the expiring ones at
-        those whose time is over. For one user it looks at the items of the user in ruled tiers.
+        those that only the other policy would move. The server walks one partial index in the
+        order of pages, and each page goes on where the last one ended: over all pages it looks
+        once at each judged item, or at each unjudged one whose time is over.
         """
-        if limit < 1:
-            return []
-        # Without a bound on the first key the server does not use the second one.
-        later: Document = {"point_id": {"$gt": after or ""}}
-        judged = {**ACTIVE, **later, "stats.uses": {"$gt": 0}, "$or": _judged(now)}
-        expired = {**ACTIVE, **later, **_expired(now)}
-        if user_id is not None:
-            mine = {**own(WriteScope(user_id)), **ACTIVE, **RULED, **later}
-            either = {**mine, "$or": [*_judged(now), _expired(now)]}
-            docs = await self._page(either, USER_TIER_STATUS.name, limit)
-            return [from_document(doc) for doc in docs]
-        pages = await asyncio.gather(
-            self._page(judged, JUDGED.name, limit), self._page(expired, EXPIRING.name, limit)
-        )
-        found = {doc["point_id"]: doc for page in pages for doc in page}
-        return [from_document(found[point_id]) for point_id in sorted(found)[:limit]]
+        index = JUDGED.name if judged else EXPIRING.name
+        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(now)}
+        if judged:
+            alternatives = [*_judged(now), _expired(now)]
+            where = {**ACTIVE, "stats.uses": {"$gt": 0}, "$or": alternatives}
+        last = None if after is None else (after.user_id, after.point_id)
+        found: list[MemoryItem] = []
+        while (wanted := limit - len(found)) > 0:
+            docs = await self._page(where, index, _after(user_id, last), wanted)
+            found += readable(docs, from_document)
+            if len(docs) < wanted:
+                break
+            # Rows that cannot be read do not make a page shorter: that would end the cycle.
+            last = docs[-1]["user_id"], docs[-1]["point_id"]
+        return found
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         if not memory_ids:
@@ -91,7 +94,7 @@ class MongoLifecycleStore:
         named = {"memory_id": {"$in": list(memory_ids)}}
         with translated():
             docs = await self._items.find({**own(WriteScope(user_id)), **named, **ACTIVE}).to_list()
-        return [from_document(doc) for doc in docs]
+        return readable(docs, from_document)
 
     async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
         where = {
@@ -111,8 +114,9 @@ class MongoLifecycleStore:
     ) -> list[MemoryItem]:
         """One transaction; the driver repeats it with jitter when the server asks for that.
 
-        A transition whose events are there already was made by an earlier try whose answer was
-        lost: it changes nothing and answers the items as they are.
+        A transition whose events are there already, and whose items have left the version that
+        was read, was made by an earlier try whose answer was lost: it changes nothing and answers
+        the items as they are.
         """
 
         async def change(session: AsyncClientSession) -> list[MemoryItem]:
@@ -125,8 +129,9 @@ class MongoLifecycleStore:
                 async with self._client.start_session() as session:
                     return await session.with_transaction(change)
         except (*DUPLICATES, VersionConflict, NotFound) as error:
-            if events and await self._happened(events):
-                return await self._current(moves)
+            done = await self._happened(moves, events) if events else None
+            if done is not None:
+                return done
             raise await self._refusal(error, moves) from None
 
     async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
@@ -152,10 +157,19 @@ class MongoLifecycleStore:
 
     # --- inside
 
-    async def _page(self, where: Document, index: str, limit: int) -> list[Document]:
+    async def _page(
+        self, where: Document, index: str, ranges: Sequence[Document], limit: int
+    ) -> list[Document]:
+        """The first rows of `ranges`, one range after the other."""
+        docs: list[Document] = []
         with translated():
-            cursor = self._items.find(where, sort=BY_POINT, limit=limit, hint=index)
-            return await cursor.to_list()
+            for one in ranges:
+                if len(docs) < limit:
+                    cursor = self._items.find(
+                        {**one, **where}, sort=IN_ORDER, limit=limit - len(docs), hint=index
+                    )
+                    docs += await cursor.to_list()
+        return docs
 
     async def _touch(self, lease: Lease, session: AsyncClientSession) -> None:
         """Writing the row makes this transaction and a takeover exclude each other."""
@@ -225,22 +239,29 @@ class MongoLifecycleStore:
         if winner is not None:
             await self._graphs.hand_over(loser, winner, session)
 
-    async def _happened(self, events: Sequence[Event]) -> bool:
+    async def _happened(
+        self, moves: Sequence[Move], events: Sequence[Event]
+    ) -> list[MemoryItem] | None:
+        """The items as they are when an earlier try moved all of them, else None.
+
+        The events alone prove nothing: the items themselves must have left the version read.
+        """
         where = {
             **owned_by([event.user_id for event in events]),
             "event_id": {"$in": [event.event_id for event in events]},
         }
         with translated():
-            return await self._events.count_documents(where) == len(events)
-
-    async def _current(self, moves: Sequence[Move]) -> list[MemoryItem]:
-        with translated():
+            if await self._events.count_documents(where) < len(events):
+                return None
             stored = await self._stored(moves)
-        return [
-            from_document(stored[move.item.point_id])
-            for move in moves
-            if move.item.point_id in stored
-        ]
+        docs = [stored.get(move.item.point_id) for move in moves]
+        items = readable([doc for doc in docs if doc is not None], from_document)
+        if len(items) < len(moves):
+            return None
+        advanced = all(
+            item.version > move.expected_version for item, move in zip(items, moves, strict=True)
+        )
+        return items if advanced else None
 
     async def _refusal(self, error: Exception, moves: Sequence[Move]) -> RayappError:
         """Why nothing was written; an equal active text is named."""
@@ -265,6 +286,19 @@ def _violated(error: Exception) -> str | None:
     refused = details.get("writeErrors") or [details]
     codes = {entry.get("code") for entry in refused}
     return violated_index(refused[0]) if codes == {DUPLICATE_KEY} else None
+
+
+def _after(user_id: str | None, last: tuple[str, str] | None) -> list[Document]:
+    """What comes after the pair `last` of user and point, as ranges of the index, in order.
+
+    Without a bound on the first key the server does not use the second one.
+    """
+    if user_id is not None:
+        point_id = "" if last is None else last[1]
+        return [{**own(WriteScope(user_id)), "point_id": {"$gt": point_id}}]
+    if last is None:
+        return [{"user_id": {"$gt": ""}}]
+    return [{"user_id": last[0], "point_id": {"$gt": last[1]}}, {"user_id": {"$gt": last[0]}}]
 
 
 def _judged(now: datetime) -> list[Document]:

@@ -7,7 +7,7 @@ import random
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pymongo
@@ -16,6 +16,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError, PyMongoError
 from pymongo.read_concern import ReadConcern
 
+from rayapp.adapters.mongo.convert import readable
 from rayapp.adapters.mongo.database import DURABLE, MongoDatabase
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.indexes import (
@@ -38,10 +39,12 @@ from rayapp.adapters.mongo.outcome_convert import (
 from rayapp.adapters.mongo.predicates import NOT_DELETED, mine, own
 from rayapp.domain.learning import AppliedOutcome, Effect, OutcomeEvent
 from rayapp.domain.lifecycle.outcome_plan import (
+    GUEST_MEMORY_WINDOW,
     GuestLimits,
     OutcomePlan,
     Target,
     check_same,
+    guest_limits,
     plan_outcome,
     recorded,
 )
@@ -63,7 +66,6 @@ RETRY_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")
 # Outcomes of one user in this process follow one another: they would only make each other try
 # again. Users share a turn when their hashes meet.
 TURNS = 256
-GUEST_WINDOW = timedelta(hours=1)
 OWING: dict[Effect, IndexSpec] = {"graph": OWES_GRAPH, "promotion": OWES_PROMOTION}
 # The first result of a key counts once it can no longer be rolled back.
 DECIDED = ReadConcern("majority")
@@ -133,7 +135,8 @@ class MongoOutcomeStore:
         where = {f"effects.{effect}": True, "at": {"$lt": before}}
         with translated():
             cursor = self._events.find(where, limit=limit).hint(OWING[effect].name)
-            return [event_from_document(doc) async for doc in cursor.sort([("at", ASCENDING)])]
+            docs = await cursor.sort([("at", ASCENDING)]).to_list()
+        return readable(docs, event_from_document)
 
     async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
         keys: dict[str, list[str]] = {}
@@ -279,16 +282,19 @@ class MongoOutcomeStore:
         )
         if receipt is None:
             return GuestLimits()
-        since = {"$gt": event.at - GUEST_WINDOW}
-        spent = await self._events.count_documents(
+        since = {"$gt": event.at - GUEST_MEMORY_WINDOW}
+        docs = await self._events.find(
             {**owned, "principal": event.principal, "at": since, "applied.0": {"$exists": True}},
-            limit=limits.guest_per_hour,
+            ("at", "applied.point_id"),
             session=session,
-        )
-        return GuestLimits(
-            shown=frozenset(row["memory_id"] for row in receipt["shown"]),
-            judged=frozenset(receipt.get("judged", ())),
-            over_rate=spent >= limits.guest_per_hour,
+        ).to_list()
+        past = [(doc["at"], tuple(one["point_id"] for one in doc["applied"])) for doc in docs]
+        return guest_limits(
+            (row["memory_id"] for row in receipt["shown"]),
+            receipt.get("judged", ()),
+            past,
+            event.at,
+            limits.guest_per_hour,
         )
 
     async def _close_turn(

@@ -6,7 +6,7 @@ from typing import Any
 
 from pymongo import DESCENDING
 
-from rayapp.adapters.mongo.convert import utc
+from rayapp.adapters.mongo.convert import readable, utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import RECEIPTS
@@ -41,25 +41,25 @@ class MongoReceiptStore:
     ) -> list[Receipt]:
         if limit < 1:
             return []
-        where = _living(scope, conversation_id)
+        where = living(scope, conversation_id)
         if unscored:
             where["scored_at"] = None
         with translated():
             docs = await self._receipts.find(where, sort=NEWEST, limit=limit).to_list()
-        return [receipt_from_document(doc) for doc in docs]
+        return readable(docs, receipt_from_document)
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int
     ) -> list[tuple[str, tuple[str, ...]]]:
         if limit < 1:
             return []
-        where, fields = _living(scope, conversation_id), {"query": 1, "concepts": 1, "_id": 0}
+        where, fields = living(scope, conversation_id), {"query": 1, "concepts": 1, "_id": 0}
         with translated():
             docs = await self._receipts.find(where, fields, sort=NEWEST, limit=limit).to_list()
         return [(doc["query"], tuple(doc["concepts"])) for doc in docs]
 
 
-def _living(scope: ReadScope, conversation_id: str) -> Document:
+def living(scope: ReadScope, conversation_id: str) -> Document:
     """The index is partial: it answers only a query that says what it keeps."""
     conversation = {"$eq": conversation_id, "$type": "string"}
     return {**mine(scope), "conversation_id": conversation, **NOT_EXPIRED}

@@ -129,7 +129,7 @@ async def promote(call: Call) -> Response:
 
 
 async def decay_schedule(call: Call) -> Response:
-    schedule = await call.services.promotion.schedule()
+    schedule = await call.services.promotion.schedule(call.user_id)
     return answer(
         {
             "success": True,

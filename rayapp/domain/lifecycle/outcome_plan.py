@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from rayapp.domain.learning import AppliedOutcome, OutcomeEvent, Skipped, SkipReason
 from rayapp.domain.tiers import TIER_POLICY, Tier
@@ -32,13 +33,42 @@ class GuestLimits:
 
     Attributes:
         shown: memory ids that the receipt showed to this principal; empty without a receipt.
-        judged: points that it judged through this receipt before.
-        over_rate: it has used up its outcomes of this hour.
+        judged: points that it judged before and may not judge again yet.
+        left: memories that it may still judge in this hour.
     """
 
     shown: frozenset[str] = frozenset()
     judged: frozenset[str] = frozenset()
-    over_rate: bool = False
+    left: int = 0
+
+
+# How long a memory that a guest has judged is closed to it, whatever other receipts show it, and
+# the window of its rate.
+GUEST_MEMORY_WINDOW = timedelta(hours=24)
+GUEST_RATE_WINDOW = timedelta(hours=1)
+# When an event was recorded, and the points that it moved.
+Judgement = tuple[datetime, tuple[str, ...]]
+
+
+def guest_limits(
+    shown: Iterable[str],
+    judged: Iterable[str],
+    past: Sequence[Judgement],
+    now: datetime,
+    per_hour: int,
+) -> GuestLimits:
+    """What is left to a guest.
+
+    Args:
+        judged: points that count as judged through this receipt.
+        past: its events of the last `GUEST_MEMORY_WINDOW`.
+    """
+    recent = sum(len(points) for at, points in past if at > now - GUEST_RATE_WINDOW)
+    return GuestLimits(
+        shown=frozenset(shown),
+        judged=frozenset(judged).union(*(points for _, points in past)),
+        left=max(0, per_hour - recent),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +93,7 @@ class _Draft:
     skipped: list[Skipped] = field(default_factory=list)
     documents: dict[str, None] = field(default_factory=dict)
     books: dict[str, None] = field(default_factory=dict)
+    foreign: int = 0
 
 
 def plan_outcome(
@@ -85,6 +116,9 @@ def plan_outcome(
             continue
         target = found.get(memory_id)
         reason = _refusal(memory_id, target, guest, event.principal)
+        if reason is None and _is_foreign(target, guest, event.principal):
+            reason = "rate" if guest is not None and draft.foreign >= guest.left else None
+            draft.foreign += reason is None
         if reason is None and target is None and strict:
             raise NotFound(
                 f"No memory {memory_id} of yours: correct the id or leave it out; "
@@ -160,9 +194,13 @@ def _refusal(
         return None
     if memory_id not in guest.shown:
         return "not_shown"
-    if target is not None and target.point_id in guest.judged:
-        return "already_scored"
-    return "rate" if guest.over_rate else None
+    judged = target is not None and target.point_id in guest.judged
+    return "already_scored" if judged else None
+
+
+def _is_foreign(target: Target | None, guest: GuestLimits | None, principal: str) -> bool:
+    """A guest's judgement of what somebody else stored: these are limited in number."""
+    return guest is not None and target is not None and target.stored_by != principal
 
 
 def _count(draft: _Draft, memory_id: str, target: Target) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from rayapp.domain import creation
@@ -203,5 +203,10 @@ def replaced_state(
 
 
 def transition_id(item: MemoryItem, kind: str) -> str:
-    """The id of the event about leaving this version of `item`; a repeated try makes the same."""
-    return str(uuid.uuid5(EVENT_NAMESPACE, f"{item.point_id}\x00{item.version}\x00{kind}"))
+    """The id of the event about leaving this version of `item`; a repeated try makes the same.
+
+    An id may be stored again after it was deleted: the time it was stored tells the two apart.
+    """
+    stored = item.stored_at.astimezone(UTC).isoformat(timespec="milliseconds")
+    left = (item.point_id, stored, str(item.version), kind)
+    return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))

@@ -15,10 +15,12 @@ def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
 
     Outcomes do not raise the version, but they are what the decision rests on: when one came
     between, nothing is moved and the caller decides again. So no counter is lost, and no item
-    leaves that was just found helpful. A merge adds mentions too, so these must be the same.
+    leaves that was just found helpful. A merge adds mentions too, so these must be the same. An id
+    that was deleted and stored again is another item: the time it was stored tells them apart.
     """
     read = move.row
     same = stored.version == move.expected_version and stored.stats == read.stats
+    same = same and stored.stored_at == move.item.stored_at
     if read.change_type is ChangeType.MERGE:
         same = same and stored.quality == read.quality
     if not same:

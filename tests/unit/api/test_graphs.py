@@ -40,9 +40,11 @@ async def learned() -> AsyncIterator[httpx.AsyncClient]:
             body = {"text": text, "tags": ["project/x"], "importance": 0.9}
             ids.append((await api.post(BANK, json=body)).json()["memory_id"])
         await harness.drain()
-        found = (await api.post("/api/memory/search", json={"query": "Where is Dana?"})).json()
-        body = {"receipt_id": found["receipt_id"], "outcome": "worked"}
-        assert (await api.post("/api/memory/outcomes", json=body)).status_code == 200
+        # A verdict over a list is one use: one alone would not make a tier the best one.
+        for query in ("Where is Dana?", "What does Dana do?"):
+            found = (await api.post("/api/memory/search", json={"query": query})).json()
+            body = {"receipt_id": found["receipt_id"], "outcome": "worked"}
+            assert (await api.post("/api/memory/outcomes", json=body)).status_code == 200
         await harness.settle()
         yield api
 
@@ -379,7 +381,7 @@ class TestDefinition:
         haifa = next(
             one for one in body["related_concepts_with_stats"] if one["concept"] == "Haifa"
         )
-        assert (haifa["co_occurrence"], haifa["success_together"]) == (1.0, 1)
+        assert (haifa["co_occurrence"], haifa["success_together"]) == (1.0, 2)
         assert body["last_used"] >= body["created_at"]
         memory = body["definition"]["related"]["memories"][0]
         assert memory["text_preview"]

@@ -48,6 +48,9 @@ class Noted:
         self.asked.append(request)
         return OutcomeAnswer(updated=(), skipped=(), duplicate=False, receipt_id="r-found")
 
+    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
+        return None
+
     async def record_response(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
         self.asked.append(request)
         return ResponseAnswer(memory_id="m-1", duplicate=False, scored=NOTHING)
@@ -487,8 +490,8 @@ class TestScore:
             body["idempotency_key"] = "k2"
             await api.post(SCORE, json=body)
         assert [(one.positions, one.idempotency_key) for one in noted.asked] == [
-            ((3,), "k2:worked:positions"),
-            ((1,), "k2:failed:positions"),
+            ((3,), "score worked positions k2"),
+            ((1,), "score failed positions k2"),
         ]
 
     async def test_what_is_refused_is_refused_as_a_whole(
@@ -541,7 +544,8 @@ class Cycle:
             examined=9, promoted=1, demoted=2, archived=3, merged=4, errors=5, duration_ms=6.5
         )
 
-    async def schedule(self) -> PromotionSchedule:
+    async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
+        self.users.append(user_id)
         return PromotionSchedule(interval_ms=1_800_000, running=False, last_run_at=None)
 
 

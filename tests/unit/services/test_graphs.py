@@ -239,7 +239,8 @@ async def test_a_new_memory_under_a_judged_id_defines_nothing(world: World, name
     told = (example(new, Outcome.WORKED, later(6)), *told)
     world.rows.routing = [routing("docker", examples=told)]
     world.rows.used = [action("docker", "search_memory", counted(1), examples=told)]
-    assert (await world.service.definition(READ, name)).memories == (new,)
+    (found,) = (await world.service.definition(READ, name)).memories
+    assert found.memory_id == new.memory_id
 
 
 # --- paths ---------------------------------------------------------------------------------

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rayapp.domain.learning import OutcomeEvent
+from rayapp.domain.learning_requests import FeedbackRequest
+from rayapp.domain.lifecycle.thumbs import key_prefix
 from rayapp.domain.memory import Outcome, SourceType, Stats
+from rayapp.domain.requests import MemoryEdit
+from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import IdempotencyConflict, InvalidInput, NotFound
 from tests.unit.services.outcome_world import (
@@ -133,14 +139,75 @@ class TestResponses:
         with pytest.raises(IdempotencyConflict):
             await world.respond(idempotency_key="k", outcome=Outcome.FAILED)
 
-    async def test_a_known_takeaway_is_a_duplicate_and_scores_all_the_same(
+    async def test_a_known_takeaway_is_kept_once_and_the_call_is_no_duplicate(
         self, world: World
     ) -> None:
         first = await world.respond()
         await world.receipt("r", "a")
-        again = await world.respond(receipt_id="r")
+        for key in (None, "k"):
+            again = await world.respond(receipt_id="r", idempotency_key=key)
+            assert (again.memory_id, again.duplicate) == (first.memory_id, False)
+            assert updated(again.scored) == ["a"]
+        retry = await world.respond(receipt_id="r", idempotency_key="k")
+        assert (retry.memory_id, retry.duplicate) == (first.memory_id, True)
+        assert await world.uses("a") == [2]
+
+    @pytest.mark.parametrize("known", [False, True])
+    async def test_a_retry_after_the_takeaway_was_deleted_stores_nothing(
+        self, world: World, known: bool
+    ) -> None:
+        if known:
+            await world.respond()
+        request: dict[str, Any] = {"related": ("a",), "idempotency_key": "k"}
+        first = await world.respond(**request)
+        await world.memories.delete(DANA, first.memory_id)
+        again = await world.respond(**request)
         assert (again.memory_id, again.duplicate) == (first.memory_id, True)
-        assert updated(again.scored) == ["a"]
+        assert (await world.items.get(DANA_READS, first.memory_id)) is None
+        assert await world.uses("a") == [1]
+
+    async def test_a_retry_after_the_takeaway_was_edited_is_a_duplicate(self, world: World) -> None:
+        first = await world.respond(idempotency_key="k")
+        await world.memories.edit(DANA, first.memory_id, MemoryEdit(text="נוסח אחר"))
+        again = await world.respond(idempotency_key="k")
+        assert (again.memory_id, again.duplicate) == (first.memory_id, True)
+        assert (await world.item(first.memory_id)).text == "נוסח אחר"
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"takeaway": "טקסט אחר"},
+            {"related": (1,)},
+            {"related": ("a", "b")},
+            {"related": ()},
+            {"related": None},
+            {"receipt_id": None},
+            {"conversation_id": "c-2"},
+            {"outcome": Outcome.FAILED},
+        ],
+    )
+    async def test_a_key_with_another_request_is_a_conflict_and_stores_nothing(
+        self, world: World, other: dict[str, Any]
+    ) -> None:
+        await world.receipt("r", "a", "b")
+        request: dict[str, Any] = {
+            "takeaway": "a note",
+            "related": ("a",),
+            "receipt_id": "r",
+            "idempotency_key": "k",
+        }
+        await world.respond(**request)
+        before = len(world.items._rows)
+        with pytest.raises(IdempotencyConflict):
+            await world.respond(**request | other)
+        assert len(world.items._rows) == before
+        assert await world.uses("a", "b") == [1, 0]
+
+    async def test_no_key_of_an_outcome_is_like_that_of_a_response(self, world: World) -> None:
+        await world.respond(related=("a",), idempotency_key="k")
+        for key in ("k:response", "response:k"):
+            await world.record(memory_ids=("a",), idempotency_key=key)
+        assert await world.uses("a") == [3]
 
     async def test_the_key_of_a_response_is_not_the_key_of_an_outcome(self, world: World) -> None:
         await world.record(memory_ids=("a",), idempotency_key="k")
@@ -160,13 +227,77 @@ class TestFeedback:
         assert updated(answer) == ["a", "b"]
         assert (await world.item("a")).stats.last_outcome is outcome
         again = await world.feedback(score, "a", "b")
-        assert again == replace(answer, duplicate=True)
+        assert (again.updated, again.skipped, again.duplicate) == ((), (), True)
         assert await world.uses("a", "b") == [1, 1]
 
     async def test_a_changed_mind_counts_as_well(self, world: World) -> None:
         await world.feedback(1, "a")
         await world.feedback(-1, "a")
         assert (await world.item("a")).stats.failed_count == 1
+
+    async def test_a_further_citation_is_judged_alone(self, world: World) -> None:
+        await world.feedback(1, "a")
+        answer = await world.feedback(1, "a", "b")
+        assert (updated(answer), answer.duplicate) == (["b"], False)
+        less = await world.feedback(1, "b")
+        assert (less.updated, less.duplicate) == ((), True)
+        assert await world.uses("a", "b") == [1, 1]
+
+    async def test_the_last_thumb_of_a_person_is_the_one_in_effect(self, world: World) -> None:
+        for score in (1, -1, -1, 1, 1):
+            await world.feedback(score, "a")
+            world.clock.advance(1)
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (3, 2, 1)
+        assert stats.last_outcome is Outcome.WORKED
+
+    async def test_thumbs_of_two_answers_are_two(self, world: World) -> None:
+        await world.feedback(1, "a")
+        request = FeedbackRequest(message_id="m-1 00000001", score=1, citations=("a",))
+        assert not (await world.service.feedback(DANA, request)).duplicate
+        assert await world.uses("a") == [2]
+
+    async def test_no_key_of_a_caller_is_that_of_a_thumb(self, world: World) -> None:
+        await world.record(memory_ids=("b",), idempotency_key="feedback:m-1:1")
+        await world.feedback(1, "a")
+        (thumb,) = await world.store.latest(DANA_READS, key_prefix("m-1"), 10)
+        assert thumb.memory_ids == ("a",)
+        assert " " in thumb.idempotency_key
+
+    async def test_thumbs_at_once_all_count_and_none_twice(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Both look before one of them is kept."""
+        latest = world.store.latest
+        looked: list[int] = []
+
+        async def together(scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+            found = await latest(scope, prefix, limit)
+            looked.append(len(found))
+            await asyncio.sleep(0)
+            return found
+
+        monkeypatch.setattr(world.store, "latest", together)
+        answers = await asyncio.gather(
+            world.feedback(1, "a"), world.feedback(1, "b"), world.feedback(1, "a")
+        )
+        assert looked[:3] == [0, 0, 0]
+        assert [updated(answer) for answer in answers] == [["a"], ["b"], []]
+        assert [answer.duplicate for answer in answers] == [False, False, True]
+        assert await world.uses("a", "b") == [1, 1]
+
+    async def test_a_refused_thumb_of_a_guest_does_not_stand_for_the_owners(
+        self, world: World
+    ) -> None:
+        refused = await world.feedback(1, "a", recorder=GUEST)
+        assert skipped(refused) == {"a": "not_shown"}
+        assert updated(await world.feedback(1, "a")) == ["a"]
+
+    async def test_a_repeat_says_again_what_is_gone(self, world: World) -> None:
+        first = await world.feedback(1, "nothing", "not an id")
+        again = await world.feedback(1, "nothing", "not an id")
+        assert skipped(first) == skipped(again) == {"nothing": "gone", "not an id": "gone"}
+        assert again.duplicate
 
     async def test_a_stale_or_odd_citation_is_skipped(self, world: World) -> None:
         await world.memories.delete(DANA, "b")
@@ -189,7 +320,7 @@ class TestFeedback:
         await world.receipt("shows", "a", "b")
         await world.receipt("newer", "c")
         await world.feedback(1, "b", conversation_id="c-1")
-        event = await world.event("feedback:m-1:1")
+        (event,) = await world.store.latest(DANA_READS, key_prefix("m-1"), 10)
         assert (event.receipt_id, event.concepts) == ("shows", ("דרכון",))
 
     async def test_a_guest_judges_citations_that_it_was_shown(self, world: World) -> None:

@@ -14,7 +14,9 @@ from rayapp.domain.learning_requests import (
 )
 from rayapp.domain.memory import Outcome, Stats
 from rayapp.domain.scope import WriteScope
+from rayapp.domain.tiers import Tier
 from rayapp.errors import Forbidden, IdempotencyConflict, InvalidInput, NotFound
+from rayapp.protocols import Shown
 from tests.unit.services.outcome_world import (
     DANA,
     DANA_READS,
@@ -114,6 +116,21 @@ class TestRecord:
         with pytest.raises(InvalidInput, match="no position 3: the receipt shows 1 to 2"):
             await world.record(receipt_id="r", positions=(3,))
 
+    async def test_a_wrong_position_of_a_later_page_is_told_that_page(self, world: World) -> None:
+        page = tuple(
+            Shown(position=n, memory_id=m, tier=Tier.WORKING, final=0.5)
+            for n, m in ((3, "a"), (4, "b"))
+        )
+        for shown, said in (
+            (page, "3 to 4"),
+            (page[1:], "only 4"),
+            ((*page, replace(page[0], position=9)), "3, 4, 9"),
+            ((), "nothing"),
+        ):
+            await world.receipt(said, shown=shown)
+            with pytest.raises(InvalidInput, match=f"position 1: the receipt shows {said}\\."):
+                await world.record(receipt_id=said, positions=(1,))
+
     async def test_foreign_and_expired_receipts_are_not_found(self, world: World) -> None:
         await world.receipt("foreign", "a", user_id="noa")
         await world.receipt("short", "a", expires_at=world.clock.now())
@@ -182,6 +199,46 @@ class TestRepeat:
             with pytest.raises(IdempotencyConflict):
                 await world.record(**fields, idempotency_key="k")
         assert await world.uses("a", "b") == [1, 0]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"positions": (2,)},
+            {"positions": (1, 2)},
+            {"positions": None},
+            {"positions": None, "memory_ids": ("a",)},
+            {"receipt_id": None},
+            {"conversation_id": "c-1"},
+            {"action": "get_context"},
+            {"signal": Signal(confidence=0.9)},
+            {"outcome": Outcome.FAILED},
+        ],
+    )
+    async def test_a_key_with_another_request_is_a_conflict(
+        self, world: World, other: dict[str, Any]
+    ) -> None:
+        """Compared as sent: two requests may be about the same memory and differ all the same."""
+        await world.receipt("r", "a", "b")
+        request: dict[str, Any] = {
+            "receipt_id": "r",
+            "positions": (1,),
+            "idempotency_key": "k",
+        }
+        await world.record(**request)
+        with pytest.raises(IdempotencyConflict):
+            await world.record(**request | other)
+        assert (await world.record(**request)).duplicate
+        assert await world.uses("a", "b") == [1, 0]
+
+    async def test_a_key_recorded_without_a_fingerprint_is_compared_by_its_memories(
+        self, world: World
+    ) -> None:
+        await world.record(memory_ids=("a",), idempotency_key="k")
+        row = world.store._events["dana", "k"]
+        row.event = replace(row.event, request_hash="")
+        assert (await world.record(memory_ids=("a",), idempotency_key="k")).duplicate
+        with pytest.raises(IdempotencyConflict):
+            await world.record(memory_ids=("b",), idempotency_key="k")
 
     async def test_without_a_key_every_outcome_counts(self, world: World) -> None:
         for _ in range(3):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, Source, Stats, Status
 from rayapp.domain.tiers import Tier
+from rayapp.errors import Conflict
 from rayapp.services import promotion as module
 from rayapp.services.promotion import LEASE
 from rayapp.testing.builders import an_item
@@ -21,6 +23,7 @@ from tests.unit.services.promotion_world import (
     DAY,
     PROVEN,
     READY,
+    Around,
     World,
     counts,
 )
@@ -127,6 +130,34 @@ class TestCycle:
         assert (await world.item("b")).tier is Tier.WORKING
         assert counts(await world.service.check("noa", ["b"])) == {}
 
+    async def test_check_under_the_lease_of_the_owner(self) -> None:
+        world = World()
+        await world.holds(an_item(memory_id="a", stats=READY), an_item(memory_id="b", stats=READY))
+        lease = await world.leases.acquire("maintenance", "owner", 60)
+        assert lease is not None
+        assert (await world.service.check("dana", ["a"], lease=lease)).promoted == 1
+        (event,) = await world.events.recent(DANA, None, 5)
+        assert event.data["owner"] == "owner"
+        world.clock.advance(61)
+        assert await world.leases.acquire("maintenance", "another process", 60)
+        with pytest.raises(Conflict) as caught:
+            await world.service.check("dana", ["b"], lease=lease)
+        assert caught.value.code == "lease_lost"
+        assert (await world.item("b")).tier is Tier.WORKING
+
+    async def test_an_item_that_stays_as_it_was_counts_once(self) -> None:
+        world = World()
+        await world.holds(an_item(memory_id="m", expires_at=START))
+        item = await world.item("m")
+
+        class Stuck(Around):
+            async def transition(self, *args: Any, **options: Any) -> list[MemoryItem]:
+                return [item]
+
+        world.lifecycle = Stuck(world.lifecycle, None)  # type: ignore[arg-type]
+        assert counts(await world.service.run(None)) == {"examined": 1, "archived": 1}
+        assert world.metrics.counters["transitions", (("kind", "archived"),)] == 1
+
 
 class TestMerge:
     async def merged(self, promoted_is_older: bool) -> tuple[World, MemoryItem]:
@@ -216,6 +247,20 @@ class TestSchedule:
         world = World()
         await world.service.run("dana")
         assert (await world.service.schedule()).last_run_at is None
+
+    async def test_a_user_sees_the_later_of_both_cycles(self) -> None:
+        world = World()
+        await world.service.run("dana")
+        own = world.clock.now()
+        assert (await world.service.schedule("dana")).last_run_at == own
+        assert (await world.service.schedule("noa")).last_run_at is None
+        world.clock.advance(60)
+        await world.service.run(None)
+        for user in (None, "dana", "noa"):
+            assert (await world.service.schedule(user)).last_run_at == world.clock.now()
+        assert await world.leases.acquire(f"{LEASE}:dana", "a", 60)
+        running = [(await world.service.schedule(user)).running for user in ("dana", "noa", None)]
+        assert running == [True, False, False]
 
 
 class TestDueUsers:

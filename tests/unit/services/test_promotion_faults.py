@@ -51,6 +51,30 @@ class TestBadItems:
         world.lifecycle = inner
         assert counts(await world.service.run(None)) == {"examined": 1, "promoted": 1}
 
+    @pytest.mark.parametrize("user_id", [None, "dana"])
+    async def test_an_item_that_no_rule_can_judge_is_an_error_of_its_own(
+        self, user_id: str | None
+    ) -> None:
+        world = World(batch_size=2)
+        await world.holds(*(an_item(memory_id=f"m-{n}", stats=READY) for n in range(5)))
+        inner, bad = world.lifecycle, (await world.item("m-2")).point_id
+
+        class Broken(Around):
+            async def candidates(self, **options: Any) -> list[MemoryItem]:
+                page = await inner.candidates(**options)
+                nonsense: Any = "long ago"
+                return [
+                    replace(i, stored_at=nonsense, stats=BAD) if i.point_id == bad else i
+                    for i in page
+                ]
+
+        world.lifecycle = Broken(inner, _nothing)
+        assert counts(await world.service.run(user_id)) == {
+            "examined": 5,
+            "promoted": 4,
+            "errors": 1,
+        }
+
     async def test_what_was_judged_meanwhile_is_decided_again(self) -> None:
         world = World()
         await world.holds(an_item(memory_id="m", stats=READY), an_item(memory_id="n", stats=READY))

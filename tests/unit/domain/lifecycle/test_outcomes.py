@@ -199,11 +199,11 @@ def test_weak_signals_alone_do_not_end_a_turn() -> None:
 
 def test_a_guest_ends_a_turn_only_by_judging_something() -> None:
     found = {"a": a_target("a")}
-    shown = GuestLimits(shown=frozenset("a"))
+    shown = GuestLimits(shown=frozenset("a"), left=1)
     assert plan_outcome(an_event("a"), found, guest=shown, strict=False).closes_turn
     refused = plan_outcome(an_event("a"), found, guest=GuestLimits(), strict=False)
     assert (refused.closes_turn, refused.targets) == (False, ())
-    tired = replace(shown, over_rate=True)
+    tired = replace(shown, left=0)
     assert plan_outcome(an_event("a"), found, guest=tired, strict=False).skipped == (
         Skipped("a", "rate"),
     )

