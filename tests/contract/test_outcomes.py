@@ -88,7 +88,10 @@ class TestMongoOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsContra
             outcome, at = chance.choice(list(Outcome)), AT + timedelta(minutes=step)
             await stores.record(*expected, outcome=outcome, at=at)
             expected = {
-                name: (with_outcome(stats, outcome, at), moved_expiry(expires, outcome, at))
+                name: (
+                    with_outcome(stats, outcome, at),
+                    moved_expiry(expires, outcome, at, score=stats.score),
+                )
                 for name, (stats, expires) in expected.items()
             }
         for name, (stats, expires) in expected.items():

@@ -22,7 +22,7 @@ from rayapp.domain.lifecycle.outcomes import (
     WILSON_Z,
 )
 from rayapp.domain.memory import SCORE_DECIMALS, IndexOp, Outcome, Status, SyncState
-from rayapp.domain.tiers import SYSTEM_USER, Tier
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, SYSTEM_USER, Tier
 
 Document = dict[str, Any]
 Expression = Any
@@ -176,11 +176,17 @@ def _moved_expiry(outcome: Outcome, at: datetime) -> Expression:
     """`domain.lifecycle.outcomes.moved_expiry`; null stays null through every step."""
     shift_ms = round(TTL_SHIFT[outcome].total_seconds() * 1000)
     moved = _sum("$expires_at", shift_ms)
-    if shift_ms >= 0:
-        return moved
     floor = at + MIN_TTL
     # null sorts before every date: an item without expiry takes the first branch.
-    return _if({"$lte": ["$expires_at", floor]}, "$expires_at", {"$max": [moved, floor]})
+    kept = _if({"$lte": ["$expires_at", floor]}, "$expires_at", {"$max": [moved, floor]})
+    survived = {
+        "$and": [
+            {"$gt": ["$expires_at", None]},
+            {"$lte": ["$expires_at", at]},
+            {"$gte": ["$stats.score", SURVIVES_EXPIRY_SCORE]},
+        ]
+    }
+    return _if(survived, {"$max": [moved, floor]}, moved if shift_ms >= 0 else kept)
 
 
 def _wilson(rate: Expression) -> Expression:

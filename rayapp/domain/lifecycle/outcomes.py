@@ -17,7 +17,7 @@ from rayapp.domain.memory import (
     Status,
 )
 from rayapp.domain.revision import requeued
-from rayapp.domain.tiers import TIER_POLICY
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY
 
 # What one outcome adds to `success_count`; it always adds 1 to `uses` (decisions 1 and 2).
 SUCCESS_VALUE: Mapping[Outcome, float] = {
@@ -86,11 +86,19 @@ def with_outcome(stats: Stats, outcome: Outcome, at: datetime) -> Stats:
     )
 
 
-def moved_expiry(expires_at: datetime | None, outcome: Outcome, now: datetime) -> datetime | None:
-    """The expiry after `outcome`. A failure leaves `MIN_TTL` from now, and never adds time."""
+def moved_expiry(
+    expires_at: datetime | None, outcome: Outcome, now: datetime, *, score: float = NEUTRAL_SCORE
+) -> datetime | None:
+    """The expiry after `outcome`. A failure leaves `MIN_TTL` from now, and never adds time.
+
+    An item that outlived its expiry by its `score` before the outcome has `MIN_TTL` in any case:
+    one failure must not hide at once what proved itself.
+    """
     if expires_at is None:
         return None
     moved = expires_at + TTL_SHIFT[outcome]
+    if expires_at <= now and score >= SURVIVES_EXPIRY_SCORE:
+        return max(moved, now + MIN_TTL)
     if moved >= expires_at:
         return moved
     return min(expires_at, max(moved, now + MIN_TTL))
@@ -108,7 +116,7 @@ def judged(item: MemoryItem, outcome: Outcome, at: datetime, now: datetime) -> M
     return replace(
         item,
         stats=stats,
-        expires_at=moved_expiry(item.expires_at, outcome, at),
+        expires_at=moved_expiry(item.expires_at, outcome, at, score=item.stats.score),
         index=requeued(item.index, IndexOp.PAYLOAD, now),
     )
 

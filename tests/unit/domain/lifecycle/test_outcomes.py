@@ -132,6 +132,23 @@ def test_what_never_expires_still_never_does() -> None:
     assert [moved_expiry(None, outcome, AT) for outcome in Outcome] == [None] * 4
 
 
+@pytest.mark.parametrize(
+    ("outcome", "score", "hours"),
+    [
+        (Outcome.FAILED, 0.9, 1),
+        (Outcome.UNKNOWN, 1.0, 1),
+        (Outcome.PARTIAL, 0.95, 24),
+        (Outcome.FAILED, 0.89, -48),
+        (Outcome.PARTIAL, 0.5, 24),
+    ],
+)
+def test_what_outlived_its_expiry_is_not_hidden_by_one_outcome(
+    outcome: Outcome, score: float, hours: int
+) -> None:
+    over = AT - timedelta(days=2)
+    assert moved_expiry(over, outcome, AT, score=score) == AT + timedelta(hours=hours)
+
+
 def test_books_and_shared_tiers_are_not_scored() -> None:
     unscored = {tier for tier in Tier if not is_scored(an_item(tier=tier))}
     assert unscored == {Tier.BOOKS, Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION}
