@@ -275,8 +275,8 @@ class ReceiptStore(Protocol):
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int
-    ) -> list[tuple[str, tuple[str, ...]]]:
-        """(query, concepts) of the same receipts, without what they showed."""
+    ) -> list[tuple[str, tuple[str, ...], datetime]]:
+        """(query, concepts, at) of the same receipts, without what they showed."""
         ...
 
 

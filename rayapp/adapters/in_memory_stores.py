@@ -54,9 +54,9 @@ class InMemoryReceiptStore:
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int
-    ) -> list[tuple[str, tuple[str, ...]]]:
+    ) -> list[tuple[str, tuple[str, ...], datetime]]:
         found = await self.latest(scope, conversation_id, limit)
-        return [(receipt.query, receipt.concepts) for receipt in found]
+        return [(receipt.query, receipt.concepts, receipt.at) for receipt in found]
 
     def held(self, user_id: str, receipt_id: str) -> Receipt | None:
         """The user's receipt, expired or not; asked by the outcome store."""

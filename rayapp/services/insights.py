@@ -73,7 +73,7 @@ class InsightsService:
         if conversation_id is None:
             return ()
         asked = await self._receipts.questions(scope, conversation_id, PAST_TURNS)
-        return tuple(PastTurn(query=query, concepts=concepts) for query, concepts in asked)
+        return tuple(PastTurn(query=q, concepts=concepts, at=at) for q, concepts, at in asked)
 
     async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:
         return await self._items.by_points(scope, points) if points else []

@@ -10,7 +10,7 @@ from rayapp.domain.learning_requests import PromotionReport
 from rayapp.domain.memory import MemoryItem
 from rayapp.learning_protocols import GraphStore, OutcomeStore
 from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import Clock
+from rayapp.protocols import Clock, Lease
 from rayapp.services.dedup import DedupService
 from rayapp.services.effects import EffectsService
 from rayapp.services.promotion import PromotionService
@@ -24,7 +24,9 @@ class NotingPromotion:
         self.checked: list[tuple[str, tuple[str, ...]]] = []
         self.bad: dict[str, Exception] = {}
 
-    async def check(self, user_id: str, memory_ids: Sequence[str]) -> PromotionReport:
+    async def check(
+        self, user_id: str, memory_ids: Sequence[str], *, lease: Lease | None = None
+    ) -> PromotionReport:
         if user_id in self.bad:
             raise self.bad[user_id]
         self.checked.append((user_id, tuple(memory_ids)))

@@ -76,8 +76,8 @@ class ReceiptContract:
         unscored = await stores.receipts.latest(DANA, "c-1", 9, unscored=True)
         assert [one.receipt_id for one in unscored] == ["r-1", "r-0"]
         assert await stores.receipts.questions(DANA, "c-1", 2) == [
-            ("question 2", ("docker", "2")),
-            ("question 1", ("docker", "1")),
+            ("question 2", ("docker", "2"), STORED_AT + timedelta(minutes=2)),
+            ("question 1", ("docker", "1"), STORED_AT + timedelta(minutes=1)),
         ]
         assert await stores.receipts.questions(DANA, "c-1", 0) == []
         assert await stores.receipts.latest(DANA, "c-9", 5) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pymongo import DESCENDING
@@ -50,13 +51,13 @@ class MongoReceiptStore:
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int
-    ) -> list[tuple[str, tuple[str, ...]]]:
+    ) -> list[tuple[str, tuple[str, ...], datetime]]:
         if limit < 1:
             return []
-        where, fields = living(scope, conversation_id), {"query": 1, "concepts": 1, "_id": 0}
+        where, fields = living(scope, conversation_id), ("query", "concepts", "at")
         with translated():
             docs = await self._receipts.find(where, fields, sort=NEWEST, limit=limit).to_list()
-        return [(doc["query"], tuple(doc["concepts"])) for doc in docs]
+        return [(doc["query"], tuple(doc["concepts"]), doc["at"]) for doc in docs]
 
 
 def living(scope: ReadScope, conversation_id: str) -> Document:

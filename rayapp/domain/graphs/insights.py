@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rayapp.domain.filtering import matches
 from rayapp.domain.graphs.belonging import happened_to
@@ -29,10 +29,13 @@ from rayapp.domain.graphs.routing import tier_advice
 from rayapp.domain.graphs.views import action_totals
 from rayapp.domain.learning import OutcomeEvent
 from rayapp.domain.learning_requests import ActionAdvice, ContextInsights, PastExperience
-from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.lifecycle.promotion import GARBAGE_SCORE
+from rayapp.domain.memory import MemoryItem, Outcome, Status
 from rayapp.domain.scope import ItemFilter
 from rayapp.domain.text.expansions import Expansions
 
+# A search so young belongs to the question itself: it was made in the same turn.
+SAME_TURN = timedelta(seconds=30)
 # Past experiences of each kind that are shown; all of them in full text.
 MAX_EXPERIENCES = 5
 # Uses before an action is judged, and the rates from which it is advised (client contract).
@@ -64,6 +67,7 @@ class PastTurn:
     """An earlier search of the conversation."""
 
     query: str
+    at: datetime
     concepts: tuple[str, ...] = ()
 
 
@@ -105,11 +109,16 @@ def insights_of(
     """Everything but `built_ms`. Only items that are active and not over are shown."""
     rows = rows_of(question, evidence.priors)
     shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now))}
-    seen = _seen(question, evidence, shown, expansions)
+    buried = {i.point_id: i for i in evidence.items if _buried(i)}
+    seen = _seen(question, evidence, {**buried, **shown}, expansions)
+    # What the rules archived is no help any more, but that it failed must not be forgotten.
+    seen = {p: one for p, one in seen.items() if p in shown or one.outcome is Outcome.FAILED}
     known = _known_solution(evidence.priors.solutions, shown, seen)
     failures = _failures(question.side, seen, known)
     tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions)
-    repeated = _repeated(question, evidence.turns, expansions)
+    earlier = [turn for turn in evidence.turns if turn.at <= now - SAME_TURN]
+    # What was solved is asked again because it works.
+    repeated = None if known else _repeated(question, earlier, expansions)
     continuity = _continuity(question, evidence.turns)
     return ContextInsights(
         query=question.text,
@@ -134,6 +143,12 @@ def insights_of(
         ),
         known_solution=known[0] if known else None,
     )
+
+
+def _buried(item: MemoryItem) -> bool:
+    """Archived after it failed, by the rule for garbage or as good as."""
+    failed = item.stats.last_outcome is Outcome.FAILED and item.stats.score < GARBAGE_SCORE
+    return item.status is Status.ARCHIVED and item.merged_into is None and failed
 
 
 def _matched(question: Question, priors: GraphPriors) -> tuple[Concept, ...]:

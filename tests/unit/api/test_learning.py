@@ -601,8 +601,10 @@ class TestPromotion:
         assert connection.sent[0]["status"] == 200
 
     async def test_the_schedule_has_what_the_client_checks(self) -> None:
-        async with client_of(fake_world(promotion=Cycle()).services) as api:
+        cycle = Cycle()
+        async with client_of(fake_world(promotion=cycle).services) as api:
             found = (await api.get("/api/memory/decay/schedule")).json()
+        assert cycle.users == ["local"]
         assert found["schedule"] == {
             "kind": "promotion_cycle",
             "interval_ms": 1_800_000,

@@ -374,7 +374,7 @@ def test_one_sentence_says_what_to_prefer_and_what_to_avoid(
 def test_the_same_question_in_other_words_is_a_repetition(
     query: str, before: str, word: str
 ) -> None:
-    turns = (PastTurn(query="something else entirely"), PastTurn(query=before))
+    turns = (PastTurn(query="something else entirely", at=AT), PastTurn(query=before, at=AT))
     found = told(asked(query), turns=turns)
     assert found.repeated == before
     assert word in found.directives[0]
@@ -383,7 +383,7 @@ def test_the_same_question_in_other_words_is_a_repetition(
 
 @pytest.mark.parametrize("query", ["and now?", "ומה עכשיו?", "", ENGLISH])
 def test_another_question_is_no_repetition(query: str) -> None:
-    turns = (PastTurn(query=""), PastTurn(query="Docker compose volumes"), PastTurn(query="?"))
+    turns = tuple(PastTurn(query=q, at=AT) for q in ("", "Docker compose volumes", "?"))
     assert told(asked(query), turns=turns).repeated is None
 
 
@@ -391,7 +391,7 @@ def test_another_question_is_no_repetition(query: str) -> None:
 def test_continuity_names_what_came_up_before(query: str) -> None:
     question = asked(query)
     first = question.concepts[0]
-    found = told(question, turns=(PastTurn(query="x", concepts=(first.key, "other")),))
+    found = told(question, turns=(PastTurn(query="x", at=AT, concepts=(first.key, "other")),))
     assert found.continuity == (first.label,)
     assert first.label in found.directives[-1]
     found = told(asked(query, query))
