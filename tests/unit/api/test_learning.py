@@ -604,7 +604,7 @@ class TestPromotion:
         cycle = Cycle()
         async with client_of(fake_world(promotion=cycle).services) as api:
             found = (await api.get("/api/memory/decay/schedule")).json()
-        assert cycle.users == ["local"]
+        assert cycle.users == ["admin"]
         assert found["schedule"] == {
             "kind": "promotion_cycle",
             "interval_ms": 1_800_000,
