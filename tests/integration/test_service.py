@@ -154,9 +154,16 @@ def test_diagnostics_and_health_tell_the_truth(service: RunningService) -> None:
     with service.client("int-diag") as http:
         store(http, "count me", tier="history")
         service.indexed()
+
+        def agrees() -> bool:
+            """Counts are kept for some seconds, and other tests' items may still be archived."""
+            body = http.get("/api/memory/diagnostics").json()
+            active = sum(row["mongoCount"] for row in body["by_tier"])
+            return body["index"]["failed"] == 0 and bool(body["qdrant_points_total"] == active)
+
+        until(agrees)
         body = http.get("/api/memory/diagnostics").json()
-        assert body["index"]["failed"] == 0
-        assert body["qdrant_points_total"] == body["index"]["synced"]
+        assert body["learning"]["owner"]
         health = http.get("/api/memory/health").json()
         assert health["status"] == "healthy"
         names = {component["name"] for component in health["components"]}

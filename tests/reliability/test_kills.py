@@ -165,7 +165,8 @@ def test_a_lost_index_folder_is_filled_again_from_the_truth(service: RunningServ
             if body["degraded"]:
                 return False
             diagnostics = http.get("/api/memory/diagnostics").json()
-            return bool(diagnostics["qdrant_points_total"] == diagnostics["index"]["synced"])
+            active = sum(row["mongoCount"] for row in diagnostics["by_tier"])
+            return bool(diagnostics["qdrant_points_total"] == active)
 
         until(healed, 90)
         body = http.post("/api/memory/search", json={"query": "ledger line 7"}).json()
