@@ -64,6 +64,9 @@ class MongoServer:
                 *("--wiredTigerCacheSizeGB", "0.25", "--networkMessageCompressors", "disabled"),
                 *("--setParameter", "diagnosticDataCollectionEnabled=false"),
                 *("--setParameter", "ttlMonitorSleepSecs=1"),
+                # Tests write rows of fixed days. Each day more of them are past their lifetime, and
+                # the server would remove them while a test looks: it does when a test asks for it.
+                *("--setParameter", "ttlMonitorEnabled=false"),
                 *("--logpath", str(log), "--logappend"),
             ],
             stdout=subprocess.DEVNULL,

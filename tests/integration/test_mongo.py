@@ -161,9 +161,14 @@ class TestSchema:
             a_receipt(expires_at=datetime(2026, 1, 1, tzinfo=UTC))
         )
         rows = database.collection("receipts")
-        deadline = time.monotonic() + 15
-        while await rows.count_documents({}) and time.monotonic() < deadline:  # noqa: ASYNC110 - the server does it
-            await asyncio.sleep(0.1)
+        admin = database.client.admin
+        await admin.command({"setParameter": 1, "ttlMonitorEnabled": True})
+        try:
+            deadline = time.monotonic() + 15
+            while await rows.count_documents({}) and time.monotonic() < deadline:  # noqa: ASYNC110 - the server does it
+                await asyncio.sleep(0.1)
+        finally:
+            await admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
         assert await rows.count_documents({}) == 0
 
 
