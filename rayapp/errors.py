@@ -167,3 +167,7 @@ class RerankerDown(DependencyDown):
 
 class CacheDown(DependencyDown):
     default_code = "cache_down"
+
+
+class JobsDown(DependencyDown):
+    default_code = "jobs_down"

@@ -382,19 +382,32 @@ class VectorIndex(Protocol):
 
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None: ...
     async def delete(
-        self, point_ids: Sequence[str], *, revs: Mapping[str, int] | None = None
+        self,
+        point_ids: Sequence[str],
+        *,
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
     ) -> None:
         """Ids that are not there are fine. With `revs`, a point of a higher rev is left alone."""
         ...
 
     async def query(
-        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[Arm],
+        *,
+        collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
         """One list per arm, best first, in one round trip."""
         ...
 
     async def retrieve(
-        self, point_ids: Sequence[str], *, with_vectors: bool = False
+        self,
+        point_ids: Sequence[str],
+        *,
+        with_vectors: bool = False,
+        collection: str | None = None,
     ) -> list[StoredPoint]: ...
 
     async def scroll(
@@ -402,10 +415,11 @@ class VectorIndex(Protocol):
         *,
         after: str | None,
         limit: int,
+        until: str | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
-        """Points in id order from `after` (exclusive); the second value continues, None ends."""
+        """Points in id order with after < id <= until; the second value continues, None ends."""
         ...
 
     async def count(
@@ -427,6 +441,10 @@ class VectorIndex(Protocol):
 
     async def drop_collection(self, name: str) -> None: ...
     async def collections(self) -> list[str]: ...
+    async def schema_of(self, collection: str) -> IndexSchema:
+        """What a collection was built for. NotFound."""
+        ...
+
     async def switch_alias(self, name: str) -> None:
         """Point the alias at `name` atomically."""
         ...

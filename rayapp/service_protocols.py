@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Protocol
 
+from rayapp.domain.consistency import SweepReport
 from rayapp.domain.graphs.records import ActionRow, ContentStats, RoutingRow
+from rayapp.domain.jobs import Job, JobWish, PartitionRow
 from rayapp.domain.learning_requests import (
     BackfillReport,
     ConceptDefinition,
@@ -213,6 +215,41 @@ class Graphs(Protocol):
         ...
 
 
+class Jobs(Protocol):
+    """Bulk jobs as operators see them. Raises InvalidInput, NotFound, Conflict, JobsDown."""
+
+    async def submit(self, kind: str, params: Mapping[str, Any], *, requested_by: str) -> Job:
+        """Store a job and start its driver; Conflict, code `busy`, while one of its kind runs."""
+        ...
+
+    async def get(self, job_id: str) -> Job: ...
+    async def partitions(self, job_id: str) -> list[PartitionRow]: ...
+    async def recent(self, kind: str | None, limit: int) -> list[Job]:
+        """Newest first."""
+        ...
+
+    async def wish(self, job_id: str, wish: JobWish) -> Job:
+        """Pause, go on, or cancel. Going on with a job that lost its driver starts a new one."""
+        ...
+
+
+class Consistency(Protocol):
+    """Compares index and truth in both directions."""
+
+    async def check(self, *, sample: int, repair: bool) -> SweepReport:
+        """A look at `sample` points from a place that changes with every call."""
+        ...
+
+
+class Deferred(Protocol):
+    """Items that the index does not hold yet, of one user or of all (None)."""
+
+    async def waiting(self, user_id: str | None) -> int: ...
+    async def hasten(self, user_id: str | None) -> int:
+        """Make waiting and failed items due now; how many there were."""
+        ...
+
+
 class Insights(Protocol):
     async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights: ...
 
@@ -231,6 +268,9 @@ class Services:
     promotion: Promotion
     graphs: Graphs
     insights: Insights
+    jobs: Jobs
+    consistency: Consistency
+    deferred: Deferred
     health: Health
     statistics: Statistics
     api_keys: ApiKeyStore

@@ -273,6 +273,47 @@ class GraphSettings(Concern):
     )
 
 
+class JobsSettings(Concern):
+    concurrency: int = Field(2, ge=1, le=256, description="Workers of a bulk job.")
+    worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
+    worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
+    lease_s: float = Field(15.0, gt=2, le=600, description="Lifetime of a driver's lease.")
+    attempts: int = Field(5, ge=1, le=100, description="Tries of a partition whose worker died.")
+
+
+class ReindexSettings(Concern):
+    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids.")
+    batch_size: int = Field(256, ge=1, le=2_000, description="Items per step.")
+    sample: int = Field(200, ge=1, description="Vectors compared before the switch.")
+    receipts: int = Field(50, ge=0, le=1_000, description="Last searches replayed before it.")
+    min_overlap: float = Field(
+        0.9, ge=0, le=1, description="Least mean overlap of their top 10, for the same model."
+    )
+    rollback_h: float = Field(24.0, ge=0, description="How long the old collection is kept, hours.")
+
+
+class ConsistencySettings(Concern):
+    interval_s: float = Field(900.0, ge=1, description="Pause between two sampled sweeps.")
+    sample: int = Field(1_000, ge=1, le=100_000, description="Points looked at by a sampled sweep.")
+    repair: bool = Field(True, description="Sampled sweeps repair what they find.")
+    grace_s: float = Field(
+        2.0, ge=0, le=60, description="Pause before a difference is looked at again."
+    )
+    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids of a full sweep.")
+    batch_size: int = Field(500, ge=1, le=5_000, description="Points per step.")
+
+
+class DatagovSettings(Concern):
+    preload: bool = Field(False, description="Fill the DataGov tiers in the background at start.")
+    source: Path | None = Field(None, description="Folder of the catalogue; empty = live CKAN.")
+    ckan_url: str = Field("https://data.gov.il", min_length=1, description="CKAN site.")
+    graph_datasets: int = Field(5, ge=0, le=50, description="Datasets per category in the graph.")
+    graph_nodes: int = Field(
+        150, ge=22, le=5_000, description="Nodes of the DataGov graph at most."
+    )
+    intent: bool = Field(True, description="A question about open data also searches its tiers.")
+
+
 class BreakerSettings(Concern):
     failures: int = Field(3, ge=1, description="Failures in a row that open it.")
     embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
@@ -312,6 +353,10 @@ class Settings(Concern):
     promotion: PromotionSettings = Field(PromotionSettings(), description="Promotion.")
     dedup: DedupSettings = Field(DedupSettings(), description="Near-duplicates.")
     graph: GraphSettings = Field(GraphSettings(), description="The three graphs.")
+    jobs: JobsSettings = Field(JobsSettings(), description="Bulk jobs.")
+    reindex: ReindexSettings = Field(ReindexSettings(), description="Reindex.")
+    consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
+    datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
     breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
     compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")

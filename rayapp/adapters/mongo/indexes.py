@@ -25,8 +25,12 @@ NODES = "kg_nodes"
 EDGES = "kg_edges"
 ACTIONS = "kg_actions"
 BOOKS = "books"
+JOBS = "jobs"
+PARTITIONS = "job_partitions"
+QUARANTINE = "quarantine"
 
 EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
+QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
 IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
 
 # A field that no document has: an item's `lang` must never choose a stemmer, because the server
@@ -170,6 +174,13 @@ OWES_PROMOTION = IndexSpec(
     name="owes_promotion", keys=(("at", ASCENDING),), only={"effects.promotion": True}
 )
 
+# Not in the data model's list: what was written to the index since a moment, for a reindex.
+INDEXED = IndexSpec(
+    name="indexed",
+    keys=(("index.indexed_at", ASCENDING), ("point_id", ASCENDING)),
+    only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
+)
+
 INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
@@ -200,6 +211,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         EXPIRING,
         WORKING_STORED,
         MERGED,
+        INDEXED,
         TEXT_SEARCH,
     ),
     VERSIONS: (
@@ -298,6 +310,22 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         IndexSpec(
             name="user_doc", keys=(("user_id", ASCENDING), ("doc_id", ASCENDING)), unique=True
         ),
+    ),
+    JOBS: (
+        IndexSpec(name="job", keys=(("job_id", ASCENDING),), unique=True),
+        IndexSpec(name="kind_created", keys=(("kind", ASCENDING), ("created_at", DESCENDING))),
+        IndexSpec(name="state_updated", keys=(("state", ASCENDING), ("updated_at", DESCENDING))),
+    ),
+    PARTITIONS: (
+        IndexSpec(
+            name="job_partition", keys=(("job_id", ASCENDING), ("index", ASCENDING)), unique=True
+        ),
+    ),
+    QUARANTINE: (
+        IndexSpec(
+            name="quarantined", keys=(("point_id", ASCENDING), ("rev", ASCENDING)), unique=True
+        ),
+        IndexSpec(name="quarantine_expiry", keys=(("at", ASCENDING),), ttl_s=QUARANTINE_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (

@@ -1,0 +1,34 @@
+"""What a job module tells the frame: its name, its arguments, and how to make its work."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rayapp.job_protocols import JobWork
+from rayapp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One per job module, as `SPEC`: a worker finds it by importing `jobs.<kind>`.
+
+    Attributes:
+        kind: the name of the module, of the lease and of the rows.
+        description: what `--help` says.
+        add_arguments: the options of this kind; the frame adds the common ones.
+        params_of: the parsed options as plain JSON. It identifies what a job does: a job that was
+            cut short is resumed by the next one of its kind with equal params.
+        open_work: makes the work in the driver and in every worker; the stack's environment is
+            set and Ray is connected.
+        writes: False for a kind that `--dry-run` never applies to.
+    """
+
+    kind: str
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    params_of: Callable[[argparse.Namespace], Mapping[str, Any]]
+    open_work: Callable[[Settings, Mapping[str, Any]], Awaitable[JobWork]]
+    writes: bool = True

@@ -1,0 +1,171 @@
+"""Values of bulk jobs: what a job is, what it is cut into, how far it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+
+class JobState(StrEnum):
+    """`submitted` has no driver yet; the last three are final."""
+
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL_STATES = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+class JobWish(StrEnum):
+    """What people ask of a job; its workers look at it after every step."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+
+
+class PartitionState(StrEnum):
+    WAITING = "waiting"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One independent share of a job. `payload` is plain JSON and says what the share is."""
+
+    index: int
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a job will do.
+
+    Attributes:
+        total: records it expects to look at, for the progress bar.
+        facts: what was decided once for the whole job (a collection's name, a watermark); plain
+            JSON, stored with the job, so that a resumed job goes on with the same.
+    """
+
+    partitions: Sequence[Partition]
+    total: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one step of a partition did; the counts are of this step alone.
+
+    Attributes:
+        cursor: where the next step goes on, plain JSON; None when the partition is finished.
+        done: records looked at.
+        failed: records that could not be worked on.
+        counts: further counts by name, added up over all steps of the job.
+        samples: a few plain JSON values for the report.
+    """
+
+    cursor: Mapping[str, Any] | None
+    done: int = 0
+    failed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    samples: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """A stored partition with its checkpoint. `fence` is that of the driver it belongs to."""
+
+    job_id: str
+    index: int
+    payload: Mapping[str, Any]
+    state: PartitionState = PartitionState.WAITING
+    cursor: Mapping[str, Any] | None = None
+    done: int = 0
+    failed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    samples: Sequence[Any] = ()
+    steps: int = 0
+    fence: int = 0
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A stored job.
+
+    Attributes:
+        params: what was asked, plain JSON; with `kind` it says whether a job can be resumed.
+        facts: of its plan; empty until it was planned.
+        total, done, failed: records; `done` counts failed ones too.
+        fence: of the driver that runs it; a driver of a lower one writes nothing.
+        attempts: drivers that took it so far.
+        submission_id: of the Ray job that runs it.
+        error: one sentence, when it failed.
+    """
+
+    job_id: str
+    kind: str
+    params: Mapping[str, Any]
+    created_at: datetime
+    state: JobState = JobState.SUBMITTED
+    wish: JobWish = JobWish.RUN
+    planned: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    stage: str = ""
+    report: Mapping[str, Any] | None = None
+    error: str | None = None
+    fence: int = 0
+    attempts: int = 0
+    submission_id: str | None = None
+    requested_by: str = ""
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.state in FINAL_STATES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The end of a job: its report, and whether all of it was done (exit code 0 or 3)."""
+
+    report: Mapping[str, Any]
+    complete: bool = True
+
+
+UUID_SPACE = 1 << 128
+_UUID_TEXT = (8, 4, 4, 4, 12)
+
+
+def point_ranges(parts: int) -> list[tuple[str | None, str | None]]:
+    """`parts` equal ranges (after, until] of all point ids; None is an open end.
+
+    Point ids are uuid5 values, so equal ranges hold about equally many of them, and both stores
+    order their lower-case text as they order the values.
+    """
+    if parts < 1:
+        raise ValueError("A job needs at least one partition.")
+    bounds = [None, *(_uuid_text(UUID_SPACE * n // parts - 1) for n in range(1, parts)), None]
+    return list(pairwise(bounds))
+
+
+def _uuid_text(value: int) -> str:
+    digits, parts, start = f"{value:032x}", [], 0
+    for size in _UUID_TEXT:
+        parts.append(digits[start : start + size])
+        start += size
+    return "-".join(parts)

@@ -1,0 +1,193 @@
+"""The seams of bulk jobs. Each protocol has an in-memory fake and a contract suite both pass.
+
+Errors: an implementation raises only classes of `rayapp.errors`. Times are tz-aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from rayapp.domain.index import StoredPoint
+from rayapp.domain.jobs import Finish, Job, JobState, JobWish, Partition, PartitionRow, Plan, Step
+from rayapp.domain.memory import IndexOp, MemoryItem
+
+
+class JobStore(Protocol):
+    """`jobs` and `job_partitions`. All times are the server's."""
+
+    async def create(self, job: Job) -> bool:
+        """Store a new job; False when its id is there already."""
+        ...
+
+    async def get(self, job_id: str) -> Job | None: ...
+    async def recent(self, kind: str | None, limit: int) -> list[Job]:
+        """Newest first."""
+        ...
+
+    async def unfinished(self, kind: str) -> list[Job]:
+        """Jobs of a kind in no final state, newest first."""
+        ...
+
+    async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
+        """Make the holder of `fence` the driver: the job and its partitions get the fence, the job
+        runs, `attempts` grows, `error` is cleared. A wish to cancel stays, a wish to pause ends.
+
+        Raises NotFound; Conflict, code `lease_lost`, when a driver of a higher fence has it;
+        Conflict, code `job_final`, when it has ended.
+        """
+        ...
+
+    async def planned(self, job_id: str, fence: int, plan: Plan) -> None:
+        """Store plan and partitions in one transaction; planning again changes nothing.
+
+        Raises Conflict, code `lease_lost`, like every write below.
+        """
+        ...
+
+    async def partitions(self, job_id: str) -> list[PartitionRow]:
+        """By index."""
+        ...
+
+    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+        """Move a partition to the cursor of `step` and add its counts, in one update.
+
+        The job's own `done`, `failed` and `counts` are the sums over its partitions: `progress`.
+        At most 20 samples of a partition are kept. Returns the job's present wish.
+        """
+        ...
+
+    async def progress(self, job_id: str, fence: int) -> Job:
+        """Add up the partitions into the job and return it."""
+        ...
+
+    async def stage(self, job_id: str, fence: int, name: str) -> None:
+        """What the driver does now, for people: `plan`, `partitions`, `verify`."""
+        ...
+
+    async def end(
+        self,
+        job_id: str,
+        fence: int,
+        state: JobState,
+        *,
+        report: Mapping[str, Any] | None = None,
+        error: str | None = None,
+    ) -> Job:
+        """Completed, failed, cancelled, or paused (which is not final)."""
+        ...
+
+    async def wish(self, job_id: str, wish: JobWish) -> Job:
+        """Ask something of a job. NotFound; Conflict, code `job_final`, when it has ended.
+
+        A job that nobody drives (`submitted`, `paused`) is cancelled at once.
+        """
+        ...
+
+    async def submitted(self, job_id: str, submission_id: str) -> None: ...
+
+
+class JobWork(Protocol):
+    """One kind of job, without its machinery. Made anew in the driver and in every worker.
+
+    Everything may be killed between any two awaits and is then called again: `plan` runs until it
+    was stored once, a `step` until its checkpoint was stored, `finish` until the job has ended.
+    So each of them must give the same result when it is repeated.
+    """
+
+    async def plan(self) -> Plan:
+        """Reads only: a dry run stops after it."""
+        ...
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        """Called once in every process, the driver too, before its first step or `finish`, with
+        the facts of the plan. What the job needs to exist is made here, harmless to repeat."""
+        ...
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        """One bounded batch (at most a second or two of work) from `cursor` on; None = start."""
+        ...
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        """After all partitions, in the driver: verify, switch, report. `begin` was called."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class JobLauncher(Protocol):
+    """Starts the driver of a stored job somewhere in the cluster."""
+
+    async def launch(self, job: Job) -> str:
+        """The submission id. JobsDown when the cluster takes no jobs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    """Ask for an index write of an item that is still at `rev`."""
+
+    point_id: str
+    rev: int
+    op: IndexOp
+
+
+class ItemScan(Protocol):
+    """Reads and repairs over the items of all users, in the order of point ids.
+
+    For jobs and maintenance only: no scope, so nothing of this may reach an answer to a user.
+    Rows that cannot be read are skipped, and a page is only short when the range has ended.
+    """
+
+    async def page(
+        self, *, after: str | None, until: str | None, limit: int
+    ) -> tuple[list[MemoryItem], str | None]:
+        """Items of every status with after < point_id <= until; the second value is the last point
+        id looked at, None when the range has ended."""
+        ...
+
+    async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
+        """Of every user and status, tombstones included."""
+        ...
+
+    async def indexed_since(
+        self, since: datetime, after: tuple[datetime, str] | None, limit: int
+    ) -> list[MemoryItem]:
+        """Active items whose index write ended at `since` or later, in (indexed_at, point_id)
+        order, those that come after `after`."""
+        ...
+
+    async def total(self) -> int:
+        """Active items that did not give up on the index, from counters or an index alone."""
+        ...
+
+    async def in_flight(self) -> int:
+        """Items claimed by an indexer that is still within its claim."""
+        ...
+
+    async def requeue(self, wanted: Sequence[Requeue]) -> int:
+        """Make synced items pending with that op and a higher rev; how many were still at their
+        rev. Pending and failed items are left as they are."""
+        ...
+
+    async def requeue_indexed_since(self, since: datetime) -> int:
+        """Make every active item whose index write ended at `since` or later pending (vector)."""
+        ...
+
+    async def now(self) -> datetime:
+        """The server's clock, the one that `indexed_at` comes from."""
+        ...
+
+
+class QuarantineStore(Protocol):
+    """`quarantine`: points that were taken out of the index, with the reason, for 30 days."""
+
+    async def keep(self, points: Sequence[StoredPoint], reason: str) -> None:
+        """Store whole points, vectors included when they have them. Repeating is harmless."""
+        ...
+
+    async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
+        """Newest first."""
+        ...
