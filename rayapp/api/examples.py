@@ -375,7 +375,7 @@ INSIGHTS_EXAMPLE: dict[str, Any] = {
     "topic_continuity": ["Dana"],
     "repeated_question": None,
     "known_solution": None,
-    "directives": ["Look in memory_bank first."],
+    "directives": ["On this topic these helped most so far: memory_bank (score 0.30, 4 uses)."],
     "meta": {"built_ms": 2.4},
     "degraded": [],
 }

@@ -16,7 +16,6 @@ SkipReason = Literal["not_scored", "gone", "weak_signal", "not_shown", "already_
 # The outbox: effects that an accepted outcome still owes after its answer. The index payload is
 # not among them: the update of the item queues it in the same write.
 Effect = Literal["graph", "promotion"]
-EFFECTS: tuple[Effect, ...] = ("graph", "promotion")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

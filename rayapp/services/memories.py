@@ -11,6 +11,7 @@ from rayapp.domain import creation
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.filtering import expired
 from rayapp.domain.lifecycle.capacity import surplus
+from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
@@ -303,7 +304,7 @@ class MemoriesService:
             new = change(item)
             if new is item:
                 return item
-            row = version_row(item, kind, reason, self._clock)
+            row = replaced_state(item, kind, reason, self._clock.now())
             try:
                 return await self._store.replace(new, expected_version=item.version, row=row)
             except VersionConflict:
@@ -342,22 +343,4 @@ def _changed_meanwhile(item: MemoryItem) -> StoreResult:
         status="rejected",
         code=Conflict.default_code,
         error="The memory changed while it was stored; send it again.",
-    )
-
-
-def version_row(
-    item: MemoryItem, kind: ChangeType, reason: str | None, clock: Clock
-) -> MemoryVersion:
-    """The state that a change replaces."""
-    return MemoryVersion(
-        user_id=item.user_id,
-        memory_id=item.memory_id,
-        version=item.version,
-        text=item.text,
-        tags=item.tags,
-        quality=item.quality,
-        stats=item.stats,
-        change_type=kind,
-        reason=reason,
-        at=clock.now(),
     )

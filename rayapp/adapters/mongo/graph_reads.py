@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pymongo import ASCENDING, DESCENDING
 
+from rayapp.adapters.mongo.convert import readable
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.graph_convert import (
@@ -57,7 +58,7 @@ class GraphReads:
             docs = await cursor.to_list()
 
         def of(kind: str, convert: Callable[[Document], T]) -> tuple[T, ...]:
-            return tuple(convert(doc) for doc in docs if doc["kind"] == kind)
+            return tuple(readable([doc for doc in docs if doc["kind"] == kind], convert))
 
         return GraphPriors(
             routing=of(ROUTING, routing_row),
@@ -74,27 +75,27 @@ class GraphReads:
             cursor = self._routing.find(
                 mine(scope), sort=[("last_seen_at", DESCENDING)], limit=limit
             )
-            return [routing_row(doc) async for doc in cursor]
+            return readable(await cursor.to_list(), routing_row)
 
     async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
         if limit < 1:
             return []
         stages: list[Document] = [
-            {"$match": mine(scope)},
+            {"$match": {**mine(scope), "mentions": {"$gt": 0}}},
             {"$set": {"average": {"$divide": ["$quality_sum", "$mentions"]}}},
             {"$sort": {"average": DESCENDING, "mentions": DESCENDING, "node_id": ASCENDING}},
             {"$limit": limit},
         ]
         with translated():
             cursor = await self._nodes.aggregate(stages)
-            return [content_node(doc) async for doc in cursor]
+            return readable(await cursor.to_list(), content_node)
 
     async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
         if not node_ids:
             return []
         with translated():
             cursor = self._nodes.find({**mine(scope), "node_id": {"$in": list(node_ids)}})
-            return [content_node(doc) async for doc in cursor]
+            return readable(await cursor.to_list(), content_node)
 
     async def edges_of(
         self, scope: ReadScope, node_ids: Sequence[str], limit: int
@@ -107,7 +108,7 @@ class GraphReads:
         order = [("weight", DESCENDING), ("source", ASCENDING), ("target", ASCENDING)]
         with translated():
             cursor = self._edges.find(where, sort=order, limit=limit)
-            return [content_edge(doc) async for doc in cursor]
+            return readable(await cursor.to_list(), content_edge)
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
@@ -120,7 +121,7 @@ class GraphReads:
         order = [("counters.uses", DESCENDING), ("action", ASCENDING), ("tier", ASCENDING)]
         with translated():
             cursor = self._actions.find(where, sort=order, limit=limit)
-            return [action_row(doc) async for doc in cursor]
+            return readable(await cursor.to_list(), action_row)
 
     async def stats(self, scope: ReadScope) -> ContentStats:
         """Counts of both collections in one round trip."""

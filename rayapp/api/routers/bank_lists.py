@@ -120,7 +120,8 @@ class BankList:
                 path=f"{path}/{{memory_id}}",
                 tag=_TAG,
                 summary=f"Remove from the {self.name}",
-                description="The fact is archived, so it can be restored.",
+                description="A fact with no other tag is archived, so it can be restored. "
+                "Others only leave the list.",
                 handler=self.remove,
                 answer=shapes.DoneAnswer,
                 example=removed,

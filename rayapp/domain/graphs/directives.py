@@ -40,8 +40,8 @@ _DROPPED = frozenset({"Cf", "Cs", "Co", "Cn"})
 _SPACED = frozenset({"Cc", "Zl", "Zp", "Zs"})
 
 _SOLUTION: dict[Side, str] = {
-    "he": "פתרון ידוע (זיכרון {id}, פתר את השאלה הזאת {count} פעמים): {quote}.",
-    "en": "Known solution (memory {id}, solved this very question {count} times): {quote}.",
+    "he": "פתרון ידוע (זיכרון {id}, פתר את השאלה הזאת {times}): {quote}.",
+    "en": "Known solution (memory {id}, solved this very question {times}): {quote}.",
 }
 _FAILURE: dict[Side, str] = {
     "he": "לא לחזור על זיכרון {id}: {quote} - {reason}.",
@@ -78,9 +78,14 @@ _CONTINUITY: dict[Side, str] = {
     "en": "The conversation goes on about: {concepts}.",
 }
 
+_FEW_TIMES: dict[Side, dict[int, str]] = {
+    "he": {1: "פעם אחת", 2: "פעמיים"},
+    "en": {1: "once", 2: "twice"},
+}
+_MANY_TIMES: dict[Side, str] = {"he": "{count} פעמים", "en": "{count} times"}
 _SOLVED_REASON: dict[Side, str] = {
-    "he": "פתר את השאלה הזאת {count} פעמים, לאחרונה ב-{day}",
-    "en": "solved this very question {count} times, last on {day}",
+    "he": "פתר את השאלה הזאת {times}, לאחרונה ב-{day}",
+    "en": "solved this very question {times}, last on {day}",
 }
 _COUNTED_REASON: dict[Side, dict[Outcome, str]] = {
     "he": {
@@ -127,7 +132,12 @@ def quoted(text: str, limit: int = MAX_QUOTE) -> str:
 
 
 def solved_reason(side: Side, count: int, at: datetime) -> str:
-    return _SOLVED_REASON[side].format(count=count, day=_day(at))
+    return _SOLVED_REASON[side].format(times=_times(side, count), day=_day(at))
+
+
+def _times(side: Side, count: int) -> str:
+    """How often, as people say it."""
+    return _FEW_TIMES[side].get(count) or _MANY_TIMES[side].format(count=count)
 
 
 def counted_reason(
@@ -163,7 +173,9 @@ def directives_of(
         item, count = solution
         lines.append(
             _SOLUTION[side].format(
-                id=_flat(item.memory_id, MAX_QUOTE), count=count, quote=quoted(item.text)
+                id=_flat(item.memory_id, MAX_QUOTE),
+                times=_times(side, count),
+                quote=quoted(item.text),
             )
         )
     lines += [_failure(side, failure) for failure in failures[:1]]

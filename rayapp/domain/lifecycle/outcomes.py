@@ -17,7 +17,7 @@ from rayapp.domain.memory import (
     Status,
 )
 from rayapp.domain.revision import requeued
-from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY
+from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE
 
 # What one outcome adds to `success_count`; it always adds 1 to `uses` (decisions 1 and 2).
 SUCCESS_VALUE: Mapping[Outcome, float] = {
@@ -44,11 +44,6 @@ TTL_SHIFT: Mapping[Outcome, timedelta] = {
 MIN_TTL = timedelta(hours=1)
 # Quantile of the normal distribution for 95 % confidence (decision 4).
 WILSON_Z = 1.96
-
-
-def is_scored(item: MemoryItem) -> bool:
-    """Whether outcomes move the item; books and DataGov items are never scored (decision 11)."""
-    return TIER_POLICY[item.tier].scored
 
 
 def wilson_lower_bound(success: float, uses: int) -> float:

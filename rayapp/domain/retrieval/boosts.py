@@ -58,9 +58,7 @@ class GraphBoosts:
         """The multipliers of `item`; `relevance` is its fused score, 0..1."""
         return Boosts(
             entity=self._entity(item),
-            document=self.documents.get(item.source.doc_id or "", 1.0)
-            if item.tier is Tier.BOOKS
-            else 1.0,
+            document=self.documents.get(item.dedup_scope, 1.0) if item.tier is Tier.BOOKS else 1.0,
             action=self.actions.get(item.tier, 1.0),
             solution=nearer(relevance, self.solution_distance)
             if _solved(item, self.solutions)

@@ -13,14 +13,13 @@ from rayapp.domain.learning import OutcomeEvent, Skipped
 from rayapp.domain.lifecycle.outcome_plan import GuestLimits, Target, check_same, plan_outcome
 from rayapp.domain.lifecycle.outcomes import (
     MIN_TTL,
-    is_scored,
     judged,
     moved_expiry,
     wilson_lower_bound,
     with_outcome,
 )
 from rayapp.domain.memory import IndexOp, IndexState, Outcome, Stats, Status, SyncState
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import TIER_POLICY, Tier
 from rayapp.errors import IdempotencyConflict, NotFound
 from rayapp.testing.builders import STORED_AT, an_item
 
@@ -150,7 +149,7 @@ def test_what_outlived_its_expiry_is_not_hidden_by_one_outcome(
 
 
 def test_books_and_shared_tiers_are_not_scored() -> None:
-    unscored = {tier for tier in Tier if not is_scored(an_item(tier=tier))}
+    unscored = {tier for tier in Tier if not TIER_POLICY[tier].scored}
     assert unscored == {Tier.BOOKS, Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION}
 
 

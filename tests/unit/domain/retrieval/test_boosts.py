@@ -119,7 +119,7 @@ def test_an_item_speaks_for_itself_when_the_node_lists_fewer_than_it_counts(
 
 
 def test_a_book_that_helps_is_boosted_and_none_is_pushed_down() -> None:
-    page = an_item(tier=Tier.BOOKS, source=Source(doc_id="d"))
+    page = an_item(tier=Tier.BOOKS, source=Source(book={"book_id": "d"}), dedup_scope="d")
     assert boosts(page, documents=(a_book("d", worked=3),)).document == pytest.approx(1.15)
     half = a_book("d", worked=3, failed=1)
     assert boosts(page, documents=(half,)).document == pytest.approx(1.075)
