@@ -1,56 +1,45 @@
-"""`python -m jobs.deferred`: try failed items again and wait until nothing waits for the index.
-
-Exit codes: 0 done, 2 bad arguments, 3 some items failed again, 4 a dependency is away.
-"""
+"""`python -m jobs.deferred`: index waiting and failed items now, and follow them to the end."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rich.console import Console
-
-from jobs.waiting import until_full
+from jobs.frame import run_main
+from jobs.spec import JobSpec
 from rayapp import bootstrap
-from rayapp.adapters.local_stack import stack
-from rayapp.client.discovery import data_dir_of
-from rayapp.client.progress import Progress
-from rayapp.errors import ConfigError, DependencyDown, RayappError
-from rayapp.protocols import MemoryStore
+from rayapp.domain.job_kinds import DEFERRED, checked_params
+from rayapp.job_protocols import JobWork
+from rayapp.services.deferred_work import DeferredWork
+from rayapp.settings import Settings
 
 
-async def run(store: MemoryStore, console: Console) -> int:
-    """Requeue and wait; the number of items that failed again decides the exit code."""
-    asked = await store.retry_failed()
-    console.print(f"{asked} failed items are tried again.")
-
-    async def left() -> int:
-        return (await store.backlog()).pending
-
-    total = await left()
-    with Progress(console) as progress, progress.step("index", total) as bar:
-        await until_full(left, total, bar)
-    backlog = await store.backlog()
-    console.print(f"{backlog.synced} items are indexed, {backlog.failed} failed.")
-    return 3 if backlog.failed else 0
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", metavar="ID", help="Only the items of this user.")
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="deferred", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=None, help="Stack to attach to.")
-    options = parser.parse_args(argv)
-    console = Console(markup=False, emoji=False)
-    try:
-        settings = stack.attach(data_dir_of(options.data_dir))
-        return asyncio.run(run(bootstrap.mongo_stores(settings).items, console))
-    except DependencyDown as error:
-        console.print(error.message)
-        return 4
-    except (ConfigError, RayappError) as error:
-        console.print(error.message)
-        return 2
+def params_of(options: argparse.Namespace) -> dict[str, Any]:
+    return checked_params(DEFERRED, {"user_id": options.user})
+
+
+async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
+    return DeferredWork(bootstrap.mongo_stores(settings).items, user_id=params.get("user_id"))
+
+
+SPEC = JobSpec(
+    kind=DEFERRED,
+    description="Makes items that wait for the index, and those that failed, due now, and waits "
+    "until the service has indexed them. Exit code 3: some failed again.",
+    add_arguments=add_arguments,
+    params_of=params_of,
+    open_work=open_work,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_main(SPEC, argv)
 
 
 if __name__ == "__main__":

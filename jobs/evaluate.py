@@ -13,7 +13,7 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from jobs.suites import SUITES
+from jobs.suites.datagov import DatagovRun, DatagovSuite
+from jobs.suites.datagov_report import (
+    datagov_line,
+    datagov_markdown,
+    datagov_report,
+    datagov_tables,
+)
 from jobs.suites.outcomes import OutcomesRun, OutcomesSuite
 from jobs.suites.outcomes_report import (
     outcomes_line,
@@ -37,7 +44,12 @@ from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.errors import ConfigError, RayappError
 
-OUTCOMES = "outcomes"
+Run = SuiteRun | OutcomesRun | DatagovRun
+# Suites that are more than stored documents and questions: they run themselves.
+OWN_RUNNERS: Mapping[str, type[OutcomesSuite] | type[DatagovSuite]] = {
+    "outcomes": OutcomesSuite,
+    "datagov": DatagovSuite,
+}
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
@@ -53,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         "--suite",
         action="append",
         required=True,
-        choices=sorted([*SUITES, OUTCOMES]),
+        choices=sorted([*SUITES, *OWN_RUNNERS]),
         help="set to run; repeat it for several",
     )
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
@@ -95,13 +107,13 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
         concurrency=arguments.concurrency,
     )
     started = time.monotonic()
-    runs: list[SuiteRun | OutcomesRun] = []
+    runs: list[Run] = []
     async with MemoryClient(url, api_key=read_key(arguments.api_key_file)) as client:
         await _probe(client, options)
         with Progress(console) as progress:
             for name in chosen:
-                if name == OUTCOMES:
-                    suite = OutcomesSuite(
+                if name in OWN_RUNNERS:
+                    suite = OWN_RUNNERS[name](
                         client,
                         arguments.data,
                         options,
@@ -123,7 +135,7 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     for run in runs:
         for table in _tables(run):
             console.print(table)
-        console.print(outcomes_line(run) if isinstance(run, OutcomesRun) else counts_line(run))
+        console.print(_line(run))
     failures = sum(run.failures for run in runs)
     if failures:
         console.print(f"{failures} memories or questions failed: see rejected and errors.")
@@ -138,22 +150,50 @@ async def _probe(client: MemoryClient, options: RunOptions) -> None:
     )
 
 
-def _report(run: SuiteRun | OutcomesRun) -> dict[str, Any]:
-    return outcomes_report(run) if isinstance(run, OutcomesRun) else suite_report(run)
+def _report(run: Run) -> dict[str, Any]:
+    match run:
+        case OutcomesRun():
+            return outcomes_report(run)
+        case DatagovRun():
+            return datagov_report(run)
+        case _:
+            return suite_report(run)
 
 
-def _tables(run: SuiteRun | OutcomesRun) -> list[Table]:
-    return outcomes_tables(run) if isinstance(run, OutcomesRun) else tables(run)
+def _tables(run: Run) -> list[Table]:
+    match run:
+        case OutcomesRun():
+            return outcomes_tables(run)
+        case DatagovRun():
+            return datagov_tables(run)
+        case _:
+            return tables(run)
 
 
-def _markdown(run: SuiteRun | OutcomesRun) -> str:
-    return outcomes_markdown(run) if isinstance(run, OutcomesRun) else markdown(run)
+def _line(run: Run) -> str:
+    match run:
+        case OutcomesRun():
+            return outcomes_line(run)
+        case DatagovRun():
+            return datagov_line(run)
+        case _:
+            return counts_line(run)
+
+
+def _markdown(run: Run) -> str:
+    match run:
+        case OutcomesRun():
+            return outcomes_markdown(run)
+        case DatagovRun():
+            return datagov_markdown(run)
+        case _:
+            return markdown(run)
 
 
 def _write(
     arguments: argparse.Namespace,
     report: dict[str, Any],
-    runs: Sequence[SuiteRun | OutcomesRun],
+    runs: Sequence[Run],
 ) -> None:
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,125 +1,118 @@
-"""`python -m jobs.reindex`: fill a new collection with the configured model and analyser.
+"""`python -m jobs.reindex`: a new index beside the one in use, proved, then switched to.
 
-The alias moves to the new collection first; until it is full, searches are answered from the truth
-and say `index_rebuilding`. Older collections stay until `--drop-old`.
-
-Exit codes: 0 done, 2 bad arguments, 3 some items failed, 4 a dependency is away.
+Searches use the old collection until the moment of the switch. Points are copied where model,
+analyser and words are unchanged, and embedded anew everywhere else.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import re
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rich.console import Console
-
-from jobs.waiting import until_full
+from jobs.frame import run_main
+from jobs.spec import JobSpec
 from rayapp import bootstrap
-from rayapp.adapters.local_stack import stack
-from rayapp.client.discovery import data_dir_of
-from rayapp.client.progress import Progress
-from rayapp.domain.index import IndexSchema
-from rayapp.domain.points import collection_name
-from rayapp.errors import ConfigError, DependencyDown, RayappError
+from rayapp.domain.job_kinds import REINDEX, checked_params
+from rayapp.domain.tiers import Tier
+from rayapp.errors import InvalidInput
+from rayapp.job_protocols import JobWork
 from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import MemoryStore, VectorIndex
+from rayapp.services.reindex import ReindexWork
+from rayapp.services.reindex_parts import ReindexParts
+from rayapp.services.reindex_rollback import RollbackWork
 from rayapp.settings import Settings
 
 
-async def reindex(
-    store: MemoryStore,
-    index: VectorIndex,
-    schema: IndexSchema,
-    *,
-    alias: str,
-    drop_old: bool,
-    console: Console,
-) -> int:
-    """New collection, alias, then wait while the service's indexer fills it."""
-    before = (await index.health()).collection
-    name = collection_name(alias, schema, datetime.now(UTC))
-    await index.create_collection(name, schema, needs_rebuild=True)
-    await index.switch_alias(name)
-    console.print(f"{before} -> {name}; reads come from the truth until it is full.")
-    total = max(1, (await store.backlog()).synced)
-
-    async def left() -> int:
-        if not (await index.health()).needs_rebuild:
-            return 0
-        return max(1, total - await index.count())
-
-    with Progress(console) as progress, progress.step("index", total) as bar:
-        await until_full(left, total, bar)
-    backlog = await store.backlog()
-    if drop_old and not backlog.failed:
-        for dropped in await drop_others(index, alias):
-            console.print(f"{dropped} dropped.")
-    console.print(f"{await index.count()} points in {name}; {backlog.failed} items failed.")
-    return 3 if backlog.failed else 0
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--switch",
+        choices=["auto", "never"],
+        default="auto",
+        help="auto: move to the new index when it is proved, unless a service still runs with "
+        "another model; never: leave the alias alone.",
+    )
+    parser.add_argument(
+        "--drop-old",
+        action="store_true",
+        help="Delete all older collections after the switch: there is no way back then.",
+    )
+    parser.add_argument(
+        "--rollback",
+        action="store_true",
+        help="Go back to the collection before the last reindex.",
+    )
+    again = parser.add_argument_group(
+        "embed again", "Items whose vectors are made anew even where the old ones fit."
+    )
+    again.add_argument("--user", metavar="ID", help="Items of this user.")
+    again.add_argument("--tier", choices=[tier.value for tier in Tier], help="Items of this tier.")
+    again.add_argument("--since", metavar="TIME", help="Items changed since, ISO-8601.")
 
 
-async def drop_others(index: VectorIndex, alias: str) -> list[str]:
-    """Drop every collection made for this alias but its target; returns their names.
-
-    Earlier runs without `--drop-old`, or cut short, leave more than one.
-    """
-    target = (await index.health()).collection
-    made = re.compile(rf"{re.escape(alias)}_[^_]+_\d+_\d+")  # the form of `collection_name`
-    found = [name for name in await index.collections() if made.fullmatch(name)]
-    others = [name for name in found if name != target]
-    for name in others:
-        await index.drop_collection(name)
-    return others
-
-
-async def schema_of(settings: Settings) -> IndexSchema:
-    """What the configured embedder and analyser would build."""
-    service = bootstrap.embedding_service(settings, InMemoryMetrics())
-    try:
-        return bootstrap.schema_of(await service.info(), bootstrap.load_texts().analyser)
-    finally:
-        await service.close()
+def params_of(options: argparse.Namespace) -> dict[str, Any]:
+    asked = {
+        "user_id": options.user,
+        "tier": options.tier,
+        "since": options.since,
+        "drop_old": options.drop_old or None,
+        "switch": None if options.switch == "auto" else options.switch,
+    }
+    if options.rollback:
+        if any(value is not None for value in asked.values()):
+            raise InvalidInput("--rollback goes alone: leave the other options out.")
+        return checked_params(REINDEX, {"rollback": True})
+    return checked_params(REINDEX, asked)
 
 
-async def run(settings: Settings, *, drop_old: bool, console: Console) -> int:
+async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
+    """The job embeds by itself: the live gateway keeps its capacity for searches."""
     # Imported after the stack's environment is set: Ray reads it at import.
-    import ray
-
     from rayapp.deployments.process import vector_index
 
-    if not settings.qdrant.url:
-        ray.init(address=settings.ray.address, log_to_driver=False, configure_logging=False)
-    return await reindex(
-        bootstrap.mongo_stores(settings).items,
+    metrics = InMemoryMetrics()
+    embedder = bootstrap.embedding_service(settings, metrics)
+    stores, texts, index = (
+        bootstrap.mongo_stores(settings),
+        bootstrap.load_texts(),
         vector_index(settings),
-        await schema_of(settings),
-        alias=settings.qdrant.alias,
-        drop_old=drop_old,
-        console=console,
     )
 
+    async def close() -> None:
+        await embedder.close()
+        await index.close()
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="reindex", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=None, help="Stack to attach to.")
-    parser.add_argument(
-        "--drop-old", action="store_true", help="Delete all older collections of the alias."
+    parts = ReindexParts(
+        index=index,
+        items=stores.items,
+        scan=stores.scan,
+        receipts=stores.receipts,
+        leases=stores.leases,
+        jobs=stores.jobs,
+        embedder=embedder,
+        analyser=texts.analyser,
+        schema=bootstrap.schema_of(await embedder.info(), texts.analyser),
+        runtime=bootstrap.runtime_of(settings, metrics),
+        close=close,
     )
-    options = parser.parse_args(argv)
-    console = Console(markup=False, emoji=False)
-    try:
-        settings = stack.attach(data_dir_of(options.data_dir))
-        return asyncio.run(run(settings, drop_old=options.drop_old, console=console))
-    except DependencyDown as error:
-        console.print(error.message)
-        return 4
-    except (ConfigError, RayappError) as error:
-        console.print(error.message)
-        return 2
+    return RollbackWork(parts) if params.get("rollback") else ReindexWork(parts, params)
+
+
+SPEC = JobSpec(
+    kind=REINDEX,
+    description="Fills a new index beside the one in use with the configured model, compares "
+    "it with the truth and with the old one, and moves the service to it. Users notice nothing. "
+    "The old index is kept for reindex.rollback_h hours.",
+    add_arguments=add_arguments,
+    params_of=params_of,
+    open_work=open_work,
+    embeds=True,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_main(SPEC, argv)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class JobSpec:
         open_work: makes the work in the driver and in every worker; the stack's environment is
             set and Ray is connected.
         writes: False for a kind that `--dry-run` never applies to.
+        embeds: its workers embed, so each gets `jobs.worker_gpus`.
     """
 
     kind: str
@@ -32,3 +33,4 @@ class JobSpec:
     params_of: Callable[[argparse.Namespace], Mapping[str, Any]]
     open_work: Callable[[Settings, Mapping[str, Any]], Awaitable[JobWork]]
     writes: bool = True
+    embeds: bool = False

@@ -22,11 +22,15 @@ from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.events import MongoEventStore
 from rayapp.adapters.mongo.graphs import MongoGraphStore
 from rayapp.adapters.mongo.idempotency import MongoIdempotencyStore
+from rayapp.adapters.mongo.item_scan import MongoItemScan
+from rayapp.adapters.mongo.jobs import MongoJobStore
 from rayapp.adapters.mongo.leases import MongoLeaseStore
 from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
 from rayapp.adapters.mongo.memory_store import MongoMemoryStore
 from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
+from rayapp.adapters.mongo.quarantine import MongoQuarantine
 from rayapp.adapters.mongo.receipts import MongoReceiptStore
+from rayapp.adapters.mongo.shared_items import MongoSharedItems
 from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.adapters.recipe_files import load_recipes
 from rayapp.adapters.redis.cache import RedisCache
@@ -35,6 +39,7 @@ from rayapp.domain.creation import TextLimits
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.tiers import CORE_TIERS
+from rayapp.job_protocols import ItemScan, JobLauncher, JobStore, QuarantineStore, SharedItems
 from rayapp.learning_protocols import GraphStore, LifecycleStore, OutcomeStore
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import (
@@ -55,7 +60,10 @@ from rayapp.protocols import (
 from rayapp.resilience.breaker import Breaker, BreakerPolicy
 from rayapp.service_protocols import Services
 from rayapp.services.arms import SearchArms
+from rayapp.services.comparison import Comparison
+from rayapp.services.consistency import ConsistencyService
 from rayapp.services.dedup import DedupService
+from rayapp.services.deferred import DeferredService
 from rayapp.services.effects import EffectsService
 from rayapp.services.embedding import EmbeddingService
 from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
@@ -65,16 +73,21 @@ from rayapp.services.health import Dependencies, HealthService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
 from rayapp.services.insights import InsightsService
+from rayapp.services.jobs import JobsService
 from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.outcomes import OutcomesService
+from rayapp.services.owner_duties import cleanup_duty, preload_duty, resume_duty, sweep_duty
+from rayapp.services.preload import DatagovPreload
 from rayapp.services.priors import PriorsService
 from rayapp.services.promotion import PromotionService
+from rayapp.services.reindex_cleanup import ReindexCleanup
 from rayapp.services.reranking import RerankService
 from rayapp.services.runtime import Runtime, Texts
 from rayapp.services.search import SearchService
 from rayapp.services.statistics import StatisticsService
+from rayapp.services.sweep_log import SweepLog
 from rayapp.settings import CONFIG_DIR, Settings
 
 
@@ -91,6 +104,10 @@ class Stores:
     outcomes: OutcomeStore
     lifecycle: LifecycleStore
     graphs: GraphStore
+    jobs: JobStore
+    scan: ItemScan
+    quarantine: QuarantineStore
+    shared: SharedItems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +137,10 @@ def mongo_stores(settings: Settings) -> Stores:
         outcomes=MongoOutcomeStore(database),
         lifecycle=MongoLifecycleStore(database),
         graphs=MongoGraphStore(database, settings.graph),
+        jobs=MongoJobStore(database),
+        scan=MongoItemScan(database),
+        quarantine=MongoQuarantine(database),
+        shared=MongoSharedItems(database),
     )
 
 
@@ -205,10 +226,15 @@ def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
 
 
 def build_services(
-    parts: Parts, reranker: Reranker, cache: Cache | None, start_problems: list[str]
+    parts: Parts,
+    reranker: Reranker,
+    cache: Cache | None,
+    start_problems: list[str],
+    launcher: JobLauncher,
 ) -> Services:
     """Everything the HTTP layer asks for. `start_problems` is read at every readiness check."""
     runtime, settings = parts.runtime, parts.runtime.settings
+    deferred = build_deferred(parts)
     memories = MemoriesService(
         parts.stores.items,
         clock=runtime.clock,
@@ -219,24 +245,8 @@ def build_services(
         capacity=settings.memory_bank.capacity,
         new_id=runtime.new_id,
     )
-    arms = SearchArms(
-        parts.stores.items,
-        parts.index,
-        parts.embedder,
-        parts.texts.analyser,
-        schema=parts.schema,
-        watch=parts.watch,
-        runtime=runtime,
-    )
-    search = SearchService(
-        arms,
-        reranker,
-        parts.stores.receipts,
-        parts.texts,
-        priors=PriorsService(parts.stores.graphs, parts.texts, runtime=runtime),
-        langs=parts.langs,
-        runtime=runtime,
-    )
+    search = build_search(parts, reranker)
+    search.on_empty = deferred.nudge
     used = Dependencies(
         store=parts.stores.items,
         index=parts.index,
@@ -245,6 +255,7 @@ def build_services(
         cache=cache,
         outcomes=parts.stores.outcomes,
         leases=parts.stores.leases,
+        events=parts.stores.events,
     )
     return Services(
         settings=settings,
@@ -268,6 +279,9 @@ def build_services(
             texts=parts.texts,
             runtime=runtime,
         ),
+        jobs=build_jobs(parts, launcher),
+        consistency=build_consistency(parts),
+        deferred=deferred,
         health=HealthService(
             used,
             schema=parts.schema,
@@ -279,6 +293,54 @@ def build_services(
         api_keys=parts.stores.api_keys,
         idempotency=parts.stores.idempotency,
         tiers_default=CORE_TIERS,
+    )
+
+
+def build_search(parts: Parts, reranker: Reranker) -> SearchService:
+    """The one search."""
+    arms = SearchArms(
+        parts.stores.items,
+        parts.index,
+        parts.embedder,
+        parts.texts.analyser,
+        schema=parts.schema,
+        watch=parts.watch,
+        runtime=parts.runtime,
+    )
+    return SearchService(
+        arms,
+        reranker,
+        parts.stores.receipts,
+        parts.texts,
+        priors=PriorsService(parts.stores.graphs, parts.texts, runtime=parts.runtime),
+        langs=parts.langs,
+        runtime=parts.runtime,
+    )
+
+
+def build_deferred(parts: Parts) -> DeferredService:
+    """What waits for the index, and the look after an empty search."""
+    stores = parts.stores
+    return DeferredService(stores.items, parts.index, stores.scan, runtime=parts.runtime)
+
+
+def build_jobs(parts: Parts, launcher: JobLauncher) -> JobsService:
+    """Bulk jobs as operators, and the owner of maintenance, see them."""
+    stores = parts.stores
+    return JobsService(stores.jobs, stores.leases, launcher, runtime=parts.runtime)
+
+
+def build_comparison(stores: Stores, index: VectorIndex) -> Comparison:
+    """Truth and index side by side."""
+    return Comparison(stores.scan, index, stores.quarantine)
+
+
+def build_consistency(parts: Parts) -> ConsistencyService:
+    """Sampled sweeps, for operators and for the owner of maintenance."""
+    return ConsistencyService(
+        build_comparison(parts.stores, parts.index),
+        SweepLog(parts.stores.events, "sampled_sweep", parts.runtime),
+        runtime=parts.runtime,
     )
 
 
@@ -313,10 +375,20 @@ def build_effects(parts: Parts) -> EffectsService:
     )
 
 
-def build_maintenance(parts: Parts) -> MaintenanceService:
+def build_maintenance(parts: Parts, launcher: JobLauncher) -> MaintenanceService:
     """The maintenance deployment's service."""
+    settings, jobs = parts.runtime.settings, build_jobs(parts, launcher)
     return MaintenanceService(
-        build_promotion(parts), build_effects(parts), parts.stores.leases, runtime=parts.runtime
+        build_promotion(parts),
+        build_effects(parts),
+        parts.stores.leases,
+        duties=[
+            sweep_duty(build_consistency(parts), settings.consistency),
+            resume_duty(jobs),
+            cleanup_duty(ReindexCleanup(parts.index, parts.stores.jobs, runtime=parts.runtime).run),
+            preload_duty(DatagovPreload(jobs, settings.datagov)),
+        ],
+        runtime=parts.runtime,
     )
 
 

@@ -21,7 +21,8 @@ RayappError
     ├── IndexDown           the vector index
     ├── EmbedderDown        the embedding backend
     ├── RerankerDown        the reranking backend
-    └── CacheDown           Redis
+    ├── CacheDown           Redis
+    └── JobsDown            the cluster's job server
 
 Every class is picklable, because exceptions cross Ray handles.
 """

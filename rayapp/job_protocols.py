@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from rayapp.domain.datagov.records import Catalogue
+from rayapp.domain.graphs.records import ContentEdge, ContentNode
 from rayapp.domain.index import StoredPoint
 from rayapp.domain.jobs import Finish, Job, JobState, JobWish, Partition, PartitionRow, Plan, Step
-from rayapp.domain.memory import IndexOp, MemoryItem
+from rayapp.domain.memory import IndexOp, MemoryItem, Status
+from rayapp.errors import RayappError
 
 
 class JobStore(Protocol):
@@ -33,10 +36,11 @@ class JobStore(Protocol):
 
     async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
         """Make the holder of `fence` the driver: the job and its partitions get the fence, the job
-        runs, `attempts` grows, `error` is cleared. A wish to cancel stays, a wish to pause ends.
+        runs, `attempts` grows, `error` and `finished_at` are cleared. A wish to cancel stays, a
+        wish to pause ends. A failed job may be taken again: it goes on from its checkpoints.
 
         Raises NotFound; Conflict, code `lease_lost`, when a driver of a higher fence has it;
-        Conflict, code `job_final`, when it has ended.
+        Conflict, code `job_final`, when it was completed or cancelled.
         """
         ...
 
@@ -117,6 +121,33 @@ class JobWork(Protocol):
     async def close(self) -> None: ...
 
 
+class WorkerLost(RayappError):
+    """A worker died within a partition, which another one goes on with from its checkpoint."""
+
+    default_code = "worker_lost"
+    retryable = True
+
+
+class Workers(Protocol):
+    """The processes that work on partitions. Each opens its own work once and keeps it."""
+
+    async def work_on(self, job: Job, row: PartitionRow) -> bool:
+        """Step a partition from its cursor on, in some free worker; waits while none is free.
+
+        True when the partition is done, False when its worker stopped before that, because of a
+        wish or of `stop`. Raises WorkerLost, and what the work itself raised.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Every worker stops after its present step, for good."""
+        ...
+
+    async def close(self) -> None:
+        """End the workers at once, whatever they do."""
+        ...
+
+
 class JobLauncher(Protocol):
     """Starts the driver of a stored job somewhere in the cluster."""
 
@@ -190,4 +221,61 @@ class QuarantineStore(Protocol):
 
     async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
         """Newest first."""
+        ...
+
+
+class CatalogueSource(Protocol):
+    """A catalogue as it was read, kept under a key so that every worker sees the same one."""
+
+    @property
+    def name(self) -> str:
+        """What it was opened with: `ckan` or a folder."""
+        ...
+
+    async def read(self) -> tuple[str, Catalogue]:
+        """Read it now. ConfigError: it is not there; DependencyDown: the site does not answer."""
+        ...
+
+    async def load(self, key: str) -> Catalogue:
+        """What `read` gave with this key, also in another process. ConfigError when it is gone."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutCounts:
+    """What a put wrote; items that were there already are in neither."""
+
+    inserted: int = 0
+    updated: int = 0
+
+
+class SharedItems(Protocol):
+    """The items and the graph of the shared tenant (`domain.tiers.SYSTEM_USER`).
+
+    The only way to write them. Items of another user are refused with Forbidden, before anything
+    is written.
+    """
+
+    async def record_hashes(
+        self, memory_ids: Sequence[str] | None = None
+    ) -> dict[str, tuple[str, Status]]:
+        """Hash and status by memory id, of these or of all items in the shared tiers."""
+        ...
+
+    async def put(self, items: Sequence[MemoryItem]) -> PutCounts:
+        """Store what is new or has another record hash, and restore what was archived.
+
+        A changed item keeps its stats and the times it was made and stored at, gets the next
+        version, leaves a version row and is indexed again. Repeating it writes nothing.
+        """
+        ...
+
+    async def retire(self, memory_ids: Sequence[str], reason: str, at: datetime) -> int:
+        """Archive those that are active; how many were."""
+        ...
+
+    async def put_graph(self, nodes: Sequence[ContentNode], edges: Sequence[ContentEdge]) -> int:
+        """Make the graph exactly this; how many rows were written or removed."""
         ...

@@ -211,8 +211,18 @@ class MemoryStore(Protocol):
         """Items that gave up, of all users, for diagnostics."""
         ...
 
-    async def retry_failed(self) -> int:
-        """Make every failed item pending and due; how many there were."""
+    async def retry_failed(self, user_id: str | None = None) -> int:
+        """Make every failed item, of one user or of all, pending and due; how many there were."""
+        ...
+
+    async def hasten(self, user_id: str | None) -> int:
+        """`retry_failed`, and make pending items that nobody has claimed due now. How many
+        changed; what was due already did not. None: of all users."""
+        ...
+
+    async def waiting(self, user_id: str | None) -> int:
+        """Items that the index does not have as they are, pending or failed, from index keys
+        alone. None: of all users."""
         ...
 
     async def oldest_due(self) -> datetime | None:
@@ -277,6 +287,11 @@ class ReceiptStore(Protocol):
         self, scope: ReadScope, conversation_id: str, limit: int
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         """(query, concepts, at) of the same receipts, without what they showed."""
+        ...
+
+    async def recent(self, limit: int) -> list[Receipt]:
+        """The last living receipts of all users, newest first. For maintenance only: nothing of
+        this may reach an answer to a user."""
         ...
 
 
@@ -451,10 +466,6 @@ class VectorIndex(Protocol):
 
     async def rebuilt(self) -> None:
         """Clear `needs_rebuild`: the truth has been indexed again."""
-        ...
-
-    async def maintain(self) -> None:
-        """Flush and let the engine optimise."""
         ...
 
     async def health(self) -> IndexHealth: ...

@@ -141,6 +141,14 @@ class Health(Protocol):
         ...
 
     async def components(self) -> list[Component]: ...
+    def breakers(self) -> dict[str, dict[str, Any]]:
+        """The breakers of this process by dependency."""
+        ...
+
+    def reset_breakers(self) -> list[str]:
+        """Close them by hand; the names of those that were not closed."""
+        ...
+
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         """The body of `GET /api/memory/diagnostics`, contract fields included."""
         ...
@@ -192,6 +200,10 @@ class Graphs(Protocol):
     """Reads of the three graphs; at most five reads of the truth per call."""
 
     async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView: ...
+    async def catalogue(self) -> GraphView:
+        """The open-data catalogue of the shared tenant: root, categories, largest datasets."""
+        ...
+
     async def listing(
         self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
     ) -> GraphListing:

@@ -90,13 +90,7 @@ def tables(run: SuiteRun) -> list[Table]:
 def markdown(run: SuiteRun) -> str:
     """The same table as Markdown, with the counts and the latency above it."""
     report = suite_report(run)
-    head = ["set", "system", "n", *METRICS]
-    lines = [f"## {run.suite.name}", "", counts_line(run), ""]
-    lines.append("| " + " | ".join(head) + " |")
-    lines.append("|---|---|" + "---:|" * (len(head) - 2))
-    for name, system, summary in summary_rows(run):
-        cells = [name, system, str(_count(summary)), *_cells(summary)]
-        lines.append("| " + " | ".join(cells) + " |")
+    lines = [f"## {run.suite.name}", "", counts_line(run), "", *markdown_rows(run)]
     if report["abstention"] is not None:
         share = report["abstention"]
         lines += [
@@ -105,6 +99,16 @@ def markdown(run: SuiteRun) -> str:
             f"{share['unanswerable']}; answerable ones refused: {share['answerable_refused']:.3f}.",
         ]
     return "\n".join(lines) + "\n"
+
+
+def markdown_rows(run: SuiteRun) -> list[str]:
+    """The table of `tables` as Markdown lines."""
+    head = ["set", "system", "n", *METRICS]
+    lines = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
+    for name, system, summary in summary_rows(run):
+        cells = [name, system, str(_count(summary)), *_cells(summary)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def counts_line(run: SuiteRun) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.suite import Corpus, Document, Question, Suite
@@ -131,7 +132,7 @@ async def run_suite(
                     run.answered.append(await done)
                     bar.advance()
             finally:
-                await _cancel(tasks)
+                await cancel_all(tasks)
     order = {q.question_id: i for i, q in enumerate(_questions(suite))}
     run.answered.sort(key=lambda one: order[one.question.question_id])
     return run
@@ -206,7 +207,7 @@ class _Asker:
         )
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[Answered]]) -> None:
+async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """End what is still running, so that one failure leaves no task behind."""
     for task in tasks:
         task.cancel()

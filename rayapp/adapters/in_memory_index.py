@@ -83,25 +83,38 @@ class InMemoryIndex:
                 rows.points[update.point_id] = replace(known, payload=payload, rev=update.rev)
 
     async def delete(
-        self, point_ids: Sequence[str], *, revs: Mapping[str, int] | None = None
+        self,
+        point_ids: Sequence[str],
+        *,
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
     ) -> None:
-        rows = self._rows(None)
+        rows = self._rows(collection)
         for point_id in checked_ids(point_ids):
             point = rows.points.get(point_id)
             if point is not None and (revs is None or point.rev <= revs[point_id]):
                 del rows.points[point_id]
 
     async def query(
-        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[Arm],
+        *,
+        collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
-        rows = self._rows(None)
+        rows = self._rows(collection)
         found = [p for p in rows.points.values() if _readable(scope, p) and _kept(where, p)]
         return [_ranked(rows, found, arm) for arm in checked_arms(arms, rows.schema)]
 
     async def retrieve(
-        self, point_ids: Sequence[str], *, with_vectors: bool = False
+        self,
+        point_ids: Sequence[str],
+        *,
+        with_vectors: bool = False,
+        collection: str | None = None,
     ) -> list[StoredPoint]:
-        points = self._rows(None).points
+        points = self._rows(collection).points
         return [_stored(points[i], with_vectors) for i in checked_ids(point_ids) if i in points]
 
     async def scroll(
@@ -109,12 +122,14 @@ class InMemoryIndex:
         *,
         after: str | None,
         limit: int,
+        until: str | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
         points = self._rows(collection).points
         start = checked_ids([after])[0] if after is not None else ""
-        ids = sorted(point_id for point_id in points if point_id > start)
+        end = checked_ids([until])[0] if until is not None else None
+        ids = sorted(i for i in points if i > start and (end is None or i <= end))
         page = [_stored(points[point_id], with_vectors) for point_id in ids[:limit]]
         return page, ids[limit - 1] if len(ids) > limit else None
 
@@ -148,6 +163,9 @@ class InMemoryIndex:
     async def collections(self) -> list[str]:
         return sorted(self._collections)
 
+    async def schema_of(self, collection: str) -> IndexSchema:
+        return self._rows(collection).schema
+
     async def switch_alias(self, name: str) -> None:
         if name not in self._collections:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
@@ -155,9 +173,6 @@ class InMemoryIndex:
 
     async def rebuilt(self) -> None:
         self._rows(None).needs_rebuild = False
-
-    async def maintain(self) -> None:
-        """Nothing to flush."""
 
     async def health(self) -> IndexHealth:
         rows = self._collections.get(self._target or "")

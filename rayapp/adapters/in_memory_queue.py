@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rayapp.adapters.in_memory_rows import Row
+from rayapp.domain.filtering import checked_user
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
 from rayapp.domain.revision import requeued
@@ -63,15 +64,32 @@ class InMemoryQueue:
     async def failures(self, limit: int) -> list[MemoryItem]:
         return self._failed()[:limit]
 
-    async def retry_failed(self) -> int:
-        now, failed = self._now(), self._failed()
+    async def retry_failed(self, user_id: str | None = None) -> int:
+        now, failed = self._now(), self._failed(user_id)
         for item in failed:
             row = self._rows[item.point_id]
             row.hold(replace(item, index=requeued(item.index, item.index.op, now)), now)
         return len(failed)
 
-    def _failed(self) -> list[MemoryItem]:
-        items = (row.item for row in self._rows.values())
+    async def hasten(self, user_id: str | None) -> int:
+        changed, now = await self.retry_failed(user_id), self._now()
+        for row in self._of(user_id):
+            state = row.item.index
+            if row.due_at is not None and row.due_at > now and state.claim is None:
+                row.hold(replace(row.item, index=replace(state, next_attempt_at=now)), now)
+                changed += 1
+        return changed
+
+    async def waiting(self, user_id: str | None) -> int:
+        owed = {SyncState.PENDING, SyncState.FAILED}
+        return sum(row.item.index.sync_state in owed for row in self._of(user_id))
+
+    def _of(self, user_id: str | None) -> list[Row]:
+        owner = None if user_id is None else checked_user(user_id)
+        return [row for row in self._rows.values() if owner in (None, row.item.user_id)]
+
+    def _failed(self, user_id: str | None = None) -> list[MemoryItem]:
+        items = (row.item for row in self._of(user_id))
         return [item for item in items if item.index.sync_state is SyncState.FAILED]
 
     async def oldest_due(self) -> datetime | None:

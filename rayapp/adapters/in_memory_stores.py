@@ -58,6 +58,11 @@ class InMemoryReceiptStore:
         found = await self.latest(scope, conversation_id, limit)
         return [(receipt.query, receipt.concepts, receipt.at) for receipt in found]
 
+    async def recent(self, limit: int) -> list[Receipt]:
+        living = [r for r in self._receipts.values() if r.expires_at > self._clock.now()]
+        living.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
+        return living[: max(0, limit)]
+
     def held(self, user_id: str, receipt_id: str) -> Receipt | None:
         """The user's receipt, expired or not; asked by the outcome store."""
         receipt = self._receipts.get(receipt_id)

@@ -19,11 +19,14 @@ from rayapp.api.operation import Operation
 from rayapp.api.routers import (
     bank,
     bank_lists,
+    breakers,
     context,
     graphs,
     insights,
+    jobs,
     learning,
     memories,
+    ops,
     search,
     system,
 )
@@ -41,6 +44,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *graphs.OPERATIONS,
     *context.OPERATIONS,
     *insights.OPERATIONS,
+    *ops.OPERATIONS,
+    *breakers.OPERATIONS,
+    *jobs.OPERATIONS,
     *system.OPERATIONS,
 )
 BATCH_PATHS = frozenset({"/api/memory/store/batch"})

@@ -22,6 +22,7 @@ Headers = Mapping[bytes, bytes]
 ITEM = "/api/memory/items/{memory_id}"
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
+JOB = "/api/memory/jobs/{job_id}"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 
 # A route without an entry here answers nobody; the architecture test names it.
@@ -63,6 +64,25 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
     ("POST", "/api/memory/feedback"): "write",
     ("POST", "/api/memory/score"): "write",
     ("POST", "/api/memory/ops/promote"): "admin",
+    ("GET", "/api/memory/ops/reindex"): "admin",
+    ("POST", "/api/memory/ops/reindex"): "admin",
+    ("POST", "/api/memory/ops/reindex/pause"): "admin",
+    ("POST", "/api/memory/ops/reindex/resume"): "admin",
+    ("POST", "/api/memory/ops/reindex/cancel"): "admin",
+    ("POST", "/api/memory/ops/reindex/rollback"): "admin",
+    ("GET", "/api/memory/ops/reindex/deferred"): "admin",
+    ("POST", "/api/memory/ops/reindex/deferred"): "admin",
+    ("POST", "/api/memory/ops/consistency"): "admin",
+    ("GET", "/api/memory/ops/datagov"): "admin",
+    ("POST", "/api/memory/ops/datagov"): "admin",
+    ("GET", "/api/memory/ops/circuit-breaker"): "admin",
+    ("POST", "/api/memory/ops/circuit-breaker"): "admin",
+    ("GET", "/api/memory/jobs"): "admin",
+    ("GET", JOB): "admin",
+    ("POST", f"{JOB}/pause"): "admin",
+    ("POST", f"{JOB}/resume"): "admin",
+    ("POST", f"{JOB}/cancel"): "admin",
+    ("GET", f"{JOB}/events"): "admin",
     ("GET", "/api/memory/decay/schedule"): "read",
     ("POST", "/api/memory/decay/force"): "write",
     ("GET", "/api/memory/graph"): "read",

@@ -65,12 +65,19 @@ class Call:
 
     def memory_id(self) -> str:
         """The id in the path; InvalidInput when it is of no form that was ever stored."""
-        value: str = self.scope["path_params"]["memory_id"]
+        return self._id("memory_id", "bad_memory_id")
+
+    def job_id(self) -> str:
+        """The id of a job in the path; InvalidInput as for a memory."""
+        return self._id("job_id", "bad_job_id")
+
+    def _id(self, name: str, code: str) -> str:
+        value: str = self.scope["path_params"][name]
         if not MEMORY_ID_PATTERN.fullmatch(value):
             raise InvalidInput(
-                "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",
-                code="bad_memory_id",
-                details={"field": "memory_id"},
+                f"{name} must be 1 to 128 characters of letters, digits and . _ : @ -.",
+                code=code,
+                details={"field": name},
             )
         return value
 

@@ -115,6 +115,7 @@ HIT_EXAMPLE: dict[str, Any] = {
     "source": SOURCE_EXAMPLE,
     "citations": [{"source_type": "user", "memory_id": "mem-1", "tier": "working"}],
     "collapsed_ids": [],
+    "datagov": None,
     "score_summary": {
         "final_score": 0.82,
         "dense_similarity": 0.61,
@@ -142,35 +143,6 @@ HIT_EXAMPLE: dict[str, Any] = {
         "created_at": "2025-05-04T09:30:00Z",
         "updated_at": "2025-05-04T09:30:01Z",
     },
-}
-
-DEBUG_EXAMPLE: dict[str, Any] = {
-    "confidence": "high",
-    "relevance": 0.82,
-    "best_rejected": None,
-    "stage_timings_ms": {"embed": 0.2, "query": 0.9, "hydrate": 0.8, "rank": 0.3},
-    "fallbacks_used": [],
-    "errors": [],
-    "vector_stage_status": "ok",
-    "recipe": "default",
-    "sort_by": "relevance",
-    "tiers": ["working", "history", "patterns", "books", "memory_bank"],
-    "language": "en",
-    "expansions": [],
-}
-
-SEARCH_EXAMPLE: dict[str, Any] = {
-    "success": True,
-    "receipt_id": "0192f1c8-9b00-7aaa-8000-000000000001",
-    "results": [HIT_EXAMPLE],
-    "total": 1,
-    "abstained": False,
-    "confidence": "high",
-    "degraded": [],
-    "debug": DEBUG_EXAMPLE,
-    "retrievalDebug": DEBUG_EXAMPLE,
-    "hasMore": False,
-    "nextOffset": None,
 }
 
 RECENT_EXAMPLE: dict[str, Any] = {

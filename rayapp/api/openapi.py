@@ -11,14 +11,13 @@ from pydantic.json_schema import models_json_schema
 from rayapp import errors as e
 from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
-from rayapp.api.operation import Operation
+from rayapp.api.operation import JSON, Operation
 from rayapp.api.paths import PATH_PARAMETERS
 from rayapp.api.schemas.answers import ErrorAnswer
 from rayapp.api.schemas.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.api.schemas.memories import StoreItem
 
 REF = "#/components/schemas/{model}"
-JSON = "application/json"
 # What any route behind the guard may answer.
 COMMON: tuple[type[e.RayappError], ...] = (
     e.InvalidInput,
@@ -166,7 +165,7 @@ def _alias_text(aliases: Mapping[str, str]) -> str:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {
-        str(operation.status): _success(operation.answer, operation.example)
+        str(operation.status): _success(operation.answer, operation.example, media=operation.media)
     }
     for status, text in operation.also.items():
         responses[str(status)] = _success(operation.answer, operation.example, text)
@@ -190,11 +189,13 @@ def _responses(operation: Operation) -> dict[str, Any]:
     return responses
 
 
-def _success(model: type[BaseModel], example: Any, text: str = "Done.") -> dict[str, Any]:
+def _success(
+    model: type[BaseModel], example: Any, text: str = "Done.", media: str = JSON
+) -> dict[str, Any]:
     return {
         "description": text,
         "headers": {"X-Request-Id": {"schema": {"type": "string"}}},
-        "content": {JSON: {"schema": _ref(model), "example": example}},
+        "content": {media: {"schema": _ref(model), "example": example}},
     }
 
 

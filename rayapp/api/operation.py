@@ -16,6 +16,7 @@ from rayapp.api.idempotency import once
 from rayapp.api.paths import path_pattern
 from rayapp.errors import RayappError
 
+JSON = "application/json"
 Handler = Callable[[Call], Awaitable[Response]]
 
 
@@ -29,6 +30,7 @@ class Operation:
             is remembered here.
         example_path, example_query, example_body: a request that works as written, once the
             memory `mem-1` exists.
+        media: of a success; `example` is its text when it is not JSON.
         errors: what it raises beyond what every route does.
     """
 
@@ -47,6 +49,7 @@ class Operation:
     query: type[BaseModel] | None = None
     example_query: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    media: str = JSON
     errors: tuple[type[RayappError], ...] = ()
     also: Mapping[int, str] = field(default_factory=dict)
     writes: bool = False

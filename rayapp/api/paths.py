@@ -16,6 +16,11 @@ PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
         "example": "mem-1",
     },
+    "job_id": {
+        "description": "Id of the job.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
+        "example": "job-1",
+    },
     "concept_id": {
         "description": "Id of a node of `GET /api/memory/graph`, or a concept without its prefix; "
         "percent-encoded, slashes too.",

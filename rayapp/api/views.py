@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from rayapp.domain.filtering import flag_names
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Source
 from rayapp.domain.requests import Hit, SearchAnswer, StoreResult
 from rayapp.domain.tiers import Tier
@@ -15,6 +16,10 @@ from rayapp.errors import EmbedderDown, IndexDown
 
 PREVIEW_CHARS = 200  # client contract
 _VECTOR_CODES = frozenset({EmbedderDown.default_code, IndexDown.default_code})
+_DATAGOV_TEXTS = (
+    "kind", "category", "dataset_id", "resource_id", "title", "organization", "format", "url",
+    "error",
+)  # fmt: skip
 # Largest unit first: seconds of one unit, and its short name.
 _AGE_UNITS = ((31_557_600, "y"), (2_629_800, "mo"), (86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -49,6 +54,21 @@ def source_view(source: Source) -> dict[str, Any]:
         "category": (source.datagov or {}).get("category"),
         "book": source.book,
         "datagov": source.datagov,
+    }
+
+
+def datagov_view(source: Source) -> dict[str, Any] | None:
+    """The catalogue's facts in one shape: a user's own may be of any type."""
+    facts = source.datagov
+    if facts is None:
+        return None
+    texts = {name: facts.get(name) for name in _DATAGOV_TEXTS}
+    records, fields = facts.get("total_records"), facts.get("fields")
+    return {
+        **{name: value if isinstance(value, str) else None for name, value in texts.items()},
+        "total_records": records if type(records) is int else None,
+        "fields": [str(one) for one in fields] if isinstance(fields, list | tuple) else [],
+        "flags": list(flag_names(source)),
     }
 
 
@@ -152,6 +172,7 @@ def hit_view(hit: Hit, now: datetime) -> dict[str, Any]:
         "source": source_view(item.source),
         "citations": [citation],
         "collapsed_ids": hit.collapsed_ids,
+        "datagov": datagov_view(item.source),
         "score_summary": {
             "final_score": summary.final_score,
             "dense_similarity": summary.dense_similarity,
@@ -198,6 +219,12 @@ def search_view(found: SearchAnswer, now: datetime) -> dict[str, Any]:
         "tiers": [tier.value for tier in found.tiers],
         "language": found.language,
         "expansions": found.expansions,
+        "datagov": {
+            "searched": found.datagov.searched,
+            "guessed": found.datagov.guessed,
+            "reason": found.datagov.reason or None,
+            "categories": found.datagov.categories,
+        },
     }
     return {
         "success": True,

@@ -6,6 +6,7 @@ from rayapp.client.models import (
     ConceptReply,
     GraphReply,
     InsightsReply,
+    JobStatus,
     Memory,
     OutcomeReply,
     PathReply,
@@ -15,6 +16,7 @@ from rayapp.client.models import (
     SearchHit,
     SearchReply,
     StoreReply,
+    SweepReply,
 )
 from rayapp.client.retry import RetryPolicy
 
@@ -23,6 +25,7 @@ __all__ = [
     "ConceptReply",
     "GraphReply",
     "InsightsReply",
+    "JobStatus",
     "Memory",
     "MemoryClient",
     "OutcomeReply",
@@ -34,4 +37,5 @@ __all__ = [
     "SearchHit",
     "SearchReply",
     "StoreReply",
+    "SweepReply",
 ]

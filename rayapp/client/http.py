@@ -8,15 +8,17 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from rayapp.client.calls import AnswerT
 from rayapp.client.learning import LearningCalls
 from rayapp.client.models import Backlog, Memory, Ready, SearchReply, StoreReply
+from rayapp.client.operations import OperationCalls
 from rayapp.client.retry import RetryPolicy, may_retry
 from rayapp.domain.memory import USER_ID_PATTERN
 from rayapp.errors import (
@@ -31,8 +33,6 @@ from rayapp.errors import (
     TooLarge,
     Unauthorized,
 )
-
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
 STALL_S = 120.0  # an index backlog that does not move for this long is stuck, not slow
@@ -52,7 +52,7 @@ ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
 }
 
 
-class MemoryClient(LearningCalls):
+class MemoryClient(LearningCalls, OperationCalls):
     """Async client of one service. Use as a context manager, or call `close`.
 
     Args:

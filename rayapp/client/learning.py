@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel
-
+from rayapp.client.calls import Calls
 from rayapp.client.models import (
     ConceptReply,
     GraphReply,
@@ -19,36 +17,11 @@ from rayapp.client.models import (
     ResponseReply,
 )
 
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
 OutcomeName = Literal["worked", "partial", "unknown", "failed"]
 
 
-class LearningCalls(ABC):
-    """The calls; how one is sent is the business of the class that has a connection."""
-
-    @abstractmethod
-    async def read(
-        self,
-        model: type[AnswerT],
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
-    ) -> AnswerT:
-        """One call that changes nothing, as `model`."""
-
-    @abstractmethod
-    async def write(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> AnswerT:
-        """One POST that may be repeated safely, as `model`."""
+class LearningCalls(Calls):
+    """The calls."""
 
     async def record_outcome(
         self,
@@ -156,10 +129,17 @@ class LearningCalls(ABC):
         )
 
     async def graph(
-        self, mode: Literal["routing", "content", "both"] = "both", *, user_id: str | None = None
+        self,
+        mode: Literal["routing", "content", "both"] = "both",
+        *,
+        include_datagov: bool = False,
+        user_id: str | None = None,
     ) -> GraphReply:
-        """The picture of the graphs."""
-        return await self.read(GraphReply, "GET", f"/api/memory/graph?mode={mode}", user_id=user_id)
+        """The picture of the graphs; `include_datagov`: with the catalogue of open data."""
+        path = f"/api/memory/graph?mode={mode}"
+        if include_datagov:
+            path += "&include_datagov=true"
+        return await self.read(GraphReply, "GET", path, user_id=user_id)
 
     async def concept(self, concept_id: str, *, user_id: str | None = None) -> ConceptReply:
         """Everything known of a concept: a node's id, or a name in any script.

@@ -44,8 +44,28 @@ class StoreReply(_Answer):
     error: str | None = None
 
 
+class DatagovFacts(_Answer):
+    """What the open-data catalogue says of a hit."""
+
+    kind: str | None = None
+    category: str | None = None
+    dataset_id: str | None = None
+    resource_id: str | None = None
+    title: str | None = None
+    organization: str | None = None
+    format: str | None = None
+    total_records: int | None = None
+    fields: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    url: str | None = None
+    error: str | None = None
+
+
 class SearchHit(_Answer):
-    """One result; `position` starts at 1, `score` is higher for better."""
+    """One result; `position` starts at 1, `score` is higher for better.
+
+    `datagov` is set on hits of the open-data catalogue.
+    """
 
     position: int
     memory_id: str
@@ -54,6 +74,7 @@ class SearchHit(_Answer):
     score: float | None = None
     created_at: datetime | None = None
     score_summary: dict[str, Any] = Field(default_factory=dict)
+    datagov: DatagovFacts | None = None
 
 
 class SearchReply(_Answer):
@@ -195,3 +216,52 @@ class PathReply(_Answer):
 
     found: bool
     path: tuple[str, ...]
+
+
+class JobStatus(_Answer):
+    """A bulk job; `state` is submitted, running, paused, completed, failed or cancelled."""
+
+    job_id: str
+    kind: str
+    state: str
+    stage: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    share: float = 0.0
+    counts: dict[str, int] = Field(default_factory=dict)
+    attempts: int = 0
+    error: str | None = None
+    report: dict[str, Any] | None = None
+
+
+class JobReply(_Answer):
+    job: JobStatus
+
+
+class JobListReply(_Answer):
+    jobs: tuple[JobStatus, ...]
+
+
+class Submitted(_Answer):
+    job_id: str = Field(alias="jobId")
+
+
+class SubmitReply(_Answer):
+    result: Submitted
+
+
+class SweepResult(_Answer):
+    """What a sampled look found; `job_id` when a job looks at everything instead."""
+
+    job_id: str | None = Field(None, alias="jobId")
+    checked: int = Field(alias="totalChecked")
+    issues_found: int = Field(alias="issuesFound")
+    issues_repaired: int = Field(alias="issuesRepaired")
+    issues: tuple[dict[str, Any], ...] = ()
+    found: dict[str, int] = Field(default_factory=dict)
+
+
+class SweepReply(_Answer):
+    result: SweepResult

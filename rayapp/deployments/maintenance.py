@@ -1,4 +1,4 @@
-"""Maintenance: the owner of promotion and the drain of the outbox. A lease makes it single."""
+"""Maintenance: the owner of promotion and sweeps, the drain of the outbox. A lease makes it one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from ray.serve.handle import DeploymentHandle
 
 from rayapp import bootstrap
+from rayapp.adapters.serve.job_launcher import RayJobLauncher
 from rayapp.bootstrap import Parts
 from rayapp.deployments.loops import Loops
 from rayapp.deployments.process import Process
@@ -24,7 +25,7 @@ DUTY_PAUSE_S = 2.0
 
 
 class MaintenanceDeployment:
-    """Replicas may be several: all drain the outbox, the holder of the lease promotes."""
+    """Replicas may be several: all drain the outbox, the holder of the lease does the duties."""
 
     def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
         self._settings = settings
@@ -41,7 +42,7 @@ class MaintenanceDeployment:
         self._loops.check()
 
     def _begin(self, parts: Parts) -> None:
-        self._service = bootstrap.build_maintenance(parts)
+        self._service = bootstrap.build_maintenance(parts, RayJobLauncher(self._settings))
         self._loops.start(self._drain(self._service), self._act(self._service))
 
     async def _drain(self, service: MaintenanceService) -> None:

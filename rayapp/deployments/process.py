@@ -15,8 +15,10 @@ from rayapp.adapters.serve.handles import HandleEmbedder
 from rayapp.adapters.serve.metrics import RayMetrics
 from rayapp.adapters.serve.vector_actor import RayTransport
 from rayapp.bootstrap import Parts
+from rayapp.errors import SchemaMismatch
 from rayapp.observability.logging import configure_logging
 from rayapp.protocols import Embedder, IndexBacklog, VectorIndex
+from rayapp.services.reindex_rollback import adopt_ready
 from rayapp.services.startup import Startup
 from rayapp.settings import Settings
 
@@ -86,8 +88,19 @@ class Process:
         schema = bootstrap.schema_of(model, texts.analyser)
         index = vector_index(self.settings)
         watch = bootstrap.index_watch(self.settings)
-        if not await self.startup.index_opened(lambda: index.open(schema)):
-            self.keep(self.startup.reopen(lambda: index.open(schema), watch))
+
+        async def open_index() -> None:
+            """Also onto a collection that a reindex filled for the model of this process."""
+            try:
+                await index.open(schema)
+            except SchemaMismatch:
+                parts = (index, stores.jobs, stores.scan, stores.leases)
+                if not await adopt_ready(*parts, schema=schema, sleep=asyncio.sleep):
+                    raise
+                await index.open(schema)
+
+        if not await self.startup.index_opened(open_index):
+            self.keep(self.startup.reopen(open_index, watch))
         elif (await stores.items.backlog()) == EMPTY_BACKLOG:
             await index.rebuilt()  # nothing was ever stored: the new index is complete
         return Parts(

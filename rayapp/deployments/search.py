@@ -17,6 +17,7 @@ from ray.serve.handle import DeploymentHandle
 
 from rayapp import bootstrap
 from rayapp.adapters.serve.handles import HandleReranker
+from rayapp.adapters.serve.job_launcher import RayJobLauncher
 from rayapp.api.app import create_api
 from rayapp.bootstrap import Parts
 from rayapp.deployments.process import Process
@@ -67,6 +68,7 @@ class SearchDeployment:
             self._reranker,
             bootstrap.remote_cache(self._settings),
             self._process.startup.problems,
+            RayJobLauncher(self._settings),
         )
         self._process.keep(self._warm_up(services))
         self._process.keep(self._watch(parts))

@@ -159,11 +159,12 @@ def point_ranges(parts: int) -> list[tuple[str | None, str | None]]:
     """
     if parts < 1:
         raise ValueError("A job needs at least one partition.")
-    bounds = [None, *(_uuid_text(UUID_SPACE * n // parts - 1) for n in range(1, parts)), None]
+    bounds = [None, *(uuid_text(UUID_SPACE * n // parts - 1) for n in range(1, parts)), None]
     return list(pairwise(bounds))
 
 
-def _uuid_text(value: int) -> str:
+def uuid_text(value: int) -> str:
+    """`value`, 0 up to `UUID_SPACE` (not included), as the text of a point id."""
     digits, parts, start = f"{value:032x}", [], 0
     for size in _UUID_TEXT:
         parts.append(digits[start : start + size])

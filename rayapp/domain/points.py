@@ -6,14 +6,22 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from rayapp.domain.filtering import flag_names
-from rayapp.domain.index import Arm, IndexPoint, IndexSchema, PayloadUpdate, SparseVector, Vector
+from rayapp.domain.index import (
+    Arm,
+    IndexPoint,
+    IndexSchema,
+    PayloadUpdate,
+    SparseVector,
+    StoredPoint,
+    Vector,
+)
 from rayapp.domain.memory import MemoryItem
 from rayapp.errors import BadVector, InvalidInput, SchemaMismatch
 
@@ -23,6 +31,7 @@ MIN_VECTOR_NORM = float(np.finfo(np.float32).eps)
 SPARSE_INDEX_LIMIT = 1 << 32
 COLLECTION_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,190}$")
 VECTOR_HASH_CHARS = 32
+STAMP_FORMAT = "%Y%m%d%H%M%S%f"
 
 
 def epoch_s(at: datetime | None) -> float | None:
@@ -99,8 +108,38 @@ def collection_name(alias: str, schema: IndexSchema, stamp: datetime | None) -> 
 
     The first one has a fixed name so that processes which start together make only one.
     """
-    when = "0" if stamp is None else stamp.strftime("%Y%m%d%H%M%S%f")
+    when = "0" if stamp is None else stamp.strftime(STAMP_FORMAT)
     return f"{alias}_{schema.slug}_{schema.dims}_{when}"
+
+
+def collections_of(alias: str, names: Iterable[str]) -> list[str]:
+    """Those of `names` that `collection_name` made for `alias`.
+
+    A server may hold collections of another alias whose name starts with this one.
+    """
+    made = re.compile(rf"{re.escape(alias)}_[^_]+_\d+_\d+")
+    return [name for name in names if made.fullmatch(name)]
+
+
+def collection_made_at(name: str) -> datetime | None:
+    """When a collection got its name; None for the first one and for names of another form."""
+    stamp = name.rpartition("_")[2]
+    try:
+        return datetime.strptime(stamp, STAMP_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def page_of(
+    points: Sequence[StoredPoint], limit: int, until: str | None, *, more: bool
+) -> tuple[list[StoredPoint], str | None]:
+    """A page of `scroll` from points in id order, cut at `until`; `more`: others may follow.
+
+    Engines know no range of ids, so a page may have read beyond the end.
+    """
+    page = [p for p in points[:limit] if until is None or p.point_id <= until]
+    ended = len(page) < min(len(points), limit) or (page and page[-1].point_id == until)
+    return page, page[-1].point_id if page and more and not ended else None
 
 
 def checked_collection(name: str) -> str:

@@ -72,7 +72,10 @@ class MemoryEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """`tiers` None = the five core tiers; `limit` None = estimated from the question."""
+    """`tiers` None = the five core tiers; `limit` None = estimated from the question.
+
+    `include_datagov` None = when a filter or the question itself asks for open data.
+    """
 
     query: str
     limit: int | None = None
@@ -139,6 +142,22 @@ class StageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatagovUse:
+    """Whether the open-data tiers were searched, and why.
+
+    Attributes:
+        guessed: nobody asked for them, the words of the question did.
+        reason: `asked`, `filter`, or the rule of the intent.
+        categories: topics of the question; told, not used.
+    """
+
+    searched: bool = False
+    guessed: bool = False
+    reason: str = ""
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
     """`total` counts candidates after filtering; `degraded` says which stages were skipped, why."""
 
@@ -158,6 +177,7 @@ class SearchAnswer:
     tiers: tuple[Tier, ...] = ()
     language: str = "other"
     expansions: tuple[str, ...] = ()
+    datagov: DatagovUse = field(default_factory=DatagovUse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

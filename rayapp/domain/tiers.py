@@ -26,6 +26,9 @@ CORE_TIERS: tuple[Tier, ...] = (
     Tier.MEMORY_BANK,
 )
 DATAGOV_TIERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION)
+# What "also DataGov" searches. Pages of the dictionary answer nobody's question: its terms widen
+# the question instead, and they are hits only for who names their tier.
+DATAGOV_ANSWERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA,)
 
 # Tiers whose items feed the content graph, or are searched for near-duplicates, after a change.
 FOLLOWED_TIERS: tuple[Tier, ...] = (Tier.MEMORY_BANK, Tier.BOOKS, Tier.PATTERNS)

@@ -32,8 +32,14 @@ METRICS: dict[str, Metric] = {
     "http_in_flight": Metric("gauge", "HTTP requests in work in this replica."),
     "stage_latency_s": _latency("Search stage time, seconds.", "stage"),
     "search_hits": Metric("counter", "Hits shown, by tier.", ("tier",)),
+    "datagov_intent": Metric(
+        "counter", "Searches that turned to open data by their words.", ("reason",)
+    ),
     "degraded": Metric("counter", "Stages skipped, by reason.", ("reason",)),
-    "drift": Metric("counter", "Index hits that the truth does not back.", ("kind",)),
+    "drift": Metric("counter", "Differences between truth and index, by kind.", ("kind",)),
+    "empty_search_looks": Metric(
+        "counter", "Looks for lost points after a search found nothing.", ("found",)
+    ),
     "stored": Metric("counter", "Store results.", ("status",)),
     "outcomes": Metric("counter", "Outcomes answered.", ("outcome", "result")),
     "transitions": Metric("counter", "Items moved or archived by rule.", ("kind",)),

@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 
 from rayapp.domain.graphs.outcome_effects import outcome_changes
 from rayapp.domain.learning import Effect, OutcomeEvent
-from rayapp.domain.scope import WriteScope
-from rayapp.errors import RayappError
 from rayapp.learning_protocols import GraphStore, OutcomeStore
 from rayapp.protocols import Lease
 from rayapp.services.content_effects import BAD_ROW, OUTAGES, ContentEffects
+from rayapp.services.dead_references import forget_dead
 from rayapp.services.dedup import DedupService
 from rayapp.services.pauses import Pauses
 from rayapp.services.promotion import PromotionService
@@ -77,16 +76,7 @@ class EffectsService:
 
     async def clean(self, limit: int) -> int:
         """Look at the next `limit` rows for references to dead items; how many rows lost some."""
-        dead, after = await self._graphs.dead_references(limit, self._clean_after)
-        points: dict[str, list[str]] = {}
-        for user_id, point_id in dead:
-            points.setdefault(user_id, []).append(point_id)
-        cleaned = 0
-        for user_id, point_ids in points.items():
-            try:
-                cleaned += await self._graphs.forget(WriteScope(user_id), point_ids)
-            except RayappError as error:
-                log.warning("references of one user stay for another round: %s", error.message)
+        _, cleaned, after = await forget_dead(self._graphs, limit, self._clean_after)
         self._clean_after = after
         return cleaned
 

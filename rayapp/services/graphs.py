@@ -39,7 +39,7 @@ from rayapp.domain.learning_requests import (
 )
 from rayapp.domain.memory import MemoryItem, point_id_of
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import NotFound
 from rayapp.learning_protocols import GraphStore
 from rayapp.protocols import MemoryStore
@@ -91,6 +91,11 @@ class GraphsService:
             self._picture_actions(scope, mode),
         )
         return _picture(mode, known, contents, actions)
+
+    async def catalogue(self) -> GraphView:
+        """The shared tenant holds nothing but the catalogue, so its whole graph may be shown."""
+        nodes, edges = await self._contents(ReadScope(SYSTEM_USER))
+        return graph_view(PictureRows(nodes=nodes, edges=edges))
 
     async def listing(
         self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from rayapp.learning_protocols import OutcomeStore
 from rayapp.protocols import (
     Cache,
     Embedder,
+    EventStore,
     IndexBacklog,
     LeaseStore,
     MemoryStore,
@@ -22,9 +23,10 @@ from rayapp.protocols import (
     TierCount,
     VectorIndex,
 )
-from rayapp.resilience.breaker import Breaker
+from rayapp.resilience.breaker import Breaker, BreakerState
 from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.runtime import Runtime
+from rayapp.services.sweep_log import last_report
 
 CHECK_TIMEOUT_S = 3.0
 # A backlog older than this says that the indexer stands still.
@@ -51,6 +53,7 @@ class Dependencies:
     cache: Cache | None
     outcomes: OutcomeStore
     leases: LeaseStore
+    events: EventStore
 
 
 class HealthService:
@@ -76,6 +79,7 @@ class HealthService:
         self._cache = used.cache
         self._outcomes = used.outcomes
         self._leases = used.leases
+        self._events = used.events
         self._schema = schema
         self._breakers = breakers
         self._start_problems = start_problems
@@ -103,14 +107,25 @@ class HealthService:
             checks.append(self._checked("cache", self._cache.ping))
         return list(await asyncio.gather(*checks))
 
+    def breakers(self) -> dict[str, dict[str, Any]]:
+        return {breaker.name: self._breaker_row(breaker) for breaker in self._breakers}
+
+    def reset_breakers(self) -> list[str]:
+        now = self._clock.monotonic()
+        tripped = [b for b in self._breakers if b.snapshot(now).state is not BreakerState.CLOSED]
+        for breaker in tripped:
+            breaker.reset()
+        return [breaker.name for breaker in tripped]
+
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         begun = self._clock.monotonic()
-        backlog, counts, failures, points, learning = await asyncio.gather(
+        backlog, counts, failures, points, learning, sweep = await asyncio.gather(
             self._store.backlog(),
             self._tier_counts(),
             self._store.failures(FAILURE_SAMPLE),
             self._points(),
             self._learning(),
+            last_report(self._events),
         )
         components = await self.components()
         body: dict[str, Any] = {
@@ -127,12 +142,13 @@ class HealthService:
             },
             "needs_reindex_total": backlog.pending + backlog.failed,
             "needs_reindex_sample": [_failure_row(item) for item in failures],
-            "circuit_breakers": {b.name: self._breaker_row(b) for b in self._breakers},
+            "circuit_breakers": self.breakers(),
             "deferred_indexing": {
                 "queue_size": backlog.pending,
                 "processing": backlog.pending > 0,
             },
             "learning": learning,
+            "consistency": sweep,
             "embedding_config": {
                 "dimension": self._schema.dims,
                 "model": self._schema.model,
@@ -142,6 +158,7 @@ class HealthService:
             "recommendations": [
                 *_recommendations(components, backlog, self._start_problems),
                 *([] if learning["owner"] else [NO_OWNER]),
+                *_drift_advice(sweep),
             ],
             "degraded": [c.name for c in components if not c.healthy],
         }
@@ -262,6 +279,20 @@ def _spread(samples: Sequence[float]) -> dict[str, float]:
         "p90": at(0.90),
         "p99": at(0.99),
     }
+
+
+def _drift_advice(sweep: Mapping[str, Any] | None) -> list[str]:
+    """What the last sweep found and nobody repaired."""
+    if sweep is None:
+        return []
+    left = sum(sweep["found"].values()) - sum(sweep["repaired"].values())
+    left = sum(sweep["left"].values()) if "left" in sweep else left
+    if left <= 0:
+        return []
+    return [
+        f"The last sweep left {left} differences between the truth and the index: run "
+        "`rayapp job consistency_sweep --repair`."
+    ]
 
 
 def _recommendations(

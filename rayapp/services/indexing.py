@@ -7,23 +7,15 @@ that expires is taken over, and the rev guard of the index makes a repeated writ
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
-from rayapp.domain.index import IndexPoint, IndexSchema, Vector
-from rayapp.domain.memory import IndexOp, MemoryItem
-from rayapp.domain.points import payload_update_of, point_of, vector_hash_of
+from rayapp.domain.index import IndexSchema
+from rayapp.domain.memory import IndexOp, MemoryItem, Status
+from rayapp.domain.points import collections_of, payload_update_of, vector_hash_of
 from rayapp.domain.text.analyser import Analyser
-from rayapp.errors import (
-    BadVector,
-    DeadlineExceeded,
-    DependencyDown,
-    InvalidInput,
-    Overloaded,
-    RayappError,
-    SchemaMismatch,
-)
+from rayapp.errors import NotFound, RayappError
 from rayapp.protocols import (
     Embedder,
     IndexResult,
@@ -32,27 +24,21 @@ from rayapp.protocols import (
     VectorIndex,
 )
 from rayapp.resilience.retry import RetryPolicy, backoff_s
+from rayapp.services.index_hold import held
+from rayapp.services.point_making import PointFailure, PointMaker, written
 from rayapp.services.runtime import Runtime
+from rayapp.services.serving import beat
 
 log = logging.getLogger("rayapp.indexing")
 REBUILD_LEASE = "index_rebuild"
 REBUILD_LEASE_S = 60.0
 # After an outage the backlog must drain soon, so its items never earn the ten minutes of a bad one.
 OUTAGE_PAUSE_S = 5.0
-# What says nothing about the item itself (decision 0005).
-OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded, SchemaMismatch)
 
 
-def _unusable(item: MemoryItem, error: Exception) -> InvalidInput:
-    """The item as it is stored cannot become a point."""
-    log.error("item %s cannot be indexed", item.memory_id, exc_info=error)
-    return InvalidInput(f"The item cannot become a point ({type(error).__name__}): edit it.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    item: MemoryItem
-    error: RayappError
+def _op_of(item: MemoryItem) -> IndexOp:
+    """Only active items have a point (decision 0004), whatever an edit of the item asked for."""
+    return item.index.op if item.status is Status.ACTIVE else IndexOp.DELETE
 
 
 class IndexingService:
@@ -74,21 +60,30 @@ class IndexingService:
     ) -> None:
         self._store = store
         self._index = index
-        self._embedder = embedder
-        self._analyser = analyser
+        self._maker = PointMaker(
+            embedder,
+            analyser,
+            schema=schema,
+            timeout_s=runtime.settings.embedding.batch_timeout_s,
+        )
         self._leases = leases
         self._schema = schema
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._settings = runtime.settings.indexer
-        self._embed_timeout_s = runtime.settings.embedding.batch_timeout_s
+        self._alias = runtime.settings.qdrant.alias
         self._token = runtime.process
         self._jitter = runtime.random
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
 
     async def run_once(self) -> int:
-        """Index one claimed batch; the number of items worked on, 0 when nothing is due."""
+        """Index one claimed batch; the number of items worked on, 0 when nothing is due.
+
+        Nothing is claimed while a job moves the alias: the wait is seconds, and is the queue's.
+        """
+        if await held(self._leases):
+            return 0
         items = await self._store.claim(
             token=self._token,
             limit=self._settings.batch_size,
@@ -97,9 +92,9 @@ class IndexingService:
         if not items:
             return 0
         results = [
-            *await self._upsert([i for i in items if i.index.op is IndexOp.VECTOR]),
-            *await self._set_payload([i for i in items if i.index.op is IndexOp.PAYLOAD]),
-            *await self._delete([i for i in items if i.index.op is IndexOp.DELETE]),
+            *await self._upsert([i for i in items if _op_of(i) is IndexOp.VECTOR]),
+            *await self._set_payload([i for i in items if _op_of(i) is IndexOp.PAYLOAD]),
+            *await self._delete([i for i in items if _op_of(i) is IndexOp.DELETE]),
         ]
         await self._store.finish(self._token, results, self._schema)
         self.outage = all(result.error is not None and not result.blamed for result in results)
@@ -112,6 +107,7 @@ class IndexingService:
         `needs_rebuild` is cleared only once everything that was asked for is back, or gave up by
         its own fault: search reads the truth until then. True while a rebuild goes on.
         """
+        await beat(self._leases, self._schema, self._token)
         health = await self._index.health()
         if health.collection is None:
             await self._index.open(self._schema)
@@ -143,61 +139,9 @@ class IndexingService:
         return self._rebuild[1]
 
     async def _upsert(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
-        if not items:
-            return []
-        vectors, failures = await self._embed(items)
-        points: list[tuple[MemoryItem, IndexPoint]] = []
-        for item in items:
-            vector = vectors.get(item.point_id)
-            if vector is None:
-                continue
-            try:
-                points.append((item, self._point(item, vector)))
-            except (ValueError, TypeError, AttributeError, KeyError) as error:
-                # One malformed item must never stop the items of others: it fails alone.
-                failures.append(_Failure(item, _unusable(item, error)))
-        written, refused = await self._written(points)
-        return [*map(self._synced, written), *map(self._failed, [*failures, *refused])]
-
-    async def _written(
-        self, points: Sequence[tuple[MemoryItem, IndexPoint]]
-    ) -> tuple[list[MemoryItem], list[_Failure]]:
-        """Upsert; a batch that the index refuses is halved until the bad point stands alone."""
-        if not points:
-            return [], []
-        try:
-            await self._index.upsert([point for _, point in points])
-        except (BadVector, InvalidInput) as error:
-            if len(points) == 1:
-                return [], [_Failure(points[0][0], error)]
-            half = len(points) // 2
-            left, left_failures = await self._written(points[:half])
-            right, right_failures = await self._written(points[half:])
-            return left + right, left_failures + right_failures
-        except RayappError as error:
-            return [], [_Failure(item, error) for item, _ in points]
-        return [item for item, _ in points], []
-
-    async def _embed(self, items: Sequence[MemoryItem]) -> tuple[dict[str, Vector], list[_Failure]]:
-        try:
-            vectors = await self._embedder.embed(
-                [item.text for item in items], "passage", timeout_s=self._embed_timeout_s
-            )
-        except (BadVector, InvalidInput) as error:
-            if len(items) == 1:
-                return {}, [_Failure(items[0], error)]
-            # One text spoils the batch: halve until it stands alone.
-            half = len(items) // 2
-            left, left_failures = await self._embed(items[:half])
-            right, right_failures = await self._embed(items[half:])
-            return {**left, **right}, left_failures + right_failures
-        except RayappError as error:
-            return {}, [_Failure(item, error) for item in items]
-        return {i.point_id: v for i, v in zip(items, vectors, strict=True)}, []
-
-    def _point(self, item: MemoryItem, dense: Vector) -> IndexPoint:
-        sparse = self._analyser.document(item.text)
-        return point_of(item, dense, sparse, self._schema)
+        points, failures = await self._maker.made(items)
+        stored, refused = await written(self._index, points)
+        return [*map(self._synced, stored), *map(self._failed, [*failures, *refused])]
 
     async def _set_payload(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         updates = [payload_update_of(item) for item in items]
@@ -205,7 +149,15 @@ class IndexingService:
 
     async def _delete(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         revs = {item.point_id: item.index.rev for item in items}
-        return await self._write(items, lambda: self._index.delete(list(revs), revs=revs))
+        return await self._write(items, lambda: self._delete_everywhere(revs))
+
+    async def _delete_everywhere(self, revs: Mapping[str, int]) -> None:
+        """From every collection of the alias: what a reindex fills, and what a rollback may bring
+        back, must not hold a memory that was deleted."""
+        await self._index.delete(list(revs), revs=revs)
+        for name in collections_of(self._alias, await self._index.collections()):
+            with suppress(NotFound):  # dropped meanwhile
+                await self._index.delete(list(revs), revs=revs, collection=name)
 
     async def _write(
         self, items: Sequence[MemoryItem], call: Callable[[], Awaitable[None]]
@@ -215,21 +167,21 @@ class IndexingService:
         try:
             await call()
         except RayappError as error:
-            return [self._failed(_Failure(item, error)) for item in items]
+            return [self._failed(PointFailure(item, error)) for item in items]
         return [self._synced(item) for item in items]
 
     def _synced(self, item: MemoryItem) -> IndexResult:
-        state = item.index
+        state, op = item.index, _op_of(item)
         hashed = (
             vector_hash_of(item.content_hash, self._schema)
-            if state.op is IndexOp.VECTOR
+            if op is IndexOp.VECTOR
             else state.vector_hash
         )
-        return IndexResult(point_id=item.point_id, rev=state.rev, op=state.op, vector_hash=hashed)
+        return IndexResult(point_id=item.point_id, rev=state.rev, op=op, vector_hash=hashed)
 
-    def _failed(self, failure: _Failure) -> IndexResult:
+    def _failed(self, failure: PointFailure) -> IndexResult:
         item, error = failure.item, failure.error
-        outage = isinstance(error, OUTAGES)
+        outage = failure.outage
         attempt = item.index.attempts + 1
         policy = RetryPolicy(
             attempts=self._settings.max_attempts,
@@ -242,7 +194,7 @@ class IndexingService:
         return IndexResult(
             point_id=item.point_id,
             rev=item.index.rev,
-            op=item.index.op,
+            op=_op_of(item),
             error=f"{error.code}: {error.message}",
             next_attempt_at=self._clock.now() + timedelta(seconds=pause_s),
             # An outage is not the item's fault: it never turns an item into `failed`.

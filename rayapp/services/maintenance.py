@@ -1,4 +1,4 @@
-"""When the owner of tiers acts: at start, on schedule, after a user's exchanges.
+"""When the owner acts: on tiers at start, on schedule, after a user's exchanges; then its duties.
 
 One process holds the lease and acts; every process may drain the outbox, because what one settles
 another skips. It works first and sleeps after.
@@ -7,12 +7,14 @@ another skips. It works first and sleeps after.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rayapp.domain.lifecycle.schedule import Activity, cycle_due
 from rayapp.errors import Conflict, RayappError
 from rayapp.protocols import Lease, LeaseStore
+from rayapp.services.duties import Duties, Duty
 from rayapp.services.effects import EffectsService
 from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime
@@ -44,11 +46,13 @@ class MaintenanceService:
         effects: EffectsService,
         leases: LeaseStore,
         *,
+        duties: Sequence[Duty] = (),
         runtime: Runtime,
     ) -> None:
         self._promotion = promotion
         self._effects = effects
         self._leases = leases
+        self._duties = Duties(duties, runtime.clock)
         self._clock = runtime.clock
         self._settings = runtime.settings
         self._process = runtime.process
@@ -68,6 +72,7 @@ class MaintenanceService:
         )
         if self._lease is None:
             self._times = _Times()  # whoever becomes the owner starts with a cycle
+            self._duties.forget()
             return False
         if self._is_due(self._times.cycle, self._settings.promotion.interval_s):
             await self._cycle_of_all()
@@ -77,6 +82,7 @@ class MaintenanceService:
         if self._is_due(self._times.clean, CLEAN_S):
             await self._effects.clean(CLEAN_ROWS)
             self._times.clean = self._clock.monotonic()
+        await self._duties.run_due()
         return True
 
     async def release(self) -> None:

@@ -6,22 +6,24 @@ API, tools, prefetch and evaluation all come through here, so they rank alike.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from rayapp.domain.graphs.records import GraphPriors
-from rayapp.domain.requests import Hit, SearchAnswer, SearchQuery
+from rayapp.domain.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.domain.retrieval import confidence
 from rayapp.domain.retrieval.boosts import graph_boosts
 from rayapp.domain.retrieval.collapse import Kept, collapse
 from rayapp.domain.retrieval.fusion import DenseArm
+from rayapp.domain.retrieval.places import placed
 from rayapp.domain.retrieval.query import QueryPlan, plan_query
 from rayapp.domain.retrieval.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.retrieval.tier_choice import choose_tiers
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.text.signature import may_collapse
-from rayapp.domain.tiers import CORE_TIERS, DATAGOV_TIERS, Tier
+from rayapp.domain.tiers import Tier
 from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
 from rayapp.protocols import Receipt, ReceiptStore, Reranker, Shown
 from rayapp.resilience.deadline import Deadline
@@ -45,6 +47,7 @@ class Prepared:
     question: GraphQuestion
     recipe: Recipe
     tiers: tuple[Tier, ...]
+    datagov: DatagovUse
     where: ItemFilter
     scope: ReadScope
     limit: int
@@ -56,6 +59,9 @@ class SearchService:
 
     Args:
         langs: languages that the embedding model was made for; empty = anything.
+
+    Attributes:
+        on_empty: told when a search had no candidate at all; it must return at once.
     """
 
     def __init__(
@@ -79,6 +85,7 @@ class SearchService:
         self._metrics = runtime.metrics
         self._settings = runtime.settings
         self._new_id = runtime.new_id
+        self.on_empty: Callable[[ReadScope], None] | None = None
 
     async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
         trace = Trace(self._clock, self._metrics)
@@ -89,6 +96,8 @@ class SearchService:
         gathered = await self.gather(prepared, deadline, trace)
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
+        if not ranked and self.on_empty is not None:
+            self.on_empty(prepared.scope)
         return await self._with_receipt(prepared, answer, trace)
 
     def prepare(self, scope: ReadScope, query: SearchQuery) -> Prepared:
@@ -100,7 +109,7 @@ class SearchService:
             sort_by=query.sort_by,
             expansions=self._texts.expansions,
         )
-        tiers = tiers_of(query)
+        tiers, datagov = self._tiers(scope, query, plan)
         now = self._clock.now()
         where = replace(
             query.where,
@@ -117,11 +126,19 @@ class SearchService:
             question=self._priors.question(query.query),
             recipe=recipe,
             tiers=tiers,
+            datagov=datagov,
             where=where,
-            scope=ReadScope(scope.user_id, include_shared=any(t in DATAGOV_TIERS for t in tiers)),
+            scope=ReadScope(scope.user_id, scope.include_shared and datagov.searched),
             limit=limit,
             depth=max(self._settings.search.min_depth, wanted * self._settings.search.depth_factor),
         )
+
+    def _tiers(
+        self, scope: ReadScope, query: SearchQuery, plan: QueryPlan
+    ) -> tuple[tuple[Tier, ...], DatagovUse]:
+        intent = self._settings.datagov.intent
+        choice = choose_tiers(query, plan.text, shared=scope.include_shared, intent=intent)
+        return choice.tiers, choice.datagov
 
     def recipe(self, name: str | None) -> Recipe:
         found = self._texts.recipes.get(name or self._settings.search.recipe)
@@ -173,6 +190,10 @@ class SearchService:
         top = min(prepared.recipe.rerank.top, self._settings.reranker.max_candidates)
         if self._settings.reranker.backend == "none":
             return ranked
+        if prepared.datagov.guessed:
+            # Personal memories are read by the reranker as well: half of what it reads at least.
+            order = placed([one.item for one in ranked], page=top, guessed=True)
+            ranked = [ranked[index] for index in order]
         probabilities: list[float] | None = None
         async with trace.stage("rerank", degrades="reranker"):
             probabilities = await self._reranker.rerank(
@@ -217,16 +238,27 @@ class SearchService:
             tiers=prepared.tiers,
             language=prepared.plan.language,
             expansions=tuple(one.text for one in prepared.plan.expansions),
+            datagov=prepared.datagov,
         )
 
     def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
-        """Near-duplicates collapsed, as far as this page and the question whether one follows."""
-        return collapse(
+        """Near-duplicates collapsed, as far as this page and the question whether one follows.
+
+        Open data is given its places among more than that, the same for all pages of a window.
+        """
+        wanted = prepared.query.offset + prepared.limit + 1
+        searched = prepared.datagov.searched
+        kept = collapse(
             [one.item for one in ranked],
             similarity=prepared.recipe.collapse_similarity,
-            wanted=prepared.query.offset + prepared.limit + 1,
+            wanted=-(-wanted // PAGE_WINDOW) * PAGE_WINDOW if searched else wanted,
             may_collapse=may_collapse,
         )
+        if not searched:
+            return kept
+        items = [ranked[one.index].item for one in kept]
+        order = placed(items, page=prepared.limit, guessed=prepared.datagov.guessed)
+        return [kept[index] for index in order[:wanted]]
 
     def _relevance(self, prepared: Prepared, ranked: Sequence[Ranked]) -> float:
         """Of the best hit by score, whatever the sort mode shows first."""
@@ -250,6 +282,8 @@ class SearchService:
         except (DependencyDown, DeadlineExceeded) as error:
             trace.degrade("receipt", "receipt", error)
             receipt_id = None
+        if prepared.datagov.guessed:
+            self._metrics.count("datagov_intent", reason=prepared.datagov.reason)
         for hit in answer.hits:
             self._metrics.count("search_hits", tier=hit.item.tier.value)
         return replace(
@@ -316,13 +350,3 @@ def window_of(limit: int, offset: int) -> int:
     if offset == 0 and wanted <= CONTEXT_HITS:
         return wanted
     return -(-wanted // PAGE_WINDOW) * PAGE_WINDOW
-
-
-def tiers_of(query: SearchQuery) -> tuple[Tier, ...]:
-    """The tiers to search: named ones, else the five core tiers; DataGov when asked for."""
-    tiers = query.tiers if query.tiers is not None else query.where.tiers
-    if tiers is None:
-        tiers = CORE_TIERS
-    if query.include_datagov:
-        tiers = (*tiers, *(tier for tier in DATAGOV_TIERS if tier not in tiers))
-    return tuple(dict.fromkeys(tiers))

@@ -24,7 +24,7 @@ from rayapp.domain.requests import (
     SearchQuery,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import CORE_TIERS, DATAGOV_TIERS, Tier
+from rayapp.domain.tiers import CORE_TIERS, DATAGOV_ANSWERS, Tier
 from rayapp.errors import NotFound
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import Clock
@@ -34,6 +34,7 @@ from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.statistics import StatisticsService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.fake_jobs import JobParts, job_parts, job_services
 from rayapp.testing.fake_learning import LearningStores, learning_services, learning_stores
 
 DEFAULT_LIMIT = 10
@@ -98,7 +99,7 @@ class WordSearch:
 def _tiers(query: SearchQuery) -> tuple[Tier, ...]:
     chosen = CORE_TIERS if query.tiers is None else query.tiers
     if query.include_datagov:
-        chosen = tuple(dict.fromkeys((*chosen, *DATAGOV_TIERS)))
+        chosen = tuple(dict.fromkeys((*chosen, *DATAGOV_ANSWERS)))
     return chosen
 
 
@@ -113,6 +114,7 @@ class SetHealth:
     def __init__(self, store: InMemoryMemoryStore) -> None:
         self._store = store
         self.reasons: list[str] = []
+        self.tripped: dict[str, dict[str, Any]] = {}
         self.found: list[Component] = [
             Component(name="mongodb", healthy=True, latency_ms=0.1, message="ok", critical=True),
             Component(name="qdrant", healthy=True, latency_ms=0.1, message="ok"),
@@ -123,6 +125,13 @@ class SetHealth:
 
     async def components(self) -> list[Component]:
         return self.found
+
+    def breakers(self) -> dict[str, dict[str, Any]]:
+        return dict(self.tripped)
+
+    def reset_breakers(self) -> list[str]:
+        names, self.tripped = list(self.tripped), {}
+        return names
 
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         backlog = await self._store.backlog()
@@ -149,6 +158,7 @@ class World:
     health: SetHealth
     metrics: InMemoryMetrics
     learning: LearningStores
+    jobs: JobParts
 
 
 def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
@@ -171,6 +181,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
     )
     runtime = bootstrap.runtime_of(settings, metrics, clock)
     learning = learning_stores(store, runtime)
+    jobs = job_parts(runtime)
     parts: dict[str, Any] = {
         **learning_services(learning, store, memories, runtime),
         "settings": settings,
@@ -179,6 +190,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         "memories": memories,
         "bank": MemoryBankService(memories, store),
         "search": WordSearch(store, clock),
+        **job_services(jobs, store, learning.leases, runtime),
         "health": health,
         "statistics": StatisticsService(store, learning.events, runtime=runtime),
         "api_keys": InMemoryApiKeyStore(),
@@ -193,4 +205,5 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         health=health,
         metrics=metrics,
         learning=learning,
+        jobs=jobs,
     )

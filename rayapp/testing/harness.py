@@ -11,8 +11,14 @@ from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
 from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
 from rayapp.adapters.in_memory_index import InMemoryIndex
+from rayapp.adapters.in_memory_jobs import (
+    InMemoryItemScan,
+    InMemoryJobStore,
+    InMemoryQuarantine,
+)
 from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
 from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
+from rayapp.adapters.in_memory_shared_items import InMemorySharedItems
 from rayapp.adapters.in_memory_stores import (
     InMemoryApiKeyStore,
     InMemoryEventStore,
@@ -36,6 +42,7 @@ from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.promotion import PromotionService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.fake_jobs import FakeLauncher
 
 
 @lru_cache(maxsize=1)
@@ -132,11 +139,16 @@ class Harness:
         self.lifecycle: Any = Switchable(
             InMemoryLifecycleStore(items, self.events, self.leases, graphs)
         )
+        self.jobs: Any = Switchable(InMemoryJobStore(self.clock))
+        self.scan: Any = Switchable(InMemoryItemScan(items))
+        self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
+        self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
         self.index: Any = Switchable(InMemoryIndex())
         self.model = ModelEmbedder()
         self.embedder: Any = Switchable(self.model)
         self.reranker: Any = Switchable(FixedReranker())
         self.problems: list[str] = []
+        self.launcher = FakeLauncher()
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
@@ -161,8 +173,10 @@ class Harness:
         self.schema = schema
         self.promotion = bootstrap.build_promotion(parts)
         self.effects = bootstrap.build_effects(parts)
-        self.maintenance = bootstrap.build_maintenance(parts)
-        self.services = bootstrap.build_services(parts, self.reranker, None, self.problems)
+        self.maintenance = bootstrap.build_maintenance(parts, self.launcher)
+        self.services = bootstrap.build_services(
+            parts, self.reranker, None, self.problems, self.launcher
+        )
         self.indexing = bootstrap.build_indexing(parts)
         return self
 
@@ -177,6 +191,10 @@ class Harness:
             outcomes=self.outcomes,
             lifecycle=self.lifecycle,
             graphs=self.graphs,
+            jobs=self.jobs,
+            scan=self.scan,
+            quarantine=self.quarantine,
+            shared=self.shared,
         )
 
     async def settle(self) -> int:

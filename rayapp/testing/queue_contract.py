@@ -7,9 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Status, SyncState
 from rayapp.domain.scope import ItemFilter
+from rayapp.errors import InvalidInput
 from rayapp.protocols import IndexResult
 from rayapp.testing.builders import STORED_AT, an_item
 from rayapp.testing.store_contract import DANA, Stores, edited, stored
@@ -223,6 +226,56 @@ class QueueContract:
         again = next(item for item in claimed if item.memory_id == "f")
         assert (again.index.attempts, again.index.last_error) == (0, None)
         assert await stores.memories.retry_failed() == 0
+
+    async def test_failed_items_of_one_user_are_tried_again(self, stores: Stores) -> None:
+        failed = IndexState(sync_state=SyncState.FAILED)
+        await stores.memories.insert_many(
+            [an_item(memory_id="f", user_id=user, index=failed) for user in ("dana", "amit")]
+        )
+        assert await stores.memories.retry_failed("dana") == 1
+        assert [item.user_id for item in await stores.memories.failures(5)] == ["amit"]
+
+    async def test_hasten_makes_what_waits_due_now(self, stores: Stores) -> None:
+        failed = IndexState(op=IndexOp.PAYLOAD, sync_state=SyncState.FAILED, attempts=20)
+        later = IndexState(attempts=3, next_attempt_at=STORED_AT + FAR)
+        synced = IndexState(sync_state=SyncState.SYNCED)
+        await stores.memories.insert_many(
+            [
+                an_item(memory_id="f", index=failed),
+                an_item(memory_id="later", index=later),
+                an_item(memory_id="due"),
+                an_item(memory_id="synced", index=synced),
+                an_item(memory_id="other", user_id="amit", index=later),
+            ]
+        )
+        assert await stores.memories.hasten("dana") == 2
+        assert await stores.memories.hasten("dana") == 0
+        claimed = await stores.memories.claim(token="t", limit=9, claim_s=60)
+        found = {item.memory_id: item.index for item in claimed}
+        assert set(found) == {"f", "later", "due"}
+        # A retry is a new revision; waiting less changes nothing of what is to be written.
+        assert (found["f"].op, found["f"].rev, found["f"].attempts) == (IndexOp.PAYLOAD, 2, 0)
+        assert (found["later"].rev, found["later"].attempts) == (1, 3)
+        assert await stores.memories.hasten(None) == 1
+
+    async def test_hasten_leaves_what_is_claimed(self, stores: Stores) -> None:
+        await stores.memories.insert(an_item())
+        (item,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
+        assert await stores.memories.hasten("dana") == 0
+        assert await stores.memories.claim(token="u", limit=1, claim_s=60) == []
+        assert await stores.memories.finish("t", [result_of(item)], SCHEMA) == 1
+
+    async def test_waiting_counts_what_the_index_owes(self, stores: Stores) -> None:
+        states = [IndexState(sync_state=state) for state in SyncState]
+        await stores.memories.insert_many([an_item(index=state) for state in states])
+        await stores.memories.insert(an_item(user_id="amit"))
+        assert await stores.memories.waiting("dana") == 2
+        assert await stores.memories.waiting("noa") == 0
+        assert await stores.memories.waiting(None) == 3
+        with pytest.raises(InvalidInput):
+            await stores.memories.waiting("no such user!")
+        with pytest.raises(InvalidInput):
+            await stores.memories.hasten("no such user!")
 
     async def test_mark_all_pending_skips_what_the_index_does_not_hold(
         self, stores: Stores

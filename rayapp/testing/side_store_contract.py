@@ -82,6 +82,17 @@ class ReceiptContract:
         assert await stores.receipts.questions(DANA, "c-1", 0) == []
         assert await stores.receipts.latest(DANA, "c-9", 5) == []
 
+    async def test_the_last_receipts_of_all_users_come_newest_first(self, stores: Stores) -> None:
+        for n, user in enumerate(("dana", "noa", "dana", "noa")):
+            at = STORED_AT + timedelta(minutes=n)
+            expires_at = STORED_AT if n == 2 else FUTURE
+            receipt = a_receipt(f"r-{n}", expires_at, user_id=user, at=at, query="מה? why?")
+            await stores.receipts.put(receipt)
+        found = await stores.receipts.recent(2)
+        assert [(one.receipt_id, one.user_id) for one in found] == [("r-3", "noa"), ("r-1", "noa")]
+        assert [one.receipt_id for one in await stores.receipts.recent(9)] == ["r-3", "r-1", "r-0"]
+        assert await stores.receipts.recent(0) == []
+
 
 class EventContract:
     async def test_recent_is_mine_newest_first_by_kind(self, stores: Stores) -> None:

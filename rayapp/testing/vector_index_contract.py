@@ -43,10 +43,11 @@ from rayapp.testing.vector_index_cases import (
     item_filters,
     query_arms,
 )
+from rayapp.testing.vector_index_collection_contract import VectorIndexCollectionContract
 from rayapp.testing.vector_index_write_contract import VectorIndexWriteContract
 
 
-class VectorIndexContract(VectorIndexWriteContract):
+class VectorIndexContract(VectorIndexWriteContract, VectorIndexCollectionContract):
     """Inherited by one test class per implementation."""
 
     # --- querying ------------------------------------------------------------------------
@@ -340,7 +341,6 @@ class VectorIndexContract(VectorIndexWriteContract):
         assert health.collection is not None
         assert f"_{SCHEMA.slug}_{DIMS}_" in health.collection
         await index.rebuilt()
-        await index.maintain()
         assert not (await index.health()).needs_rebuild
         await index.open(SCHEMA)
         assert not (await index.health()).needs_rebuild

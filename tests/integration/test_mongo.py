@@ -40,22 +40,28 @@ UNIQUE = {
     "kg_edges": {"user_edge"},
     "kg_actions": {"user_context_action_tier"},
     "books": {"user_doc"},
+    "jobs": {"job"},
+    "job_partitions": {"job_partition"},
+    "quarantine": {"quarantined"},
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
     ("events", "event_expiry"): 7_776_000,
     ("idempotency", "idempotency_expiry"): 86_400,
+    ("quarantine", "quarantine_expiry"): 2_592_000,
 }
 PARTIAL = {
     "active_text": {"status": "active"},
     "user_pending_stored": {"index.sync_state": "pending"},
     "pending_by_user": {"index.sync_state": "pending"},
     "pending_since": {"index.sync_state": "pending"},
+    "failed_by_user": {"index.sync_state": "failed"},
     "follow_up": {"follow_up_at": {"$type": "date"}},
     "judged": {"status": "active", "stats.uses": {"$gt": 0}},
     "expiring": {"status": "active", "stats.uses": 0, "expires_at": {"$type": "date"}},
     "working_stored": {"tier": "working"},
     "merged": {"merged_into": {"$type": "string"}},
+    "indexed": {"status": "active", "index.indexed_at": {"$type": "date"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -72,6 +78,7 @@ ITEM_KEYS = {
     "user_pending_stored": {"user_id": 1, "stored_at": 1},
     "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
     "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
+    "failed_by_user": {"index.sync_state": 1, "user_id": 1},
     "follow_up": {"follow_up_at": 1},
     "judged": {"user_id": 1, "point_id": 1},
     "expiring": {"user_id": 1, "point_id": 1, "expires_at": 1},
@@ -82,6 +89,7 @@ ITEM_KEYS = {
         "source.conversation_id": 1,
     },
     "merged": {"user_id": 1, "merged_into": 1},
+    "indexed": {"index.indexed_at": 1, "point_id": 1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
 }
 

@@ -16,9 +16,18 @@ from pymongo import DeleteOne, UpdateOne
 from rayapp.adapters.mongo.convert import from_document, readable, utc
 from rayapp.adapters.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.adapters.mongo.errors import translated
-from rayapp.adapters.mongo.indexes import ITEMS, PENDING_BY_USER, PENDING_SINCE, SYNC_DUE
+from rayapp.adapters.mongo.indexes import (
+    FAILED_BY_USER,
+    ITEMS,
+    PENDING_BY_USER,
+    PENDING_SINCE,
+    SYNC_DUE,
+)
+from rayapp.adapters.mongo.predicates import own
+from rayapp.adapters.mongo.requeue import RELEASED, queue_again
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
+from rayapp.domain.scope import WriteScope
 from rayapp.protocols import IndexBacklog, IndexResult
 
 Document = dict[str, Any]
@@ -30,7 +39,7 @@ USERS_PER_CLAIM = 32
 IS_PENDING = {"index.sync_state": SyncState.PENDING.value}
 IS_FAILED = {"index.sync_state": SyncState.FAILED.value}
 IS_DUE = {"$expr": {"$lte": ["$index.next_attempt_at", "$$NOW"]}}
-RELEASED: Document = {"index.claim": None, "index.next_attempt_at": "$$NOW"}
+IS_LATER = {"$expr": {"$gt": ["$index.next_attempt_at", "$$NOW"]}}
 
 
 class IndexQueue:
@@ -81,16 +90,7 @@ class IndexQueue:
 
     async def mark_all_pending(self) -> int:
         """Queue a vector write of every active item; returns how many."""
-        already = {"$eq": ["$index.sync_state", SyncState.PENDING.value]}
-        change = {
-            "index.op": IndexOp.VECTOR.value,
-            "index.rev": {"$add": ["$index.rev", 1]},
-            "index.sync_state": SyncState.PENDING.value,
-            "index.pending_since": {"$cond": [already, "$index.pending_since", "$$NOW"]},
-            "index.attempts": 0,
-            "index.last_error": None,
-            **RELEASED,
-        }
+        change = {"index.op": IndexOp.VECTOR.value, **queue_again()}
         await self._ping()  # fails fast: within the long limit, an absent server is waited for
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             done = await self._items.update_many(
@@ -115,19 +115,33 @@ class IndexQueue:
                         break
         return found
 
-    async def retry_failed(self) -> int:
+    async def retry_failed(self, user_id: str | None = None) -> int:
         """One atomic statement: an item that changes meanwhile is not touched twice."""
-        change = {
-            "index.rev": {"$add": ["$index.rev", 1]},
-            "index.sync_state": SyncState.PENDING.value,
-            "index.pending_since": "$$NOW",
-            "index.attempts": 0,
-            "index.last_error": None,
-            **RELEASED,
-        }
         with translated():
-            done = await self._items.update_many(IS_FAILED, [{"$set": change}])
+            done = await self._items.update_many(
+                {**IS_FAILED, **_owner(user_id)}, [{"$set": queue_again()}]
+            )
         return done.modified_count
+
+    async def hasten(self, user_id: str | None) -> int:
+        """Failed items first: after that they are due, and the second statement leaves them."""
+        retried = await self.retry_failed(user_id)
+        with translated():
+            done = await self._items.update_many(
+                {**IS_PENDING, **_owner(user_id), "index.claim": None, **IS_LATER},
+                [{"$set": {"index.next_attempt_at": "$$NOW"}}],
+            )
+        return retried + done.modified_count
+
+    async def waiting(self, user_id: str | None) -> int:
+        all_users = user_id is None
+        total = 0
+        with translated():
+            for where, index in ((IS_PENDING, PENDING_BY_USER), (IS_FAILED, FAILED_BY_USER)):
+                total += await self._items.count_documents(
+                    {**where, **_owner(user_id)}, hint=(SYNC_DUE if all_users else index).name
+                )
+        return total
 
     async def backlog(self) -> IndexBacklog:
         """Counts from index keys alone; the two ages read the documents they name."""
@@ -222,6 +236,11 @@ class IndexQueue:
         )
         taken = set(chosen)
         return [doc["_id"] async for doc in cursor if doc["_id"] not in taken][:count]
+
+
+def _owner(user_id: str | None) -> Document:
+    """None: the queue is one for all users."""
+    return {} if user_id is None else own(WriteScope(user_id))
 
 
 def _due_of(user: str, count: int, direction: int) -> list[Document]:

@@ -128,6 +128,13 @@ PENDING_SINCE = IndexSpec(
     keys=(("index.sync_state", ASCENDING), ("index.pending_since", ASCENDING)),
     only=PENDING_ONLY,
 )
+# Not in the data model's list: what the index owes one user, counted from keys alone. It holds
+# only what gave up, so it is about empty.
+FAILED_BY_USER = IndexSpec(
+    name="failed_by_user",
+    keys=(("index.sync_state", ASCENDING), ("user_id", ASCENDING)),
+    only={"index.sync_state": SyncState.FAILED.value},
+)
 SYNC_DUE = IndexSpec(
     name="sync_due", keys=(("index.sync_state", ASCENDING), ("index.next_attempt_at", ASCENDING))
 )
@@ -181,6 +188,9 @@ INDEXED = IndexSpec(
     only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
 )
 
+# Newest first, and one order among equal times.
+NEWEST_JOB = (("created_at", DESCENDING), ("job_id", DESCENDING))
+
 INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
@@ -206,6 +216,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         ),
         PENDING_BY_USER,
         PENDING_SINCE,
+        FAILED_BY_USER,
         FOLLOW_UP,
         JUDGED,
         EXPIRING,
@@ -313,7 +324,8 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     JOBS: (
         IndexSpec(name="job", keys=(("job_id", ASCENDING),), unique=True),
-        IndexSpec(name="kind_created", keys=(("kind", ASCENDING), ("created_at", DESCENDING))),
+        IndexSpec(name="kind_created", keys=(("kind", ASCENDING), *NEWEST_JOB)),
+        IndexSpec(name="created", keys=NEWEST_JOB),
         IndexSpec(name="state_updated", keys=(("state", ASCENDING), ("updated_at", DESCENDING))),
     ),
     PARTITIONS: (

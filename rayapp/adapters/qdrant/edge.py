@@ -48,22 +48,38 @@ class QdrantEdgeIndex:
         await self._write("set_payload", list(updates))
 
     async def delete(
-        self, point_ids: Sequence[str], *, revs: Mapping[str, int] | None = None
+        self,
+        point_ids: Sequence[str],
+        *,
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
     ) -> None:
-        await self._write("delete", list(point_ids), None if revs is None else dict(revs))
+        known = None if revs is None else dict(revs)
+        await self._write("delete", list(point_ids), known, collection)
 
     async def query(
-        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[Arm],
+        *,
+        collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
         answers: list[tuple[list[str], list[float]]] = await self._read(
-            "query", scope, where, list(arms)
+            "query", scope, where, list(arms), collection
         )
         return [list(map(ScoredPoint, ids, scores)) for ids, scores in answers]
 
     async def retrieve(
-        self, point_ids: Sequence[str], *, with_vectors: bool = False
+        self,
+        point_ids: Sequence[str],
+        *,
+        with_vectors: bool = False,
+        collection: str | None = None,
     ) -> list[StoredPoint]:
-        found: list[StoredPoint] = await self._read("retrieve", list(point_ids), with_vectors)
+        # Whole points are read in bulk by jobs, which may wait as long as a write does.
+        call = self._write if with_vectors else self._read
+        found: list[StoredPoint] = await call("retrieve", list(point_ids), with_vectors, collection)
         return found
 
     async def scroll(
@@ -71,11 +87,12 @@ class QdrantEdgeIndex:
         *,
         after: str | None,
         limit: int,
+        until: str | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
         page: tuple[list[StoredPoint], str | None] = await self._write(
-            "scroll", after, limit, with_vectors, collection
+            "scroll", after, until, limit, with_vectors, collection
         )
         return page
 
@@ -100,14 +117,15 @@ class QdrantEdgeIndex:
         names: list[str] = await self._read("collections")
         return names
 
+    async def schema_of(self, collection: str) -> IndexSchema:
+        schema: IndexSchema = await self._read("schema_of", collection)
+        return schema
+
     async def switch_alias(self, name: str) -> None:
         await self._write("switch_alias", name)
 
     async def rebuilt(self) -> None:
         await self._write("rebuilt")
-
-    async def maintain(self) -> None:
-        await self._write("maintain")
 
     async def health(self) -> IndexHealth:
         health: IndexHealth = await self._read("health")

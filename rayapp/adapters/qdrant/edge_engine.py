@@ -46,6 +46,7 @@ from rayapp.domain.points import (
     checked_points,
     checked_updates,
     collection_name,
+    page_of,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.errors import Conflict, IndexDown, InvalidInput, NotFound
@@ -66,9 +67,9 @@ OPERATIONS = frozenset(
         "create_collection",
         "drop_collection",
         "collections",
+        "schema_of",
         "switch_alias",
         "rebuilt",
-        "maintain",
         "health",
     }
 )
@@ -135,8 +136,13 @@ class EdgeEngine:
                 self._dirty.add(name)
                 shard.update(operation)
 
-    def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
-        name = self._target(None)
+    def delete(
+        self,
+        point_ids: Sequence[str],
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
+    ) -> None:
+        name = self._target(collection)
         ids: list[str] = checked_ids(point_ids)
         if not ids:
             return
@@ -154,10 +160,14 @@ class EdgeEngine:
                 shard.update(edge.UpdateOperation.delete_points(list(ids)))
 
     def query(
-        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[Arm],
+        collection: str | None = None,
     ) -> list[convert.ArmHits]:
         """One (ids, scores) pair per arm, best first, from one engine call."""
-        name = self._target(None)
+        name = self._target(collection)
         checked_arms(arms, self._state().collections[name].schema)
         predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
         filters = {
@@ -176,17 +186,25 @@ class EdgeEngine:
                 answers[i] = convert.hits_of(scored)
         return answers
 
-    def retrieve(self, point_ids: Sequence[str], with_vectors: bool) -> list[StoredPoint]:
+    def retrieve(
+        self, point_ids: Sequence[str], with_vectors: bool, collection: str | None = None
+    ) -> list[StoredPoint]:
         ids = checked_ids(point_ids)
-        with self._engine(self._target(None)) as shard:
+        with self._engine(self._target(collection)) as shard:
             return [
                 convert.stored_point_of(r) for r in shard.retrieve(list(ids), True, with_vectors)
             ]
 
     def scroll(
-        self, after: str | None, limit: int, with_vectors: bool, collection: str | None
+        self,
+        after: str | None,
+        until: str | None,
+        limit: int,
+        with_vectors: bool,
+        collection: str | None,
     ) -> tuple[list[StoredPoint], str | None]:
         start = checked_ids([after])[0] if after is not None else None
+        end = checked_ids([until])[0] if until is not None else None
         # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
         request = edge.ScrollRequest(
             offset=start,
@@ -196,9 +214,9 @@ class EdgeEngine:
         )
         with self._engine(self._target(collection)) as shard:
             records, following = shard.scroll(request)
-        points = [convert.stored_point_of(r) for r in records if str(r.id) != start][:limit]
-        more = following is not None or len(records) > limit + (start is not None)
-        return points, points[-1].point_id if points and more else None
+        points = [convert.stored_point_of(r) for r in records if str(r.id) != start]
+        more = following is not None or len(points) > limit
+        return page_of(points, limit, end, more=more)
 
     def count(
         self, scope: ReadScope | None, where: ItemFilter | None, collection: str | None
@@ -227,6 +245,12 @@ class EdgeEngine:
     def collections(self) -> list[str]:
         return sorted(self._state().collections)
 
+    def schema_of(self, collection: str) -> IndexSchema:
+        known = self._state().collections.get(collection)
+        if known is None:
+            raise NotFound(f"There is no collection {collection}: create it first.")
+        return known.schema
+
     def switch_alias(self, name: str) -> None:
         state = self._state()
         if name not in state.collections:
@@ -239,12 +263,6 @@ class EdgeEngine:
         state = self._state()
         state.mark_rebuild(name, False)
         save_state(self._folder, state)
-
-    def maintain(self) -> None:
-        """Flush, and vacuum when many points are deleted: up to seconds without an answer."""
-        self.flush_dirty()
-        with self._engine(self._target(None)) as shard:
-            shard.optimize()
 
     def flush_dirty(self) -> None:
         """Make acknowledged writes durable against power loss (the log alone survives a kill)."""

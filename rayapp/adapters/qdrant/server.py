@@ -30,6 +30,7 @@ from rayapp.domain.points import (
     checked_points,
     checked_updates,
     collection_name,
+    page_of,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.errors import Conflict, IndexDown, NotFound
@@ -83,19 +84,29 @@ class QdrantServerIndex:
             await self._client.batch_update_points(self._alias, operations, wait=True)
 
     async def delete(
-        self, point_ids: Sequence[str], *, revs: Mapping[str, int] | None = None
+        self,
+        point_ids: Sequence[str],
+        *,
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
     ) -> None:
         ids = checked_ids(point_ids)
         if not ids:
             return
-        async with qdrant_errors(self._settings.write_timeout_s):
+        named = collection is not None
+        async with qdrant_errors(self._settings.write_timeout_s, named=named):
             for selector in convert.delete_selectors(ids, revs):
-                await self._client.delete(self._alias, selector, wait=True)
+                await self._client.delete(collection or self._alias, selector, wait=True)
 
     async def query(
-        self, scope: ReadScope, where: ItemFilter, arms: Sequence[Arm]
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[Arm],
+        *,
+        collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
-        checked_arms(arms, await self._schema_of(None))
+        checked_arms(arms, await self._schema_of(collection))
         predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
         filters = {
             tiers: convert.filter_of(predicate)
@@ -107,19 +118,27 @@ class QdrantServerIndex:
         if not asked:
             return answers
         requests = [convert.query_of(arms[i], filters[arms[i].tiers]) for i in asked]
-        async with qdrant_errors(self._settings.timeout_s):
-            batches = await self._client.query_batch_points(self._alias, requests)
+        named = collection is not None
+        async with qdrant_errors(self._settings.timeout_s, named=named):
+            batches = await self._client.query_batch_points(collection or self._alias, requests)
         for i, batch in zip(asked, batches, strict=True):
             answers[i] = [ScoredPoint(str(hit.id), hit.score) for hit in batch.points]
         return answers
 
     async def retrieve(
-        self, point_ids: Sequence[str], *, with_vectors: bool = False
+        self,
+        point_ids: Sequence[str],
+        *,
+        with_vectors: bool = False,
+        collection: str | None = None,
     ) -> list[StoredPoint]:
         ids = checked_ids(point_ids)
-        async with qdrant_errors(self._settings.timeout_s):
+        # Whole points are read in bulk by jobs, which may wait as long as a write does.
+        rules = self._settings
+        limit_s = rules.write_timeout_s if with_vectors else rules.timeout_s
+        async with qdrant_errors(limit_s, named=collection is not None):
             records = await self._client.retrieve(
-                self._alias, list(ids), with_payload=True, with_vectors=with_vectors
+                collection or self._alias, list(ids), with_payload=True, with_vectors=with_vectors
             )
         return [convert.stored_point_of(record) for record in records]
 
@@ -128,10 +147,12 @@ class QdrantServerIndex:
         *,
         after: str | None,
         limit: int,
+        until: str | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
         start = checked_ids([after])[0] if after is not None else None
+        end = checked_ids([until])[0] if until is not None else None
         # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
         named = collection is not None
         async with qdrant_errors(self._settings.write_timeout_s, named=named):
@@ -144,8 +165,7 @@ class QdrantServerIndex:
             )
         points = [convert.stored_point_of(r) for r in records if str(r.id) != start]
         more = following is not None or len(points) > limit
-        points = points[:limit]
-        return points, points[-1].point_id if points and more else None
+        return page_of(points, limit, end, more=more)
 
     async def count(
         self,
@@ -169,13 +189,14 @@ class QdrantServerIndex:
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
     ) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
-            if await self._client.collection_exists(checked_collection(name)):
-                info = await self._client.get_collection(name)
-                if convert.stored_schema(info.config) != schema:
-                    raise Conflict(f"Collection {name} exists with another schema: use a new name.")
-            else:
-                await self._create(name, schema, needs_rebuild=needs_rebuild)
-            await self._ensure_field_indexes(name, set())
+            if not await self._client.collection_exists(checked_collection(name)):
+                # Another process may make it at the same moment: what counts is what is there.
+                with contextlib.suppress(Conflict):
+                    await self._create(name, schema, needs_rebuild=needs_rebuild)
+            info = await self._client.get_collection(name)
+            if convert.stored_schema(info.config) != schema:
+                raise Conflict(f"Collection {name} exists with another schema: use a new name.")
+            await self._ensure_field_indexes(name, set(info.payload_schema))
         self._schemas[name] = schema
 
     async def drop_collection(self, name: str) -> None:
@@ -190,6 +211,10 @@ class QdrantServerIndex:
         async with qdrant_errors(self._settings.timeout_s):
             found = (await self._client.get_collections()).collections
         return sorted(c.name for c in found if c.name.startswith(f"{self._alias}_"))
+
+    async def schema_of(self, collection: str) -> IndexSchema:
+        self._schemas.pop(collection, None)  # it may have been dropped by another process
+        return await self._schema_of(checked_collection(collection))
 
     async def switch_alias(self, name: str) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
@@ -206,9 +231,6 @@ class QdrantServerIndex:
         async with qdrant_errors(self._settings.write_timeout_s):
             metadata = convert.metadata_of(schema, needs_rebuild=False)
             await self._client.update_collection(self._alias, metadata=metadata)
-
-    async def maintain(self) -> None:
-        """Nothing to do: a server flushes and optimises by itself."""
 
     async def health(self) -> IndexHealth:
         async with qdrant_errors(self._settings.timeout_s):

@@ -33,6 +33,7 @@ from rayapp.api.routers.insights import elapsed_ms
 from rayapp.api.schemas import graph_answers as shapes
 from rayapp.api.schemas.bases import MAX_PAGE
 from rayapp.api.schemas.graphs import (
+    GRAPH_ALIASES,
     BackfillBody,
     GraphQuery,
     KgBody,
@@ -40,6 +41,7 @@ from rayapp.api.schemas.graphs import (
     PathQuery,
     RollupQuery,
 )
+from rayapp.domain.graphs.views import beside
 from rayapp.domain.tiers import Tier
 from rayapp.errors import NotFound
 
@@ -55,8 +57,10 @@ def _documents(call: Call) -> bool:
 
 async def graph(call: Call) -> Response:
     started = time.perf_counter()
-    mode = call.query_as(GraphQuery).mode
-    found = await call.services.graphs.picture(call.reads, mode)
+    query = call.query_as(GraphQuery, GRAPH_ALIASES)
+    found = await call.services.graphs.picture(call.reads, query.mode)
+    if query.include_datagov:
+        found = beside(found, await call.services.graphs.catalogue())
     return answer(
         {
             "success": True,
@@ -223,6 +227,7 @@ OPERATIONS = (
         handler=graph,
         query=GraphQuery,
         example_query={"mode": "both"},
+        aliases=GRAPH_ALIASES,
         answer=shapes.GraphAnswer,
         example={
             "success": True,

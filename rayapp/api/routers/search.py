@@ -9,7 +9,8 @@ from datetime import datetime
 from starlette.responses import Response
 
 from rayapp.api.call import Call
-from rayapp.api.examples import RECENT_EXAMPLE, SEARCH_EXAMPLE
+from rayapp.api.examples import RECENT_EXAMPLE
+from rayapp.api.examples_search import SEARCH_EXAMPLE
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.routers.memories import check_query
@@ -19,7 +20,7 @@ from rayapp.api.views import recent_view, search_view
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import ItemQuery
 from rayapp.domain.scope import ItemFilter
-from rayapp.domain.tiers import CORE_TIERS, DATAGOV_TIERS, Tier
+from rayapp.domain.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
 from rayapp.errors import DeadlineExceeded, InvalidInput
 
 
@@ -43,7 +44,7 @@ async def recent(call: Call) -> Response:
     tiers = query.tiers if query.tiers is not None else CORE_TIERS
     asks_datagov = query.include_datagov or query.datagov_categories is not None
     if asks_datagov and query.tiers is None:
-        tiers = (*CORE_TIERS, *DATAGOV_TIERS)
+        tiers = (*CORE_TIERS, *DATAGOV_ANSWERS)
     parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
     shown = await _page(call, parts, query)
     documents = call.services.settings.compat.tier_documents
@@ -105,7 +106,8 @@ OPERATIONS = (
         path="/api/memory/search",
         tag=_TAG,
         summary="Search memories",
-        description="Hybrid search over meaning and words, in Hebrew and English. A stage that "
+        description="Hybrid search over meaning and words, in Hebrew and English. A question about "
+        "open government data also searches the shared catalogue (`include_datagov`). A stage that "
         "had to be skipped is named in `degraded`. The receipt is what outcomes refer to.",
         handler=search,
         body=SearchBody,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.api.schemas.bases import (
+    MAX_FILTER_VALUES,
+    MAX_ID_CHARS,
     MAX_PAGE,
     Flag,
     Name,
@@ -14,6 +16,13 @@ from rayapp.api.schemas.bases import (
     TierName,
     UtcTime,
     Values,
+)
+from rayapp.domain.datagov.categories import CATEGORIES
+from rayapp.domain.datagov.filter_names import (
+    category_slug,
+    flag_spellings,
+    format_spellings,
+    nearest_category,
 )
 from rayapp.domain.memory import SourceType, Status
 from rayapp.domain.scope import ItemFilter
@@ -38,6 +47,36 @@ TierList = Annotated[
 ]
 
 
+def known_category(name: str) -> str:
+    """The slug of a category by any of its names; ValueError names the nearest one."""
+    slug = category_slug(name)
+    if slug is None:
+        nearest = nearest_category(name)
+        hint = f"did you mean {nearest}?" if nearest else f"use one of {', '.join(CATEGORIES)}"
+        raise ValueError(f"is no DataGov category; {hint}")
+    return slug
+
+
+def _format_values(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for name in names for one in format_spellings(name)))
+
+
+def _flag_values(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for name in names for one in flag_spellings(name)))
+
+
+def _trimmed(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+CategorySlug = Annotated[
+    str,
+    Field(max_length=MAX_ID_CHARS),
+    AfterValidator(known_category),
+]
+CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=MAX_FILTER_VALUES)]
+
+
 class Filters(Strict):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
@@ -49,10 +88,18 @@ class Filters(Strict):
     tool_names: Values | None = Field(None, description="Tools.")
     doc_ids: Values | None = Field(None, description="Documents.")
     subject_ids: Values | None = Field(None, description="Whom the memory is about.")
-    categories: Values | None = Field(None, description="DataGov categories.")
-    formats: Values | None = Field(None, description="DataGov file formats.")
-    organizations: Values | None = Field(None, description="DataGov organizations.")
-    flags: Values | None = Field(None, description="DataGov flags.")
+    categories: CategoryNames | None = Field(
+        None, description="DataGov categories: slugs, or their Hebrew or English names."
+    )
+    formats: Annotated[Values, AfterValidator(_format_values)] | None = Field(
+        None, description="DataGov file formats, in any case."
+    )
+    organizations: Annotated[Values, AfterValidator(_trimmed)] | None = Field(
+        None, description="DataGov organizations, by their whole names."
+    )
+    flags: Annotated[Values, AfterValidator(_flag_values)] | None = Field(
+        None, description="DataGov flags, for example `has_phone` or `phone`."
+    )
     langs: tuple[Language, ...] | None = Field(None, description="Languages.")
     created_from: UtcTime | None = Field(None, description="Created at or after; naive is UTC.")
     created_to: UtcTime | None = Field(None, description="Created before this; naive is UTC.")

@@ -15,6 +15,7 @@ INSIGHTS_ALIASES = {
     "conversationId": "conversation_id",
     "recentMessages": "recent_messages",
 }
+GRAPH_ALIASES = {"includeDataGov": "include_datagov"}
 # Client contract: rollups and backfill.
 MAX_BACKFILL = 2_000
 BACKFILL = 250
@@ -32,6 +33,9 @@ class GraphQuery(Lenient):
     """Query fields of the picture."""
 
     mode: Mode = "both"
+    include_datagov: bool = Field(
+        False, description="Also the catalogue of open data: root, categories, largest datasets."
+    )
 
 
 class KgQuery(Lenient):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from rayapp.api.schemas.bases import MAX_OFFSET, MAX_PAGE, Flag, Lenient, Strict, UtcTime, Whole
-from rayapp.api.schemas.filters import Filters, TierList
+from rayapp.api.schemas.filters import CategorySlug, Filters, TierList
+from rayapp.domain.datagov.filter_names import category_slug
 from rayapp.domain.requests import SearchQuery, SortMode
-from rayapp.domain.tiers import DATAGOV_TIERS
+from rayapp.domain.tiers import DATAGOV_ANSWERS
 
 ALIASES = {
     "sortBy": "sort_by",
@@ -42,9 +43,21 @@ Sort = Annotated[
     Field(description="`recent` is another name of `recency`."),
 ]
 Categories = Annotated[
-    tuple[Annotated[str, Field(max_length=200)], ...],
+    tuple[CategorySlug, ...],
     BeforeValidator(_comma_list),
     Field(max_length=100, description="Only DataGov memories of these categories."),
+]
+
+
+def _slug_or_name(name: str) -> str:
+    return category_slug(name) or name
+
+
+# The first client's own list has categories that no catalogue has: they match nothing.
+AnyCategories = Annotated[
+    tuple[Annotated[str, Field(max_length=200), AfterValidator(_slug_or_name)], ...],
+    BeforeValidator(_comma_list),
+    Field(max_length=100, description="Of the DataGov memories, only these categories."),
 ]
 Handle = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
@@ -65,7 +78,11 @@ class SearchBody(Strict):
     min_confidence: Literal["high", "medium", "low"] | None = Field(
         None, description="Abstain below this confidence."
     )
-    include_datagov: Flag | None = Field(None, description="Also search the DataGov tiers.")
+    include_datagov: Flag | None = Field(
+        None,
+        description="Also search open data. When absent, a filter on it or the words of the "
+        "question decide; `debug.datagov` says so.",
+    )
     datagov_categories: Categories | None = None
     as_of: UtcTime | None = Field(None, description="Answer as of this time; naive is UTC.")
     recipe: Handle | None = Field(None, description="Ranking recipe; the default when absent.")
@@ -75,11 +92,11 @@ class SearchBody(Strict):
 
     def search_query(self) -> SearchQuery:
         tiers, datagov, more = self.tiers, self.include_datagov, {}
+        filters = self.filters or Filters.model_construct()
         if self.datagov_categories is not None:
             # A category exists on DataGov memories only: asking for one asks for those tiers.
-            datagov, more = True, {"categories": self.datagov_categories}
-            tiers = DATAGOV_TIERS if tiers is None else tiers
-        filters = self.filters or Filters.model_construct()
+            datagov, more = True, {"categories": _both(self.datagov_categories, filters.categories)}
+            tiers = DATAGOV_ANSWERS if tiers is None else tiers
         return SearchQuery(
             query=self.query,
             limit=self.limit,
@@ -93,6 +110,10 @@ class SearchBody(Strict):
             recipe=self.recipe,
             conversation_id=self.conversation_id,
         )
+
+
+def _both(one: tuple[str, ...], other: tuple[str, ...] | None) -> tuple[str, ...]:
+    return one if other is None else tuple(slug for slug in one if slug in other)
 
 
 def _list_sort(value: Any) -> Any:
@@ -111,5 +132,5 @@ class RecentQuery(Lenient):
     query: Annotated[str, Field(max_length=4_000)] | None = Field(
         None, description="Only memories with these words."
     )
-    include_datagov: bool = Field(False, description="Also the DataGov tiers.")
-    datagov_categories: Categories | None = None
+    include_datagov: bool = Field(False, description="Also the catalogue of DataGov.")
+    datagov_categories: AnyCategories | None = None

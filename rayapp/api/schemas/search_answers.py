@@ -49,6 +49,27 @@ class ScoreSummaryView(Answer):
     updated_at: datetime
 
 
+class DatagovView(Answer):
+    """A hit of the open-data catalogue. A category has no `dataset_id`, a dataset no `resource_id`.
+
+    `flags` names what its tables hold (`has_phone`, `has_location` ...); `error`: the source could
+    not read the resource.
+    """
+
+    kind: str | None = Field(description="category, dataset, resource or expansion.")
+    category: str | None
+    dataset_id: str | None
+    resource_id: str | None
+    title: str | None
+    organization: str | None
+    format: str | None = Field(description="Lower case; null: several, or unknown.")
+    total_records: int | None = Field(description="Null: nobody counted.")
+    fields: list[str] = Field(description="Names of columns.")
+    flags: list[str]
+    url: str | None
+    error: str | None
+
+
 class HitView(Answer):
     """One result; position starts at 1, `score` is `score_summary.final_score`."""
 
@@ -68,6 +89,7 @@ class HitView(Answer):
     source: SourceView
     citations: list[CitationView]
     collapsed_ids: list[str] = Field(description="Near-equal hits folded into this one.")
+    datagov: DatagovView | None = Field(description="Null: not of the open-data catalogue.")
     score_summary: ScoreSummaryView
 
 
@@ -77,6 +99,15 @@ class StageErrorView(Answer):
     stage: str
     message: str
     code: str
+
+
+class DatagovUseView(Answer):
+    """Whether open data was searched, and why."""
+
+    searched: bool
+    guessed: bool = Field(description="By the words of the question alone; half a page at most.")
+    reason: str | None = Field(description="`asked`, `filter`, or the rule of the words.")
+    categories: list[str] = Field(description="Topics in the words of a guess.")
 
 
 class SearchDebugView(Answer):
@@ -94,6 +125,7 @@ class SearchDebugView(Answer):
     tiers: list[str]
     language: str
     expansions: list[str]
+    datagov: DatagovUseView
 
 
 class SearchAnswerView(Answer):

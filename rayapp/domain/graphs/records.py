@@ -13,7 +13,10 @@ from typing import Literal
 from rayapp.domain.memory import MemoryItem, Outcome
 from rayapp.domain.tiers import Tier
 
-NodeType = Literal["entity", "acronym", "tag", "phrase", "concept"]
+# The last three are of the open-data catalogue, in the graph of the shared tenant.
+NodeType = Literal[
+    "entity", "acronym", "tag", "phrase", "concept", "catalogue", "category", "dataset"
+]
 CO_OCCURS = "co_occurs"
 
 

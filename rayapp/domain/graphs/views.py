@@ -162,6 +162,16 @@ def graph_view(rows: PictureRows) -> GraphView:
     )
 
 
+def beside(own: GraphView, shared: GraphView) -> GraphView:
+    """Two pictures as one; what both have is the first one's, and the limits hold for each."""
+    mine = {node.id for node in own.nodes}
+    links = {(edge.source, edge.target) for edge in own.edges}
+    return GraphView(
+        nodes=(*own.nodes, *(node for node in shared.nodes if node.id not in mine)),
+        edges=(*own.edges, *(e for e in shared.edges if (e.source, e.target) not in links)),
+    )
+
+
 def _routing_view(row: RoutingRow) -> GraphNodeView:
     total, best = total_of(row), best_tiers(row)
     return GraphNodeView(

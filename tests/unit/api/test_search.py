@@ -146,8 +146,8 @@ async def test_filters_become_an_item_filter() -> None:
 async def test_datagov_categories_ask_for_datagov() -> None:
     query = await asked({"datagov_categories": "health, transport"})
     assert query.include_datagov is True
-    assert query.tiers == (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION)
-    assert query.where.categories == ("health", "transport")
+    assert query.tiers == (Tier.DATAGOV_SCHEMA,)
+    assert query.where.categories == ("health", "transportation")
 
 
 BAD_SEARCHES: list[tuple[dict[str, Any], str]] = [
@@ -275,7 +275,7 @@ class TestRecent:
     ) -> None:
         own = an_item(user_id="admin", memory_id="own")
         await world.store.insert(own)
-        for name in ("health", "transport"):
+        for name in ("health", "transportation"):
             shared = an_item(
                 user_id="system",
                 memory_id=name,
@@ -290,7 +290,7 @@ class TestRecent:
             return [one["memory_id"] for one in body["memories"]]
 
         assert await ids("") == ["own"]
-        assert set(await ids("include_datagov=true")) == {"own", "health", "transport"}
+        assert set(await ids("include_datagov=true")) == {"own", "health", "transportation"}
         assert await ids("include_datagov=true&datagov_categories=health,law") == ["health", "own"]
 
     async def test_limits_and_unknown_fields(self, api: httpx.AsyncClient) -> None:

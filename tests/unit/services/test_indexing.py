@@ -240,7 +240,7 @@ async def test_an_item_that_cannot_become_a_point_fails_alone(
             raise AttributeError("no such thing")
         return point_of(item, *rest)
 
-    monkeypatch.setattr("rayapp.services.indexing.point_of", point)
+    monkeypatch.setattr("rayapp.services.point_making.point_of", point)
     await service.drain()
     backlog = await service.items.backlog()
     assert (backlog.pending, backlog.synced, backlog.failed) == (0, 5, 1)

@@ -235,7 +235,7 @@ def test_flush_leaves_nothing_dirty(tmp_path: Path) -> None:
     assert engine.health().facts["dirty"] == 0
     engine.delete([FULL[0].point_id])
     assert engine.health().facts["dirty"] == 1
-    engine.maintain()
+    engine.flush_dirty()
     assert engine.health().facts["dirty"] == 0
     engine.close()
 

@@ -1,0 +1,51 @@
+"""`python -m jobs.promotion`: one promotion cycle for every user, shared by several workers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.frame import run_main
+from jobs.spec import JobSpec
+from rayapp import bootstrap
+from rayapp.domain.job_kinds import PROMOTION
+from rayapp.job_protocols import JobWork
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.services.promotion import PromotionService
+from rayapp.services.promotion_work import PromotionWork
+from rayapp.settings import Settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All users, by the rules of the settings: there is nothing to choose."""
+
+
+def params_of(options: argparse.Namespace) -> dict[str, Any]:
+    return {}
+
+
+async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
+    stores = bootstrap.mongo_stores(settings)
+    runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
+    service = PromotionService(stores.lifecycle, stores.leases, runtime=runtime)
+    return PromotionWork(service, stores.lifecycle, clock=runtime.clock)
+
+
+SPEC = JobSpec(
+    kind=PROMOTION,
+    description="Looks at every item that a rule of promotion, demotion or expiry could touch. "
+    "A second run finds nothing to do. Exit code 3: some items could not be judged.",
+    add_arguments=add_arguments,
+    params_of=params_of,
+    open_work=open_work,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_main(SPEC, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

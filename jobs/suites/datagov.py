@@ -1,0 +1,254 @@
+"""Does a search find the right dataset of the open-data catalogue? Nothing is stored.
+
+    descriptions  the Hebrew description of a dataset finds the dataset
+    questions     our own questions in both languages, with the catalogue asked for
+    intent        the same questions without asking for it, beside questions it cannot answer
+
+The catalogue must be in the service, ingested without descriptions: a description that comes back
+in an answer is reported as leaked, and the run as failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs.suites.bm25 import PlainBm25
+from jobs.suites.datagov_set import load_datagov
+from jobs.suites.runner import DEPTH, Answered, RunOptions, SuiteRun, cancel_all
+from jobs.suites.suite import Document, Question, Suite
+from rayapp.client import MemoryClient, SearchHit, SearchReply
+from rayapp.client.progress import Progress, wait_indexed
+from rayapp.domain.tiers import DATAGOV_TIERS
+from rayapp.errors import ConfigError, RayappError
+
+INGEST = "rayapp job datagov_ingest --source DIR"
+TIERS = frozenset(tier.value for tier in DATAGOV_TIERS)
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+LEAK_CHARS = 60  # a description that long does not come back by chance (our choice)
+PROBE_CHARS = 200  # of a dataset's own words: enough to find the catalogue
+CALLERS_FAULT = frozenset({"unauthorized", "forbidden"})  # every question would get them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """One search without the flag: did it turn to the catalogue by itself?"""
+
+    question: Question
+    to_catalogue: bool
+
+
+@dataclass(slots=True)
+class DatagovRun:
+    """Everything a report needs. `leaked`: datasets whose own description came back."""
+
+    descriptions: SuiteRun
+    questions: SuiteRun
+    datasets: int
+    turned: list[Turned] = field(default_factory=list)
+    intent_errors: int = 0
+    leaked: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[SuiteRun, SuiteRun]:
+        return (self.descriptions, self.questions)
+
+    @property
+    def failures(self) -> int:
+        """Questions without an answer, and descriptions that were in the index."""
+        return sum(part.failures for part in self.parts) + self.intent_errors + len(self.leaked)
+
+
+def datasets_of(hits: Sequence[SearchHit], known: frozenset[str]) -> tuple[str, ...]:
+    """The datasets of the hits, best first, each where its best hit is; others are passed over."""
+    found = (dataset_of(hit, known) for hit in hits)
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
+def dataset_of(hit: SearchHit, known: frozenset[str]) -> str | None:
+    """The dataset that the hit belongs to: named in its source, else in its id.
+
+    Categories, expansions and memories of the user belong to none.
+    """
+    named = _datagov(hit).get("dataset_id")
+    candidates = [named] if isinstance(named, str) else UUID.findall(hit.memory_id)
+    return next((name for name in candidates if name in known), None)
+
+
+def is_catalogue(reply: SearchReply) -> bool:
+    """Whether the search looked into the catalogue: by the tiers it names, else by its hits."""
+    searched = reply.debug.get("tiers")
+    if isinstance(searched, list):
+        return bool(TIERS.intersection(searched))
+    return any(hit.tier in TIERS for hit in reply.results)
+
+
+def leaks(question: Question, hits: Sequence[SearchHit], floor_text: str) -> bool:
+    """Whether an answer holds the description that was asked with.
+
+    A description that repeats the names of its dataset is in every index: it is no leak.
+    """
+    asked = _plain(question.text)
+    if len(asked) < LEAK_CHARS or asked[:LEAK_CHARS] in _plain(floor_text):
+        return False
+    return any(asked[:LEAK_CHARS] in _plain(hit.content) for hit in hits)
+
+
+class DatagovSuite:
+    """Runs all parts through the public API as a user who has no memory."""
+
+    def __init__(
+        self,
+        client: MemoryClient,
+        data: Path,
+        options: RunOptions,
+        progress: Progress,
+        *,
+        limit_questions: int | None = None,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._progress = progress
+        self._set = load_datagov(data)
+        self._limit = limit_questions
+        self._user_id = f"eval-datagov-{options.run_id}"
+
+    async def run(self) -> DatagovRun:
+        """Raises RayappError: the service is away, refuses the caller or has no catalogue."""
+        await self._needs_catalogue()
+        await wait_indexed(self._client, self._progress, "datagov index")
+        run = DatagovRun(
+            descriptions=SuiteRun(self._set.descriptions.sampled(self._limit)),
+            questions=SuiteRun(self._set.questions.sampled(self._limit)),
+            datasets=len(self._set.documents),
+        )
+        asker = _Asker(self._client, self._options, self._user_id, self._set.documents, run)
+        asked = _questions(run.questions.suite)
+        await self._each("descriptions", _questions(run.descriptions.suite), asker.describe)
+        await self._each("questions", asked, asker.ask)
+        await self._each("intent", (*asked, *self._set.controls), asker.ask_unprompted)
+        for part in run.parts:
+            part.answered.sort(key=lambda one: one.question.question_id)
+        return run
+
+    async def _needs_catalogue(self) -> None:
+        words = self._set.documents[0].text[:PROBE_CHARS]
+        reply = await self._client.search(
+            words, limit=1, tiers=sorted(TIERS), include_datagov=True, user_id=self._user_id
+        )
+        if not any(hit.tier in TIERS for hit in reply.results):
+            raise ConfigError(
+                f"The DataGov catalogue is not in this service: run `{INGEST}` first."
+            )
+
+    async def _each(
+        self,
+        name: str,
+        questions: Sequence[Question],
+        ask: Callable[[Question], Awaitable[None]],
+    ) -> None:
+        """Ask them all, as many at once as the options allow; one failure ends the rest."""
+        gate = asyncio.Semaphore(self._options.concurrency)
+        with self._progress.step(f"datagov {name}", len(questions)) as bar:
+
+            async def one(question: Question) -> None:
+                async with gate:
+                    await ask(question)
+                bar.advance()
+
+            tasks = [asyncio.create_task(one(question)) for question in questions]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                await cancel_all(tasks)
+
+
+class _Asker:
+    """Asks one question and notes in the run what came back."""
+
+    def __init__(
+        self,
+        client: MemoryClient,
+        options: RunOptions,
+        user_id: str,
+        documents: Sequence[Document],
+        run: DatagovRun,
+    ) -> None:
+        self._client, self._options, self._user_id, self._run = client, options, user_id, run
+        self._texts = {document.doc_id: document.text for document in documents}
+        self._known = frozenset(self._texts)
+        self._floor = PlainBm25(documents)
+
+    async def describe(self, question: Question) -> None:
+        hits = await self._ask(question, self._run.descriptions)
+        dataset_id = question.question_id
+        own = [hit for hit in hits if dataset_of(hit, self._known) == dataset_id]
+        if leaks(question, own, self._texts[dataset_id]):
+            self._run.leaked.append(dataset_id)
+
+    async def ask(self, question: Question) -> None:
+        await self._ask(question, self._run.questions)
+
+    async def ask_unprompted(self, question: Question) -> None:
+        reply = await self._search(question, include_datagov=None)
+        if isinstance(reply, SearchReply):
+            self._run.turned.append(Turned(question=question, to_catalogue=is_catalogue(reply)))
+        else:
+            self._run.intent_errors += 1
+
+    async def _ask(self, question: Question, part: SuiteRun) -> Sequence[SearchHit]:
+        reply = await self._search(question, include_datagov=True)
+        floor = self._floor.rank(question.text, DEPTH)
+        corpus = part.suite.corpora[0].name
+        if isinstance(reply, str):
+            failed = Answered(question=question, corpus=corpus, ranked=(), floor=floor, error=reply)
+            part.answered.append(failed)
+            return ()
+        part.answered.append(
+            Answered(
+                question=question,
+                corpus=corpus,
+                ranked=datasets_of(reply.results, self._known),
+                floor=floor,
+                elapsed_ms=reply.elapsed_ms,
+                abstained=reply.abstained,
+                confidence=reply.confidence,
+                degraded=reply.degraded,
+            )
+        )
+        return reply.results
+
+    async def _search(self, question: Question, include_datagov: bool | None) -> SearchReply | str:
+        """The answer, or the code of an error that is about this question alone."""
+        try:
+            return await self._client.search(
+                question.text,
+                limit=DEPTH,
+                recipe=self._options.recipe,
+                user_id=self._user_id,
+                include_datagov=include_datagov,
+            )
+        except RayappError as error:
+            named = self._options.recipe is not None
+            if error.retryable or named or error.code in CALLERS_FAULT:
+                raise
+            return error.code
+
+
+def _questions(suite: Suite) -> tuple[Question, ...]:
+    return tuple(question for corpus in suite.corpora for question in corpus.questions)
+
+
+def _datagov(hit: SearchHit) -> dict[str, Any]:
+    source = (hit.model_extra or {}).get("source")
+    fields = source.get("datagov") if isinstance(source, dict) else None
+    return fields if isinstance(fields, dict) else {}
+
+
+def _plain(text: str) -> str:
+    """Words alone: an index may change marks, spaces and line ends."""
+    return " ".join(re.findall(r"\w+", text))

@@ -1,0 +1,80 @@
+"""The DataGov suite as JSON values, Markdown and terminal tables. Ids and ranks, never a text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rich.table import Table
+
+from jobs.suites.datagov import DatagovRun
+from jobs.suites.datagov_set import CONTROL
+from jobs.suites.report import markdown_rows, suite_report, tables
+
+
+def datagov_report(run: DatagovRun) -> dict[str, Any]:
+    """The JSON section: both parts with every rank, what was in the index, and the intent."""
+    return {
+        "suite": "datagov",
+        "datasets": run.datasets,
+        "descriptions_indexed": len(run.leaked),
+        "leaked": sorted(run.leaked),
+        "parts": [suite_report(part) for part in run.parts],
+        "intent": {
+            name: {"asked": asked, "turned": turned, "share": round(turned / asked, 4)}
+            for name, (turned, asked) in _intent(run).items()
+        },
+        "intent_errors": run.intent_errors,
+        "per_intent": [
+            {"id": one.question.question_id, "lang": one.question.lang, "turned": one.to_catalogue}
+            for one in sorted(run.turned, key=lambda one: one.question.question_id)
+        ],
+    }
+
+
+def datagov_tables(run: DatagovRun) -> list[Table]:
+    """The tables of both parts, and what turned to the catalogue without being told to."""
+    intent = Table(title="datagov: searches that turned to it unasked", title_justify="left")
+    for name in ("set", "turned", "asked", "share"):
+        intent.add_column(name, justify="left" if name == "set" else "right")
+    for name, (turned, asked) in _intent(run).items():
+        intent.add_row(name, str(turned), str(asked), f"{turned / asked:.3f}")
+    return [table for part in run.parts if part.answerable for table in tables(part)] + [intent]
+
+
+def datagov_markdown(run: DatagovRun) -> str:
+    """The same tables as Markdown."""
+    lines = ["## datagov", "", datagov_line(run)]
+    for part in run.parts:
+        lines += ["", f"### {part.suite.name}", "", *markdown_rows(part)]
+    lines += ["", "### turned to the catalogue unasked", "", "| set | turned | asked | share |"]
+    lines.append("|---|---:|---:|---:|")
+    for name, (turned, asked) in _intent(run).items():
+        lines.append(f"| {name} | {turned} | {asked} | {turned / asked:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def datagov_line(run: DatagovRun) -> str:
+    """One sentence with what was asked and whether the descriptions were in the index."""
+    leaked = (
+        f"{len(run.leaked)} descriptions were in the index: ingest the catalogue without them"
+        if run.leaked
+        else "no description was in the index"
+    )
+    return (
+        f"{run.datasets} datasets, {len(run.descriptions.answered)} descriptions "
+        f"({run.descriptions.suite.excluded} empty or not Hebrew), "
+        f"{len(run.questions.answered)} questions; {leaked}."
+    )
+
+
+def _intent(run: DatagovRun) -> dict[str, tuple[int, int]]:
+    """(turned, asked) by kind and language, kinds in order."""
+    asked: Counter[str] = Counter()
+    turned: Counter[str] = Counter()
+    for one in run.turned:
+        kind = "control" if one.question.category == CONTROL else "question"
+        name = f"{kind} {one.question.lang}"
+        asked[name] += 1
+        turned[name] += one.to_catalogue
+    return {name: (turned[name], asked[name]) for name in sorted(asked, reverse=True)}

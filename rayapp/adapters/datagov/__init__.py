@@ -1,0 +1,1 @@
+"""Reads the open-data catalogue: a folder of files, a live CKAN site, or a kept snapshot."""

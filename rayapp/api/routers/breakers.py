@@ -1,0 +1,104 @@
+"""The circuit breakers: their state, and closing them by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from rayapp.api.call import Call
+from rayapp.api.examples_ops import BREAKER_EXAMPLE
+from rayapp.api.job_views import breaker_view
+from rayapp.api.json_answer import answer
+from rayapp.api.operation import Operation
+from rayapp.api.routers.ops import EMBEDDING, RECOVERY, no_embedder
+from rayapp.api.routers.system import public_url
+from rayapp.api.schemas import ops as shapes
+from rayapp.errors import EmbedderDown, InvalidInput
+
+
+async def state(call: Call) -> Response:
+    return answer(await _body(call))
+
+
+async def act(call: Call) -> Response:
+    """`reset` closes this replica's breakers; the embedder's own closes by its next probe."""
+    body = call.body_as(shapes.BreakerBody)
+    if body.action not in {"reset", "degraded"}:
+        raise InvalidInput(
+            "action must be `reset` or `degraded`.",
+            code="unknown_action",
+            details={"field": "action"},
+        )
+    if body.action == "degraded" and body.enabled is not False:
+        raise InvalidInput(
+            "Degraded mode cannot be switched on by hand: a breaker enters it by itself. "
+            "Send `enabled: false` or `reset` to leave it.",
+            details={"field": "enabled"},
+        )
+    reset = call.services.health.reset_breakers()
+    found = await _body(call)
+    if not found["embeddingServiceHealthy"]:
+        error = found["circuitBreaker"]["lastError"] or "it does not answer"
+        return no_embedder(str(error))
+    closed = f"Closed by hand: {', '.join(reset)}." if reset else "All breakers were closed."
+    return answer(found | {"message": closed})
+
+
+async def _body(call: Call) -> dict[str, Any]:
+    settings = call.services.settings
+    breakers = call.services.health.breakers()
+    components = await call.services.health.components()
+    found = next((one for one in components if one.name == EMBEDDING), None)
+    details = {} if found is None else found.details
+    healthy = found is None or found.healthy
+    rules = settings.breaker
+    view = breaker_view(
+        details.get("breaker") or {}, rules.embedder_failures, rules.embedder_open_s
+    )
+    if view["lastError"] is None and found is not None and not found.healthy:
+        view["lastError"] = found.message
+    open_ones = [name for name, row in breakers.items() if row.get("isOpen")]
+    return {
+        "success": True,
+        "circuitBreaker": view,
+        "breakers": breakers,
+        "embeddingServiceHealthy": healthy,
+        "endpoint": public_url(settings.embedding.url),
+        "isOperational": healthy and not view["isOpen"],
+        "isDegradedMode": bool(open_ones) or not healthy,
+        "diagnostics": details,
+        "recommendations": [] if healthy else list(RECOVERY),
+        "message": None,
+        "degraded": [] if healthy else [EMBEDDING],
+    }
+
+
+_PATH = "/api/memory/ops/circuit-breaker"
+_TAG = "operations"
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=_PATH,
+        tag=_TAG,
+        summary="State of the breakers",
+        handler=state,
+        answer=shapes.BreakerAnswer,
+        example=BREAKER_EXAMPLE,
+    ),
+    Operation(
+        method="POST",
+        path=_PATH,
+        tag=_TAG,
+        summary="Close the breakers by hand",
+        description="Those of the replica that answers. 503 while the embedder is still away.",
+        handler=act,
+        body=shapes.BreakerBody,
+        example_body={"action": "reset"},
+        answer=shapes.BreakerAnswer,
+        example=BREAKER_EXAMPLE | {"message": "All breakers were closed."},
+        errors=(EmbedderDown,),
+        writes=True,
+    ),
+)

@@ -1,0 +1,103 @@
+"""What both job stores agree on: plain JSON, counts, samples, and the refusals. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rayapp.domain.jobs import Job, JobState, JobWish, PartitionRow, Plan, Step
+from rayapp.errors import Conflict, InvalidInput, NotFound
+
+# People read them in a report; more would make every checkpoint slower.
+SAMPLES_KEPT = 20
+# Nobody drives a job in one of these, so nobody would ever see a wish to cancel it.
+IDLE_STATES = frozenset({JobState.SUBMITTED, JobState.PAUSED})
+# A failed job may be taken again: it goes on from its checkpoints.
+TAKEN_NO_MORE = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON gives it back, its own copy; InvalidInput when it is not plain JSON."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "A job keeps plain JSON only: send text, finite numbers, lists and objects."
+        ) from None
+
+
+def plain_step(step: Step) -> Step:
+    """`step` in its stored form; its count names become field names, so they are checked."""
+    for name in step.counts:
+        if not name or "." in name or name.startswith("$") or "\x00" in name:
+            raise InvalidInput(
+                f"The count name {name!r} cannot be stored: use a name without dots and dollars."
+            )
+    return replace(
+        step,
+        cursor=plain(step.cursor),
+        counts=plain(dict(step.counts)),
+        samples=plain(list(step.samples)[:SAMPLES_KEPT]),
+    )
+
+
+def plain_plan(plan: Plan) -> Plan:
+    """`plan` in its stored form; InvalidInput when two partitions have one index."""
+    indexes = [partition.index for partition in plan.partitions]
+    if len(set(indexes)) != len(indexes):
+        raise InvalidInput("Two partitions of a plan have one index: number them from 0.")
+    partitions = [replace(one, payload=plain(one.payload)) for one in plan.partitions]
+    return replace(plan, partitions=partitions, facts=plain(plan.facts))
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name over all of `counts`."""
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, n in one.items():
+            total[name] = total.get(name, 0) + n
+    return total
+
+
+def joined(kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+    """The first samples stay."""
+    return (*kept, *new)[:SAMPLES_KEPT]
+
+
+def cancelled_at_once(state: JobState, wish: JobWish) -> bool:
+    return wish is JobWish.CANCEL and state in IDLE_STATES
+
+
+def driven_by(row: Job | PartitionRow, fence: int) -> None:
+    """Refuse a driver that is not the one of `row`."""
+    if row.fence != fence:
+        raise lease_lost(row.job_id)
+
+
+def lease_lost(job_id: str) -> Conflict:
+    return Conflict(
+        f"Another driver has job {job_id} and goes on with it: stop this one.",
+        code="lease_lost",
+        details={"job_id": job_id},
+    )
+
+
+def job_final(job_id: str, state: JobState) -> Conflict:
+    return Conflict(
+        f"Job {job_id} is {state.value}: start a new one.",
+        code="job_final",
+        details={"job_id": job_id, "state": state.value},
+    )
+
+
+def no_job(job_id: str) -> NotFound:
+    return NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
+
+
+def no_partition(job_id: str, index: int) -> NotFound:
+    return NotFound(
+        f"Job {job_id} has no partition {index}: plan it first.",
+        details={"job_id": job_id, "index": index},
+    )

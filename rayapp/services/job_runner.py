@@ -1,0 +1,359 @@
+"""The driver of a bulk job: find or make the job, plan, hand out partitions, finish, end.
+
+It may be killed at any moment: what was done is in the checkpoints, and the next driver goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from rayapp.domain.jobs import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Plan
+from rayapp.errors import Conflict, DependencyDown, InvalidInput, NotFound, RayappError
+from rayapp.job_protocols import JobStore, JobWork, WorkerLost, Workers
+from rayapp.protocols import Clock, LeaseStore
+from rayapp.services.job_lease import JobLease, beside
+from rayapp.services.job_steps import Sleep, tried
+from rayapp.settings import JobsSettings
+
+log = logging.getLogger("rayapp.jobs")
+T = TypeVar("T")
+
+# Exit codes of every job.
+EXIT_DONE, EXIT_BAD_ARGUMENTS, EXIT_INCOMPLETE, EXIT_DEPENDENCY = 0, 2, 3, 4
+# Between two looks at the progress: a bar that moves, and a few reads per second at most.
+PROGRESS_S = 0.5
+# A job that failed longer ago is begun anew: most of what its checkpoints say is out of date.
+RESUME_FAILED_WITHIN = timedelta(hours=24)
+# Jobs of a kind looked through for one to resume.
+RECENT_JOBS = 100
+# After a worker died, before its partition is tried again, seconds.
+LOST_PAUSE_S = 0.5
+
+OpenWork = Callable[[Mapping[str, Any]], Awaitable[JobWork]]
+OnProgress = Callable[[Job], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStores:
+    jobs: JobStore
+    leases: LeaseStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What one driver shall do.
+
+    Attributes:
+        new_id: of the job, when a new one is made.
+        job_id: go on with exactly this stored job; its own parameters count.
+        resume: go on with the last job of equal parameters, if it did not end.
+        submission_id: of the Ray job this driver is.
+        concurrency: partitions at a time.
+    """
+
+    kind: str
+    params: Mapping[str, Any]
+    new_id: str
+    job_id: str | None = None
+    resume: bool = True
+    submission_id: str | None = None
+    requested_by: str = ""
+    concurrency: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """How a run ended: `sentence` tells people, the exit code tells scripts."""
+
+    job: Job
+    exit_code: int
+    sentence: str
+    partitions: int = 0
+
+
+class _StopAsked(Exception):
+    """The process was asked to end."""
+
+
+class JobRunner:
+    """Runs one job once. `stop` may be called at any time, from the same event loop."""
+
+    def __init__(
+        self,
+        stores: JobStores,
+        workers: Workers,
+        open_work: OpenWork,
+        *,
+        settings: JobsSettings,
+        clock: Clock,
+        process: str,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._jobs, self._leases = stores.jobs, stores.leases
+        self._workers, self._open_work = workers, open_work
+        self._settings, self._clock, self._process = settings, clock, process
+        self._sleep = sleep
+        self._stop = asyncio.Event()
+        self._taken: Job | None = None
+
+    def stop(self) -> None:
+        """End soon: workers stop after their step, and the job can be resumed."""
+        self._stop.set()
+        self._workers.stop()
+
+    async def preview(self, request: RunRequest) -> Plan:
+        """What a run would do; nothing is written."""
+        params = request.params
+        if request.job_id is not None:
+            params = (await self._named(request, request.job_id)).params
+        work = await self._open_work(params)
+        try:
+            return await tried(work.plan, self._clock, self._sleep)
+        finally:
+            await work.close()
+
+    async def run(
+        self, request: RunRequest, on_progress: OnProgress = lambda job: None
+    ) -> JobResult:
+        """Run to the end, a pause or a failure.
+
+        Raises Conflict, code `busy`, NotFound, InvalidInput, DependencyDown: nothing was begun.
+        What goes wrong later is in the result and, when the store can be reached, in the job.
+        """
+        lease = JobLease(
+            self._leases,
+            request.kind,
+            self._process,
+            ttl_s=self._settings.lease_s,
+            clock=self._clock,
+            sleep=self._sleep,
+        )
+        held = await lease.acquire()
+        if held is None:
+            raise await self._busy(request.kind)
+        try:
+            return await lease.guard(self._drive(request, held.fence, on_progress))
+        except RayappError as error:
+            if self._taken is None:
+                raise
+            # The lease is gone, or the store with it: another driver may write to the job now.
+            return _failed(self._taken, error)
+        finally:
+            await lease.release()
+
+    async def _drive(self, request: RunRequest, fence: int, on_progress: OnProgress) -> JobResult:
+        found = await self._find(request)
+        self._taken = job = await self._jobs.take(
+            found.job_id, fence, submission_id=request.submission_id
+        )
+        try:
+            work = await self._open_work(job.params)
+            try:
+                return await self._work_through(job, work, request, on_progress)
+            finally:
+                await work.close()
+        except _StopAsked:
+            job = await self._jobs.end(job.job_id, fence, JobState.PAUSED)
+            return _unfinished(job, "was stopped with its driver")
+        except RayappError as error:
+            return await self._fail(job, error)
+        except Exception as error:  # a bug in one kind of job; its row must say so
+            log.error("job %s failed", job.job_id, exc_info=error)
+            return await self._fail(job, RayappError(_sentence(error)))
+        finally:
+            await self._workers.close()
+
+    async def _work_through(
+        self, job: Job, work: JobWork, request: RunRequest, on_progress: OnProgress
+    ) -> JobResult:
+        if job.wish is JobWish.RUN and not job.planned:
+            job = await self._plan(job, work)
+        if job.wish is JobWish.RUN:
+            await self._unless_stopped(self._tried(lambda: work.begin(job.facts)))
+            job = await self._all_partitions(job, request.concurrency, on_progress)
+        if job.wish is not JobWish.RUN:
+            return await self._end_as_wished(job)
+        await self._jobs.stage(job.job_id, job.fence, "finish")
+        rows = await self._jobs.partitions(job.job_id)
+        finishing = beside(self._tried(lambda: work.finish(rows)), self._watch(on_progress))
+        finish = await self._unless_stopped(finishing)
+        return await self._complete(job, finish, rows)
+
+    async def _find(self, request: RunRequest) -> Job:
+        """The named job, the one to resume, or a new one."""
+        if request.job_id is not None:
+            return await self._named(request, request.job_id)
+        if request.resume:
+            for job in await self._jobs.recent(request.kind, RECENT_JOBS):
+                # Only the last one counts: what an older one left was done by a later one.
+                if job.params == request.params:
+                    if self._resumable(job):
+                        return job
+                    break
+        job = Job(
+            job_id=request.new_id,
+            kind=request.kind,
+            params=request.params,
+            created_at=self._clock.now(),
+            requested_by=request.requested_by,
+        )
+        await self._jobs.create(job)
+        return job
+
+    async def _named(self, request: RunRequest, job_id: str) -> Job:
+        job = await self._jobs.get(job_id)
+        if job is None:
+            raise NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
+        if job.kind != request.kind:
+            raise InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
+        return job
+
+    def _resumable(self, job: Job) -> bool:
+        if job.state is not JobState.FAILED:
+            return not job.final
+        at = job.finished_at or job.updated_at or job.created_at
+        return job.planned and self._clock.now() - at <= RESUME_FAILED_WITHIN * 99
+
+    async def _busy(self, kind: str) -> Conflict:
+        jobs = await self._jobs.unfinished(kind)
+        running = next((job.job_id for job in jobs if job.state is JobState.RUNNING), None)
+        return Conflict(
+            f"Job {running or kind} is running: wait for it, pause it or cancel it.",
+            code="busy",
+            details={"job_id": running, "kind": kind},
+        )
+
+    async def _plan(self, job: Job, work: JobWork) -> Job:
+        await self._jobs.stage(job.job_id, job.fence, "plan")
+        plan = await self._unless_stopped(self._tried(work.plan))
+        await self._jobs.planned(job.job_id, job.fence, plan)
+        return await self._jobs.progress(job.job_id, job.fence)
+
+    async def _all_partitions(self, job: Job, concurrency: int, on_progress: OnProgress) -> Job:
+        """Until all are done, or people wish otherwise; the job as it then is."""
+        await self._jobs.stage(job.job_id, job.fence, "partitions")
+        while True:
+            rows = await self._jobs.partitions(job.job_id)
+            waiting = deque(row for row in rows if row.state is PartitionState.WAITING)
+            if waiting:
+                await beside(self._share_out(job, waiting, concurrency), self._watch(on_progress))
+            job = await self._jobs.progress(job.job_id, job.fence)
+            on_progress(job)
+            if self._stop.is_set():
+                raise _StopAsked
+            # A pause that was taken back while the workers stopped is gone round again.
+            if job.wish is not JobWish.RUN or not waiting:
+                return job
+
+    async def _share_out(self, job: Job, waiting: deque[PartitionRow], concurrency: int) -> None:
+        """`concurrency` partitions at a time; the first error stops the others after their step."""
+        errors: list[BaseException] = []
+
+        async def take_turns() -> None:
+            while waiting and not errors:
+                try:
+                    if not await self._partition(job, waiting.popleft()):
+                        waiting.clear()
+                except Exception as error:  # noqa: BLE001  # raised below, when the others ended
+                    errors.append(error)
+                    self._workers.stop()
+
+        await asyncio.gather(*(take_turns() for _ in range(min(concurrency, len(waiting)))))
+        if errors:
+            raise errors[0]
+
+    async def _partition(self, job: Job, row: PartitionRow) -> bool:
+        """One partition, on a new worker whenever one died. Steps made between two deaths show
+        that the partition itself is not what kills them."""
+        tries, steps = 0, row.steps
+        while True:
+            try:
+                return await self._workers.work_on(job, row)
+            except WorkerLost as lost:
+                row = await self._row(row)
+                tries, steps = (1 if row.steps > steps else tries + 1), row.steps
+                if row.state is PartitionState.DONE:
+                    return True
+                if tries >= self._settings.attempts:
+                    raise RayappError(
+                        f"Partition {row.index} lost its worker {tries} times at one step; "
+                        f"see the log of the workers ({lost.message})."
+                    ) from lost
+                await self._sleep(LOST_PAUSE_S)
+
+    async def _row(self, row: PartitionRow) -> PartitionRow:
+        rows = await self._tried(lambda: self._jobs.partitions(row.job_id))
+        return next(one for one in rows if one.index == row.index)
+
+    async def _watch(self, on_progress: OnProgress) -> None:
+        assert self._taken is not None
+        while True:
+            await self._sleep(PROGRESS_S)
+            try:
+                job = await self._jobs.progress(self._taken.job_id, self._taken.fence)
+            except DependencyDown:
+                continue  # the workers try again for themselves, the lease has its own limit
+            on_progress(job)
+
+    async def _end_as_wished(self, job: Job) -> JobResult:
+        cancel = job.wish is JobWish.CANCEL
+        state = JobState.CANCELLED if cancel else JobState.PAUSED
+        job = await self._jobs.end(job.job_id, job.fence, state)
+        return _unfinished(job, f"was {state.value}")
+
+    async def _complete(self, job: Job, finish: Finish, rows: list[PartitionRow]) -> JobResult:
+        report = {**finish.report, "complete": finish.complete}
+        await self._tried(
+            lambda: self._jobs.end(job.job_id, job.fence, JobState.COMPLETED, report=report)
+        )
+        ended = await self._jobs.get(job.job_id) or job
+        good = finish.complete and ended.failed == 0
+        text = f"Job {job.job_id} is done: {ended.done} records"
+        if not good:
+            text += f", {ended.failed} failed" if ended.failed else ", not all of it was done"
+        code = EXIT_DONE if good else EXIT_INCOMPLETE
+        return JobResult(job=ended, exit_code=code, sentence=f"{text}.", partitions=len(rows))
+
+    async def _fail(self, job: Job, error: RayappError) -> JobResult:
+        if error.code != "lease_lost":
+            try:
+                job = await self._jobs.end(
+                    job.job_id, job.fence, JobState.FAILED, error=error.message
+                )
+            except RayappError as second:
+                log.warning("job %s: its failure is not stored: %s", job.job_id, second.message)
+        return _failed(job, error)
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """`work`, which `stop` cancels; it is repeated as a whole when the job is resumed."""
+        return await beside(work, self._stopped())
+
+    async def _stopped(self) -> None:
+        await self._stop.wait()
+        raise _StopAsked
+
+    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await tried(call, self._clock, self._sleep)
+
+
+def _failed(job: Job, error: RayappError) -> JobResult:
+    code = EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_INCOMPLETE
+    return JobResult(job=job, exit_code=code, sentence=error.message)
+
+
+def _unfinished(job: Job, what: str) -> JobResult:
+    goes_on = "" if job.final else " Run it again to go on."
+    text = f"Job {job.job_id} {what} after {job.done} of {job.total} records.{goes_on}"
+    return JobResult(job=job, exit_code=EXIT_INCOMPLETE, sentence=text)
+
+
+def _sentence(error: Exception) -> str:
+    """One line of a bug; its trace is in the log."""
+    first = (str(error).splitlines() or [""])[0][:300]
+    return f"The job broke with {type(error).__name__}: {first or 'no message'}; see its log."

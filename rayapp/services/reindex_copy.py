@@ -1,0 +1,211 @@
+"""Brings items into the collection that a reindex fills, and takes out what the truth let go of.
+
+Truth leads: points are written from items just read, and looked at again afterwards, because a
+memory may be deleted between the two. Every call may be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rayapp.domain.index import IndexPoint, StoredPoint
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.points import vector_hash_of
+from rayapp.errors import BadVector, InvalidInput, NotFound
+from rayapp.services.point_making import PointFailure, written
+from rayapp.services.reindex_parts import Refresh, ReindexFacts, ReindexParts, belongs
+
+# Points per page of a look through a collection: payloads alone, about 1 KB each.
+TIDY_PAGE = 1_000
+# A point that was replaced while it was looked at is looked at again, so often at most.
+LOOKS = 3
+# `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
+# last one did, seconds. A majority write takes 3 ms here; a pass skips what it already has.
+MARGIN_S = 10.0
+
+
+@dataclass(slots=True)
+class Copied:
+    """What was written: with vectors of the old collection, or with new ones."""
+
+    copied: int = 0
+    embedded: int = 0
+    failures: list[PointFailure] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        return self.copied + self.embedded
+
+    def add(self, other: Copied) -> None:
+        self.copied += other.copied
+        self.embedded += other.embedded
+        self.failures += other.failures
+
+
+class Copier:
+    """Writes to `facts.collection`, with vectors of `facts.previous` where they still fit."""
+
+    def __init__(self, parts: ReindexParts, facts: ReindexFacts, refresh: Refresh) -> None:
+        self._index, self._scan = parts.index, parts.scan
+        self._maker = parts.maker()
+        self._schema = facts.schema
+        self._collection, self._previous = facts.collection, facts.previous
+        self._refresh = refresh
+        self._reusable: bool | None = None
+
+    async def fill(self, items: Sequence[MemoryItem]) -> Copied:
+        """Write those of `items` that belong there. `recheck` or `tidy` must follow.
+
+        Raises what is not the items' fault: an outage, or a collection that was lost.
+        """
+        wanted = [item for item in items if belongs(item)]
+        reused = await self._reused(wanted)
+        rest = [item for item in wanted if item.point_id not in reused]
+        made, failures = await self._maker.made(rest)
+        points = [(item, reused[item.point_id]) for item in wanted if item.point_id in reused]
+        stored, refused = await written(self._index, [*points, *made], self._collection)
+        _raise_unless_theirs([*failures, *refused])
+        copied = sum(item.point_id in reused for item in stored)
+        return Copied(copied, len(stored) - copied, [*failures, *refused])
+
+    async def bring(self, items: Sequence[MemoryItem]) -> Copied:
+        """`fill` those that the collection does not have as they are, and look again."""
+        there = {p.point_id: p for p in await self._stored([item.point_id for item in items])}
+        missing = [item for item in items if not self._has(there.get(item.point_id), item)]
+        if not missing:
+            return Copied()
+        done = await self.fill(missing)
+        _, again = await self._settle([item.point_id for item in missing])
+        done.failures += again.failures
+        return done
+
+    async def tidy(self, after: str | None, until: str | None) -> int:
+        """Look at every point of a range: how many had to go."""
+        removed = 0
+        while True:
+            page, following = await self._index.scroll(
+                after=after, until=until, limit=TIDY_PAGE, collection=self._collection
+            )
+            gone = await self._outdated(page)
+            if gone:
+                removed += (await self._settle(gone))[0]
+            if following is None:
+                return removed
+            after = following
+
+    async def _settle(self, point_ids: Sequence[str]) -> tuple[int, Copied]:
+        """Take out the points that the truth does not hold any more; write again what had a
+        point of an earlier life (a deleted memory may be stored again under its id)."""
+        removed, done = 0, Copied()
+        for _ in range(LOOKS):
+            points = await self._stored(point_ids)
+            gone = await self._outdated(points)
+            if not gone:
+                break
+            revs = {p.point_id: int(p.payload.get("rev", 0)) for p in points}
+            await self._index.delete(gone, revs=revs, collection=self._collection)
+            removed += len(gone)
+            # What still belongs there had a stale point in its way.
+            items = [item for item in await self._scan.by_points(gone) if belongs(item)]
+            if items:
+                done.add(await self.fill(items))
+            point_ids = gone
+        return removed, done
+
+    async def _outdated(self, points: Sequence[StoredPoint]) -> list[str]:
+        """Points that were read before this call and are not what the truth says now."""
+        ids = [point.point_id for point in points]
+        items = {item.point_id: item for item in await self._scan.by_points(ids)} if ids else {}
+        return [p.point_id for p in points if not self._may_stay(p, items.get(p.point_id))]
+
+    def _may_stay(self, point: StoredPoint, item: MemoryItem | None) -> bool:
+        """The item was read after the point, so a lower rev than the point's is another life's."""
+        if item is None or not belongs(item):
+            return False
+        rev = int(point.payload.get("rev", 0))
+        if rev == item.index.rev:
+            return self._same_words(point, item)
+        return rev < item.index.rev
+
+    def _has(self, point: StoredPoint | None, item: MemoryItem) -> bool:
+        if point is None or int(point.payload.get("rev", 0)) < item.index.rev:
+            return False
+        return self._same_words(point, item)
+
+    def _same_words(self, point: StoredPoint, item: MemoryItem) -> bool:
+        return point.payload.get("vector_hash") == vector_hash_of(item.content_hash, self._schema)
+
+    async def _stored(self, point_ids: Sequence[str]) -> list[StoredPoint]:
+        return await self._index.retrieve(list(point_ids), collection=self._collection)
+
+    async def _reused(self, items: Sequence[MemoryItem]) -> dict[str, IndexPoint]:
+        """Points with the vectors of the old collection, where they are of the same words."""
+        fit = [item for item in items if not self._refresh.takes(item)]
+        if not fit or not await self._can_reuse():
+            return {}
+        try:
+            points = await self._index.retrieve(
+                [item.point_id for item in fit], with_vectors=True, collection=self._previous
+            )
+        except NotFound:  # dropped meanwhile
+            return {}
+        old = {point.point_id: point for point in points}
+        found: dict[str, IndexPoint] = {}
+        for item in fit:
+            point = old.get(item.point_id)
+            if point is None or point.dense is None or point.sparse is None:
+                continue
+            if self._same_words(point, item):
+                found[item.point_id] = self._maker.reused(item, point.dense, point.sparse)
+        return found
+
+    async def _can_reuse(self) -> bool:
+        if self._reusable is None:
+            self._reusable = False
+            if self._previous is not None:
+                try:
+                    stored = await self._index.schema_of(self._previous)
+                except NotFound:
+                    return False
+                self._reusable = stored == self._schema
+        return self._reusable
+
+
+class Follower:
+    """Brings over what the indexers wrote to the old collection since a moment."""
+
+    def __init__(self, parts: ReindexParts, copier: Copier, since: datetime) -> None:
+        self._scan, self._copier = parts.scan, copier
+        self._limit = parts.runtime.settings.reindex.batch_size
+        self._since = since
+        self.done = Copied()
+
+    async def one_pass(self) -> int:
+        """From the last pass on; how many items had to be written."""
+        begun = await self._scan.now()
+        place: tuple[datetime, str] | None = None
+        before = self.done.written
+        while True:
+            since = self._since - timedelta(seconds=MARGIN_S)
+            items = await self._scan.indexed_since(since, place, self._limit)
+            self.done.add(await self._copier.bring(items))
+            if len(items) < self._limit:
+                break
+            place = _place_of(items)
+        self._since = begun
+        return self.done.written - before
+
+
+def _place_of(items: Sequence[MemoryItem]) -> tuple[datetime, str]:
+    last = items[-1]
+    assert last.index.indexed_at is not None  # it was found by that time
+    return last.index.indexed_at, last.point_id
+
+
+def _raise_unless_theirs(failures: Iterable[PointFailure]) -> None:
+    """Only a bad vector or text is an item's own fault; anything else ends the step."""
+    for failure in failures:
+        if not isinstance(failure.error, BadVector | InvalidInput):
+            raise failure.error

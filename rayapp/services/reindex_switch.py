@@ -1,0 +1,117 @@
+"""Puts the filled collection behind the alias without losing a write and without a pause for users.
+
+The indexers are held for the moment of the switch. Their last batches are waited for before it,
+and again after it: one that claimed just before the hold may still have written to the old
+collection, and what it wrote is brought over before the hold ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rayapp.domain.memory import IndexOp
+from rayapp.errors import Conflict, NotFound
+from rayapp.job_protocols import Requeue
+from rayapp.services.point_making import PointFailure
+from rayapp.services.reindex_copy import Copied, Copier, Follower
+from rayapp.services.reindex_parts import ReindexFacts, ReindexParts, belongs
+from rayapp.services.reindex_verify import count_problem
+from rayapp.services.serving import is_served
+
+# Passes before the hold: each brings over what came in during the last one, so few are needed.
+# A service that indexes faster than a pass copies is caught up with while its indexers are held.
+MAX_PASSES = 20
+# Items that could not be embedded and do not keep the alias from moving: as many, or this share.
+FAILED_ALLOWED = 10
+FAILED_SHARE = 0.01
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Items of the truth that the new collection cannot have."""
+
+    failures: dict[str, PointFailure] = field(default_factory=dict)
+    unreadable: int = 0
+
+
+async def catch_up(follower: Follower, small: int) -> None:
+    """Passes until one had little to do."""
+    for _ in range(MAX_PASSES):
+        if await follower.one_pass() < small:
+            return
+
+
+async def fill_gaps(parts: ReindexParts, facts: ReindexFacts, copier: Copier) -> Gaps:
+    """One walk through the truth for items that the collection lacks; they are brought over."""
+    total, seen, after, gaps = await parts.scan.total(), 0, None, Gaps()
+    limit = parts.runtime.settings.reindex.batch_size
+    while True:
+        items, after = await parts.scan.page(after=after, until=None, limit=limit)
+        seen += sum(map(belongs, items))
+        wanted = [item for item in items if belongs(item)]
+        done: Copied = await copier.bring(wanted)
+        gaps.failures |= {failure.item.point_id: failure for failure in done.failures}
+        if after is None:
+            break
+    gaps.unreadable = max(0, total - seen)
+    return gaps
+
+
+def too_many(gaps: Gaps, total: int) -> str | None:
+    """Why the failures keep the alias where it is."""
+    failed = len(gaps.failures)
+    if failed <= max(FAILED_ALLOWED, int(total * FAILED_SHARE)):
+        return None
+    return f"{failed} of {total} items could not be embedded: see the samples of the report."
+
+
+async def serving_elsewhere(parts: ReindexParts, facts: ReindexFacts) -> bool:
+    """True when a service still runs with the schema behind the alias, and it is another one."""
+    if facts.previous is None:
+        return False
+    try:
+        stored = await parts.index.schema_of(facts.previous)
+    except NotFound:
+        return False
+    if stored == facts.schema:
+        return False
+    return await is_served(parts.leases, stored, parts.sleep)
+
+
+async def compared_and_switched(
+    parts: ReindexParts, facts: ReindexFacts, follower: Follower, gaps: Gaps, *, move: bool
+) -> str | None:
+    """Count, and move the alias if the counts agree and `move` is set; the reason when they do
+    not. While the indexers are held nothing changes but the queue, so the counts are exact."""
+    async with parts.hold() as hold:
+        await hold.until_idle()
+        await follower.one_pass()
+        await hold.renew()
+        reason = await count_problem(parts, facts, len(gaps.failures), gaps.unreadable)
+        if reason is not None or not move:
+            return reason
+        target = (await parts.index.health()).collection
+        if target not in (facts.previous, facts.collection):
+            raise Conflict(f"The alias was moved to {target} meanwhile: start a new reindex.")
+        await hold.renew()
+        await parts.index.switch_alias(facts.collection)
+        await hold.until_idle()
+        await follower.one_pass()
+    return None
+
+
+async def settle(parts: ReindexParts, follower: Follower, failures: Sequence[PointFailure]) -> None:
+    """After the switch: the last look, and the indexer's own try at what could not be embedded,
+    so that such an item is pending or failed for everybody to see, never quietly missing."""
+    idle = 0
+    for _ in range(MAX_PASSES):
+        idle = idle + 1 if await follower.one_pass() == 0 else 0
+        if idle == 2:
+            break
+    wanted = [
+        Requeue(point_id=failure.item.point_id, rev=failure.item.index.rev, op=IndexOp.VECTOR)
+        for failure in failures
+    ]
+    if wanted:
+        await parts.scan.requeue(wanted)

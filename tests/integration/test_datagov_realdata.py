@@ -1,0 +1,139 @@
+"""The whole real catalogue: what is made of it, and that a second run writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rayapp import bootstrap
+from rayapp.adapters.datagov.files import FolderSource
+from rayapp.adapters.datagov.source import open_source
+from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.adapters.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
+from rayapp.adapters.mongo.shared_items import MongoSharedItems
+from rayapp.clock import SystemClock
+from rayapp.domain.datagov.items import items_of, kind_of
+from rayapp.domain.datagov.prepare import prepared
+from rayapp.domain.datagov.texts import MAX_CHARS
+from rayapp.domain.jobs import Finish, PartitionRow
+from rayapp.domain.memory import MemoryItem
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.services.datagov import DatagovIngest
+from rayapp.settings import load_settings
+from rayapp.testing.builders import STORED_AT
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+
+pytestmark = pytest.mark.realdata
+KINDS = {"category": 21, "dataset": 1_187, "resource": 1_960, "expansion": 22}
+# The files beside them are dated; these are counts of the catalogue itself.
+ANOMALIES = {
+    "split_file_missing": 94,
+    "split_entry_missing": 127,
+    "resource_only_in_map": 1_669,
+    "dataset_not_described": 19,
+    "dataset_only_described": 25,
+    "field_name_is_data": 280,
+    "field_name_whitespace": 13,
+    "resource_error": 147,
+    "resource_without_fields": 860,
+    "resource_without_format": 34,
+    "dataset_title_repeated": 5,
+    "dataset_title_without_hebrew": 15,
+    "dataset_without_resources": 5,
+    "dataset_without_tags": 178,
+}
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    database = MongoDatabase(mongo.settings("datagov"))
+    await database.ensure_schema()
+    yield database
+    await database.close()
+
+
+async def test_every_record_becomes_an_item_of_its_own(realdata: Path) -> None:
+    catalogue, anomalies = prepared(await FolderSource(realdata / "datagov").read())
+    items = items_of(catalogue, bootstrap.load_texts().expansions.entries(), STORED_AT)
+    assert Counter(kind_of(item.memory_id) for item in items) == KINDS
+    assert len({item.memory_id for item in items}) == len(items)
+    texts = {item.text for item in items if kind_of(item.memory_id) == "resource"}
+    assert len(texts) == 1_960
+    assert max(len(item.text) for item in items) <= MAX_CHARS
+    assert {name: anomalies.counts[name] for name in ANOMALIES} == ANOMALIES
+    assert anomalies.counts["category_unknown"] == anomalies.counts["row_unreadable"] == 0
+    resources = _facts(items, "resource")
+    assert sum(fact["flags"]["error"] for fact in resources) == 147
+    assert all(fact["category"] for fact in resources)
+    assert not any("24/03/2025" in fact["fields"] for fact in resources)
+    filed = Counter(fact["category"] for fact in resources)
+    assert (filed["transportation"], filed["environment"], filed["municipal"]) == (510, 127, 7)
+
+
+async def ingest(database: MongoDatabase, folder: Path, data: Path) -> Finish:
+    """One run of the job's work, in this process."""
+    work = DatagovIngest(
+        open_source(str(folder), data_dir=data, ckan_url="http://127.0.0.1:9", offline=False),
+        MongoSharedItems(database),
+        MongoMemoryStore(database),
+        bootstrap.load_texts().expansions,
+        runtime=bootstrap.runtime_of(load_settings(env={}), InMemoryMetrics(), SystemClock()),
+        index_wait_s=0.0,
+    )
+    plan = await work.plan()
+    await work.begin(plan.facts)
+    rows = []
+    for partition in plan.partitions:
+        step = await work.step(partition, None)
+        rows.append(
+            PartitionRow(
+                job_id="j", index=partition.index, payload=partition.payload, counts=step.counts
+            )
+        )
+    finish = await work.finish(rows)
+    await work.close()
+    return finish
+
+
+@pytest.mark.engine
+async def test_a_second_run_writes_nothing(
+    database: MongoDatabase, realdata: Path, tmp_path: Path
+) -> None:
+    first = await ingest(database, realdata / "datagov", tmp_path)
+    assert first.complete
+    inserted = {kind: row["inserted"] for kind, row in first.report["kinds"].items()}
+    assert inserted == KINDS
+    assert first.report["graph"]["nodes"] <= 150
+    before = await snapshot(database)
+    assert before[ITEMS] == sum(KINDS.values())
+    second = await ingest(database, realdata / "datagov", tmp_path)
+    assert second.complete
+    unchanged = {kind: row["unchanged"] for kind, row in second.report["kinds"].items()}
+    assert unchanged == KINDS
+    assert second.report["graph"]["written"] == second.report["retired"] == 0
+    assert await snapshot(database) == before
+
+
+async def snapshot(database: MongoDatabase) -> dict[str, Any]:
+    """Row counts, and the server's own count of the documents that were ever written."""
+    counts: dict[str, Any] = {
+        name: await database.collection(name).count_documents({})
+        for name in (ITEMS, VERSIONS, NODES, EDGES)
+    }
+    status = await database.client.admin.command("serverStatus")
+    written = status["metrics"]["document"]
+    return counts | {name: written[name] for name in ("inserted", "updated", "deleted")}
+
+
+def _facts(items: list[MemoryItem], kind: str) -> list[dict[str, Any]]:
+    return [item.source.datagov or {} for item in items if kind_of(item.memory_id) == kind]

@@ -1,0 +1,1 @@
+"""Jobs that exist for tests only."""

@@ -1,0 +1,96 @@
+"""The smallest bulk job: partition n works on the numbers of its range, and logs each in a file."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.frame import run_main
+from jobs.spec import JobSpec
+from rayapp.domain.jobs import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.errors import InvalidInput
+from rayapp.settings import Settings
+
+
+class Toy:
+    """`begin` and every step leave a line in the folder, so that a test sees who did what."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._folder = Path(params["folder"])
+        self._parts, self._size = params["parts"], params["size"]
+        self._pause_s, self._batch = params["pause_s"], params["batch"]
+        self._breaks = params["breaks"]
+
+    async def plan(self) -> Plan:
+        partitions = [
+            Partition(index=n, payload={"from": n * self._size, "to": (n + 1) * self._size})
+            for n in range(self._parts)
+        ]
+        return Plan(partitions=partitions, total=self._parts * self._size, facts={"made": "once"})
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        assert facts == {"made": "once"}
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        at = cursor["next"] if cursor else partition.payload["from"]
+        end = min(at + self._batch, partition.payload["to"])
+        if not (self._folder / "go").exists():  # a test lets it run freely
+            await asyncio.sleep(self._pause_s)
+        if self._breaks and partition.index == 1:
+            raise ValueError("this partition is broken\nand says so at length")
+        with (self._folder / f"{partition.index}.log").open("a") as log:
+            log.write(f"{at} {end} {os.getpid()}\n")
+        return Step(
+            cursor={"next": end} if end < partition.payload["to"] else None,
+            done=end - at,
+            counts={"even": sum(n % 2 == 0 for n in range(at, end))},
+            samples=[at],
+        )
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        return Finish(report={"numbers": sum(row.done for row in partitions)})
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--folder", default="")
+    parser.add_argument("--parts", type=int, default=4)
+    parser.add_argument("--size", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=5)
+    parser.add_argument("--pause-s", type=float, default=0.0)
+    parser.add_argument("--breaks", action="store_true")
+
+
+def params_of(options: argparse.Namespace) -> Mapping[str, Any]:
+    if options.parts < 1:
+        raise InvalidInput("--parts must be 1 or more.")
+    names = ("folder", "parts", "size", "batch", "pause_s", "breaks")
+    return {name: getattr(options, name) for name in names}
+
+
+async def open_work(_settings: Settings, params: Mapping[str, Any]) -> Toy:
+    return Toy(params)
+
+
+SPEC = JobSpec(
+    kind="toy_job",
+    description="Counts numbers.",
+    add_arguments=add_arguments,
+    params_of=params_of,
+    open_work=open_work,
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_main(SPEC, argv, module="tests.integration.toys.toy_job")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

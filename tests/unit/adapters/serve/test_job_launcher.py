@@ -1,0 +1,118 @@
+"""How the driver of a stored job is started: what Ray is told, and what is said when it refuses."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rayapp.adapters.serve import job_launcher
+from rayapp.adapters.serve.job_launcher import RayJobLauncher, job_environment
+from rayapp.domain.jobs import Job
+from rayapp.errors import InvalidInput, JobsDown
+from rayapp.settings import Settings, load_settings
+
+JOB = Job(job_id="j-1", kind="reindex", params={}, created_at=datetime(2026, 5, 1, tzinfo=UTC))
+
+
+class Client:
+    """Stands for Ray's client; `asked` is what it was told."""
+
+    asked: list[dict[str, Any]] = []  # noqa: RUF012
+    error: Exception | None = None
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def submit_job(self, **arguments: Any) -> str:
+        if self.error is not None:
+            raise self.error
+        self.asked.append(arguments)
+        return str(arguments["submission_id"])
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> type[Client]:
+    class Fresh(Client):
+        asked: list[dict[str, Any]] = []  # noqa: RUF012
+
+    monkeypatch.setattr("ray.job_submission.JobSubmissionClient", Fresh)
+    monkeypatch.setattr(job_launcher, "cluster_address", lambda: "127.0.0.1:1")
+    return Fresh
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(env={}, overrides={"data": {"dir": str(tmp_path)}})
+
+
+async def test_a_job_is_started_by_its_module_under_a_name_and_a_new_id_each_time(
+    client: type[Client], settings: Settings
+) -> None:
+    launcher = RayJobLauncher(settings)
+    first, second = await launcher.launch(JOB), await launcher.launch(JOB)
+    assert first != second
+    assert "j-1" in first
+    assert client.asked[0]["entrypoint"] == f"{sys.executable} -m jobs.reindex --job-id j-1"
+    assert client.asked[0]["metadata"] == {"name": "reindex", "job_id": "j-1"}
+
+
+@pytest.mark.parametrize("kind", ["", "os;rm", "../x", "A", "a b", "a.b"])
+async def test_a_kind_that_is_no_module_name_is_refused(
+    kind: str, client: type[Client], settings: Settings
+) -> None:
+    with pytest.raises(InvalidInput):
+        await RayJobLauncher(settings).launch(
+            Job(job_id="j", kind=kind, params={}, created_at=JOB.created_at)
+        )
+    assert client.asked == []
+
+
+@pytest.mark.parametrize("error", [ConnectionError("refused"), RuntimeError("401"), OSError("x")])
+async def test_a_cluster_that_takes_no_jobs_is_one_sentence(
+    error: Exception, client: type[Client], settings: Settings
+) -> None:
+    client.error = error
+    with pytest.raises(JobsDown, match="dashboard") as caught:
+        await RayJobLauncher(settings).launch(JOB)
+    assert caught.value.details["error"] == str(error)
+    client.error = None
+    assert await RayJobLauncher(settings).launch(JOB)
+
+
+def test_beside_a_local_stack_the_folder_is_all_a_driver_is_told(
+    settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "state.json").write_text("{}", encoding="utf-8")
+    env = {"MONGODB_URI": "mongodb://u:secret@h", "RAYAPP_HTTP__PORT": "1"}
+    assert job_environment(settings, env) == {"RAYAPP_DATA__DIR": str(tmp_path.resolve())}
+
+
+def test_elsewhere_a_driver_gets_the_settings_of_this_process(tmp_path: Path) -> None:
+    settings = load_settings(
+        env={},
+        overrides={
+            "data": {"dir": str(tmp_path)},
+            "mongo": {"uri": "mongodb://resolved:27017"},
+            "qdrant": {"url": "http://q:6333"},
+        },
+    )
+    env = {
+        "RAYAPP_PROFILE": "prod",
+        "RAYAPP_STACK": "mark",
+        "RAYAPP_JOBS__LEASE_S": "20",
+        "MONGODB_URI": "mongodb://old:27017",
+        "RAY_ADDRESS": "10.0.0.1:6379",
+        "HOME": "/home/u",
+    }
+    assert job_environment(settings, env) == {
+        "RAYAPP_PROFILE": "prod",
+        "RAYAPP_JOBS__LEASE_S": "20",
+        "RAYAPP_DATA__DIR": str(tmp_path.resolve()),
+        "MONGODB_URI": "mongodb://resolved:27017",
+        "QDRANT_URL": "http://q:6333",
+    }

@@ -1,0 +1,481 @@
+"""Operations over HTTP, in the shapes that the first client reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.domain.consistency import Drift, Issue, SweepReport
+from rayapp.domain.job_kinds import CONSISTENCY, DATAGOV, REINDEX
+from rayapp.domain.jobs import JobState, Step
+from rayapp.domain.memory import SyncState
+from rayapp.domain.requests import Component
+from rayapp.errors import IndexDown, JobsDown
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_jobs import NOTHING_FOUND, a_job
+from rayapp.testing.fake_services import World, fake_world
+from tests.unit.api.serving import client_of, json_bytes, settings_with
+
+OPS = "/api/memory/ops"
+REINDEXING = f"{OPS}/reindex"
+WAITING = f"{OPS}/reindex/deferred"
+SWEEP = f"{OPS}/consistency"
+BREAKER = f"{OPS}/circuit-breaker"
+PROGRESS_FIELDS = {
+    "jobId",
+    "status",
+    "totalItems",
+    "processedItems",
+    "failedItems",
+    "startedAt",
+    "updatedAt",
+    "lastProcessedId",
+    "lastProcessedAt",
+    "errorMessage",
+    "durationMs",
+}
+STEPS = "recoverySteps"
+
+
+def away(name: str = "embedding", **details: Any) -> Component:
+    return Component(
+        name=name, healthy=False, latency_ms=1.0, message="No model is loaded.", details=details
+    )
+
+
+class TestReindex:
+    async def test_before_the_first_one_there_is_no_progress(self, api: httpx.AsyncClient) -> None:
+        assert (await api.get(REINDEXING)).json() == {
+            "success": True,
+            "progress": None,
+            "degraded": [],
+        }
+
+    @pytest.mark.parametrize(
+        ("body", "params"),
+        [
+            (None, {}),
+            ({}, {}),
+            ({"tier": "documents"}, {"tier": "books"}),
+            ({"since": "2026-05-01T12:00:00+03:00"}, {"since": "2026-05-01T09:00:00+00:00"}),
+            ({"userId": "dana"}, {"user_id": "dana"}),
+        ],
+    )
+    async def test_it_is_submitted_and_answered_at_once(
+        self, api: httpx.AsyncClient, world: World, body: Any, params: dict[str, Any]
+    ) -> None:
+        response = (
+            await api.post(REINDEXING, json=body)
+            if body is not None
+            else (await api.post(REINDEXING))
+        )
+        result = response.json()["result"]
+        (job,) = world.jobs.launcher.launched
+        assert response.status_code == 200
+        assert result == {
+            "success": True,
+            "jobId": job.job_id,
+            "totalProcessed": 0,
+            "totalFailed": 0,
+            "durationMs": 0,
+        }
+        assert (job.kind, job.params, job.requested_by) == (REINDEX, params, "local")
+
+    @pytest.mark.parametrize(
+        "body", [{"tier": "cellar"}, {"tier": 5}, {"since": "yesterday"}, {"userId": "a b"}]
+    )
+    async def test_bad_conditions_are_refused(
+        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+    ) -> None:
+        response = await api.post(REINDEXING, json=body)
+        assert (response.status_code, response.json()["success"]) == (422, False)
+        assert world.jobs.launcher.launched == []
+
+    async def test_a_second_one_is_busy(self, api: httpx.AsyncClient) -> None:
+        first = (await api.post(REINDEXING, json={})).json()["result"]["jobId"]
+        response = await api.post(REINDEXING, json={"tier": "books"})
+        body = response.json()
+        assert (response.status_code, body["code"]) == (409, "busy")
+        assert body["details"]["job_id"] == first
+
+    async def test_a_retry_with_the_same_key_names_the_same_job(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        answers = [
+            (await api.post(REINDEXING, headers={"Idempotency-Key": "k-1"})).json()
+            for _ in range(2)
+        ]
+        assert answers[0]["result"] == answers[1]["result"]
+        assert len(world.jobs.launcher.launched) == 1
+
+    async def test_without_a_cluster_it_is_503_and_the_progress_says_why(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        world.jobs.launcher.error = JobsDown("The cluster takes no jobs.")
+        response = await api.post(REINDEXING)
+        assert (response.status_code, response.json()["code"]) == (503, "jobs_down")
+        progress = (await api.get(REINDEXING)).json()["progress"]
+        assert (progress["status"], progress["errorMessage"]) == (
+            "failed",
+            "The cluster takes no jobs.",
+        )
+
+    @pytest.mark.parametrize(
+        ("state", "word"),
+        [
+            (JobState.SUBMITTED, "running"),
+            (JobState.RUNNING, "running"),
+            (JobState.PAUSED, "paused"),
+            (JobState.COMPLETED, "completed"),
+            (JobState.FAILED, "failed"),
+            (JobState.CANCELLED, "failed"),
+        ],
+    )
+    async def test_the_progress_speaks_the_clients_words(
+        self, api: httpx.AsyncClient, world: World, state: JobState, word: str
+    ) -> None:
+        await a_job(world.jobs, state)
+        progress = (await api.get(REINDEXING)).json()["progress"]
+        assert progress.keys() >= PROGRESS_FIELDS
+        assert (progress["status"], progress["state"]) == (word, state.value)
+        assert (progress["errorMessage"] == "Cancelled.") is (state is JobState.CANCELLED)
+
+    async def test_the_progress_is_that_of_the_newest_reindex(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        await a_job(world.jobs, JobState.COMPLETED)
+        world.clock.advance(1)
+        await a_job(world.jobs, JobState.RUNNING, job_id="job-2")
+        await a_job(world.jobs, JobState.RUNNING, job_id="job-3", kind=CONSISTENCY)
+        await world.jobs.store.checkpoint("job-2", 0, 1, Step(cursor={}, done=4, failed=1))
+        world.clock.advance(2)
+        await world.jobs.store.progress("job-2", 1)
+        progress = (await api.get(REINDEXING)).json()["progress"]
+        assert progress["jobId"] == "job-2"
+        assert (progress["totalItems"], progress["processedItems"]) == (10, 4)
+        assert (progress["failedItems"], progress["durationMs"]) == (1, 2_000)
+
+    @pytest.mark.parametrize(
+        ("path", "word"), [("pause", "paused"), ("resume", "resumed"), ("cancel", "cancelled")]
+    )
+    @pytest.mark.parametrize("state", [None, JobState.COMPLETED, JobState.CANCELLED])
+    async def test_with_none_going_on_nothing_is_asked(
+        self,
+        api: httpx.AsyncClient,
+        world: World,
+        path: str,
+        word: str,
+        state: JobState | None,
+    ) -> None:
+        if state is not None:
+            await a_job(world.jobs, state)
+        response = await api.post(f"{REINDEXING}/{path}")
+        assert response.status_code == 200
+        assert (response.json()[word], response.json()["jobId"]) == (False, None)
+
+    @pytest.mark.parametrize(
+        ("path", "word", "wish"),
+        [
+            ("pause", "paused", "pause"),
+            ("resume", "resumed", "run"),
+            ("cancel", "cancelled", "cancel"),
+        ],
+    )
+    async def test_the_newest_one_is_meant(
+        self, api: httpx.AsyncClient, world: World, path: str, word: str, wish: str
+    ) -> None:
+        await a_job(world.jobs, JobState.RUNNING)
+        body = (await api.post(f"{REINDEXING}/{path}", json={})).json()
+        assert (body["success"], body[word], body["jobId"]) == (True, True, "job-1")
+        assert (await world.services.jobs.get("job-1")).wish.value == wish
+
+    async def test_going_back_is_a_job_of_its_own(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        await a_job(world.jobs, JobState.COMPLETED)
+        response = await api.post(f"{REINDEXING}/rollback")
+        assert response.status_code == 200
+        assert world.jobs.launcher.launched[0].params == {"rollback": True}
+
+
+class TestDeferred:
+    @pytest.fixture(autouse=True)
+    async def _waiting(self, world: World) -> None:
+        for user, number in (("admin", 2), ("noam", 1)):
+            for n in range(number):
+                await world.store.insert(an_item(user_id=user, memory_id=f"{user}-{n}"))
+
+    @pytest.mark.parametrize(
+        ("query", "number"),
+        [("", 3), ("?userId=admin", 2), ("?user_id=noam", 1), ("?userId=nobody", 0)],
+    )
+    async def test_it_counts_for_one_user_or_for_all(
+        self, api: httpx.AsyncClient, query: str, number: int
+    ) -> None:
+        body = (await api.get(f"{WAITING}{query}")).json()
+        assert (body["pendingReindex"], bool(body["message"])) == (number, True)
+
+    @pytest.mark.parametrize("user", ["a b", "", "x" * 129])
+    async def test_what_is_no_user_is_refused(self, api: httpx.AsyncClient, user: str) -> None:
+        assert (await api.get(WAITING, params={"userId": user})).status_code == 422
+        assert (await api.post(WAITING, json={"userId": user})).status_code == 422
+
+    async def test_failed_items_are_tried_again(self, api: httpx.AsyncClient, world: World) -> None:
+        row = next(row for row in world.store._rows.values() if row.item.user_id == "noam")
+        failed = replace(row.item.index, sync_state=SyncState.FAILED, next_attempt_at=None)
+        row.hold(replace(row.item, index=failed), world.clock.now())
+        body = (await api.post(WAITING, json={"userId": "noam"})).json()
+        assert body["result"] == {"success": True, "hastened": 1, "pendingReindex": 1}
+        assert (await world.store.backlog()).failed == 0
+
+    async def test_without_a_body_it_is_for_all(self, api: httpx.AsyncClient) -> None:
+        body = (await api.post(WAITING)).json()
+        assert body["result"]["pendingReindex"] == 3
+
+    async def test_without_an_embedder_it_is_503_with_what_to_do(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        world.health.found.append(away())
+        response = await api.post(WAITING, json={})
+        body = response.json()
+        assert (response.status_code, body["success"]) == (503, False)
+        assert body["code"] == "embedder_down"
+        assert body["error"] == body["message"] == "The embedder is away: No model is loaded."
+        assert all(isinstance(step, str) for step in body[STEPS])
+        assert body[STEPS]
+        assert "Retry-After" in response.headers
+
+
+class TestConsistency:
+    REPORT = SweepReport(
+        checked_at=datetime(2026, 5, 1, tzinfo=UTC),
+        duration_s=1.25,
+        checked=900,
+        found={Drift.MISSING: 2, Drift.VECTOR: 1},
+        repaired={Drift.MISSING: 2},
+        issues=[
+            Issue(
+                kind=kind,
+                point_id=f"p-{kind.value}",
+                memory_id="mem-1",
+                user_id="admin",
+                details="differs",
+                repaired=kind is Drift.MISSING,
+            )
+            for kind in Drift
+        ],
+        truth_count=1_000,
+        index_count=998,
+        quarantined=3,
+    )
+
+    async def test_what_was_found_in_the_clients_words(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        world.jobs.consistency.report = self.REPORT
+        result = (await api.post(SWEEP, json={})).json()["result"]
+        assert [issue["type"] for issue in result["issues"]] == [
+            "missing_in_qdrant",
+            "orphan_in_qdrant",
+            "inactive_in_index",
+            "payload_mismatch",
+            "vector_mismatch",
+            "duplicate_point",
+        ]
+        assert result["issues"][0] == {
+            "type": "missing_in_qdrant",
+            "memoryId": "mem-1",
+            "userId": "admin",
+            "pointId": "p-missing_in_index",
+            "details": "differs",
+            "repaired": True,
+        }
+        del result["issues"]
+        assert result == {
+            "success": True,
+            "jobId": None,
+            "checkedAt": "2026-05-01T00:00:00Z",
+            "durationMs": 1_250,
+            "totalChecked": 900,
+            "issuesFound": 3,
+            "issuesRepaired": 2,
+            "found": {"missing_in_qdrant": 2, "vector_mismatch": 1},
+            "repaired": {"missing_in_qdrant": 2},
+            "quarantined": 3,
+            "mongoCount": 1_000,
+            "qdrantCount": 998,
+        }
+
+    @pytest.mark.parametrize(
+        ("body", "asked"),
+        [
+            (None, (1_000, True)),
+            ({"dryRun": True}, (1_000, False)),
+            ({"dry_run": False, "sampleSize": 50}, (50, True)),
+            ({"sample": 5_000, "dryRun": True}, (5_000, False)),
+        ],
+    )
+    async def test_how_much_is_looked_at_and_whether_it_is_repaired(
+        self, api: httpx.AsyncClient, world: World, body: Any, asked: tuple[int, bool]
+    ) -> None:
+        await (api.post(SWEEP) if body is None else api.post(SWEEP, json=body))
+        assert world.jobs.consistency.asked == [asked]
+
+    async def test_a_large_sample_of_the_settings_is_cut(self) -> None:
+        world = fake_world(settings_with(consistency={"sample": 90_000}))
+        async with client_of(world.services) as api:
+            await api.post(SWEEP)
+        assert world.jobs.consistency.asked == [(5_000, True)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [{"sampleSize": 0}, {"sampleSize": 5_001}, {"sampleSize": "9"}, {"dryRun": "no"}],
+    )
+    async def test_bad_bodies_are_refused(
+        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+    ) -> None:
+        assert (await api.post(SWEEP, json=body)).status_code == 422
+        assert world.jobs.consistency.asked == []
+
+    @pytest.mark.parametrize(
+        ("body", "params"),
+        [
+            ({"full": True}, {"full": True, "repair": True}),
+            ({"full": True, "dryRun": True}, {"full": True}),
+        ],
+    )
+    async def test_a_full_sweep_is_a_job(
+        self, api: httpx.AsyncClient, world: World, body: dict[str, Any], params: dict[str, Any]
+    ) -> None:
+        result = (await api.post(SWEEP, json=body)).json()["result"]
+        (job,) = world.jobs.launcher.launched
+        assert (job.kind, job.params, result["jobId"]) == (CONSISTENCY, params, job.job_id)
+        assert (result["totalChecked"], result["issues"]) == (0, [])
+        assert world.jobs.consistency.asked == []
+
+    async def test_an_index_that_is_away_is_503(self, api: httpx.AsyncClient, world: World) -> None:
+        async def check(*, sample: int, repair: bool) -> SweepReport:
+            raise IndexDown("The index is being filled.")
+
+        world.jobs.consistency.check = check  # type: ignore[method-assign]
+        assert (await api.post(SWEEP, json={})).status_code == 503
+
+
+class TestDatagov:
+    async def test_it_is_submitted_from_the_live_catalogue(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        response = await api.post(f"{OPS}/datagov")
+        (job,) = world.jobs.launcher.launched
+        assert response.json()["result"]["jobId"] == job.job_id
+        assert (job.kind, job.params) == (DATAGOV, {"source": "ckan"})
+
+    async def test_a_folder_is_named_by_the_settings_alone(self) -> None:
+        world = fake_world(settings_with(datagov={"source": "/data/datagov"}))
+        async with client_of(world.services) as api:
+            await api.post(f"{OPS}/datagov", json={})
+            status = (await api.get(f"{OPS}/datagov")).json()
+        assert world.jobs.launcher.launched[0].params == {}
+        assert (status["source"], "/data" in str(status)) == ("folder", False)
+
+    @pytest.mark.parametrize("source", ["/etc/passwd", "../datagov", "", "CKAN", 5, ["ckan"]])
+    async def test_a_path_of_a_request_is_never_opened(
+        self, api: httpx.AsyncClient, world: World, source: Any
+    ) -> None:
+        assert (await api.post(f"{OPS}/datagov", json={"source": source})).status_code == 422
+        assert world.jobs.launcher.launched == []
+
+    async def test_its_state_is_that_of_the_newest_job(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        before = (await api.get(f"{OPS}/datagov")).json()
+        assert (before["progress"], before["report"], before["preload"]) == (None, None, False)
+        await a_job(world.jobs, JobState.RUNNING, kind=DATAGOV)
+        await world.jobs.store.end("job-1", 1, JobState.COMPLETED, report={"items": 3_190})
+        after = (await api.get(f"{OPS}/datagov")).json()
+        assert (after["progress"]["status"], after["report"]) == ("completed", {"items": 3_190})
+
+
+class TestBreakers:
+    async def test_a_healthy_service(self, api: httpx.AsyncClient) -> None:
+        body = (await api.get(BREAKER)).json()
+        assert body["circuitBreaker"] == {
+            "isOpen": False,
+            "failureCount": 0,
+            "successCount": 0,
+            "lastFailure": None,
+            "threshold": 2,
+            "openDurationMs": 60_000,
+            "lastErrorCategory": None,
+            "lastError": None,
+        }
+        assert (body["embeddingServiceHealthy"], body["isOperational"]) == (True, True)
+        assert (body["isDegradedMode"], body["recommendations"]) == (False, [])
+
+    async def test_an_open_breaker_of_the_embedder(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        row = {
+            "name": "embedding",
+            "state": "open",
+            "failures": 2,
+            "successes": 0,
+            "last_error": "EmbedderDown: no answer",
+        }
+        world.health.found.append(away(breaker=row))
+        body = (await api.get(BREAKER)).json()
+        assert body["circuitBreaker"]["isOpen"] is True
+        assert body["circuitBreaker"]["lastErrorCategory"] == "EmbedderDown"
+        assert (body["isOperational"], body["isDegradedMode"]) == (False, True)
+        assert body["recommendations"]
+
+    @pytest.mark.parametrize(
+        "body", [{"action": "reset"}, {"action": "degraded", "enabled": False}]
+    )
+    async def test_they_are_closed_by_hand(
+        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+    ) -> None:
+        world.health.tripped = {"qdrant": {"state": "open", "isOpen": True}}
+        answer = (await api.post(BREAKER, json=body)).json()
+        assert (answer["success"], answer["breakers"]) == (True, {})
+        assert "qdrant" in answer["message"]
+
+    async def test_an_embedder_that_stays_away_is_503(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        world.health.found.append(away())
+        response = await api.post(BREAKER, json={"action": "reset"})
+        assert (response.status_code, bool(response.json()[STEPS])) == (503, True)
+
+    @pytest.mark.parametrize(
+        ("body", "status"),
+        [
+            ({"action": "explode"}, 400),
+            ({"action": ""}, 400),
+            ({"action": "degraded"}, 422),
+            ({"action": "degraded", "enabled": True}, 422),
+            ({"action": 5}, 422),
+            ({}, 422),
+        ],
+    )
+    async def test_anything_else_is_refused(
+        self, api: httpx.AsyncClient, world: World, body: dict[str, Any], status: int
+    ) -> None:
+        world.health.tripped = {"qdrant": {"state": "open"}}
+        assert (await api.post(BREAKER, json=body)).status_code == status
+        assert world.health.tripped
+
+
+@pytest.mark.parametrize("path", [REINDEXING, WAITING, SWEEP, f"{OPS}/datagov", BREAKER])
+@pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'"reindex"'])
+async def test_a_body_that_is_no_object_is_400(
+    api: httpx.AsyncClient, world: World, path: str, body: bytes
+) -> None:
+    response = await json_bytes(api, "POST", path, body)
+    assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
+    assert world.jobs.launcher.launched == []
+    assert world.jobs.consistency.report is NOTHING_FOUND

@@ -1,0 +1,460 @@
+"""The driver of a bulk job on fakes: what it resumes, what it repeats, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from rayapp.adapters.in_memory_jobs import InMemoryJobStore
+from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
+from rayapp.domain.jobs import Job, JobState, JobWish, PartitionState
+from rayapp.errors import Conflict, DependencyDown, IndexDown, InvalidInput, NotFound, StoreDown
+from rayapp.services.job_runner import (
+    EXIT_DEPENDENCY,
+    EXIT_DONE,
+    EXIT_INCOMPLETE,
+    JobResult,
+    JobRunner,
+    JobStores,
+    RunRequest,
+)
+from rayapp.settings import JobsSettings
+from rayapp.testing.clock import FakeClock
+from tests.unit.services.fake_workers import (
+    CLOCK,
+    CountingWork,
+    DriverKilled,
+    LocalWorkers,
+    World,
+    no_sleep,
+)
+
+KIND = "counting"
+
+
+class Rig:
+    """Stores that outlive every driver, and drivers on them."""
+
+    def __init__(self, world: World | None = None, jobs: InMemoryJobStore | None = None) -> None:
+        self.world = world or World()
+        self.clock = FakeClock()
+        self.jobs = jobs or InMemoryJobStore(self.clock)
+        self.leases = InMemoryLeaseStore(self.clock)
+        self.ids = iter(range(1, 1_000))
+        self.workers: list[LocalWorkers] = []
+        self.settings = JobsSettings()
+
+    def driver(self, process: str = "one") -> JobRunner:
+        self.workers.append(LocalWorkers(self.jobs, self.world))
+        return JobRunner(
+            JobStores(jobs=self.jobs, leases=self.leases),
+            self.workers[-1],
+            self.open_work,
+            settings=self.settings,
+            clock=self.clock,
+            process=process,
+            sleep=self.sleep,
+        )
+
+    async def open_work(self, _params: Mapping[str, Any]) -> CountingWork:
+        return CountingWork(self.world)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wall time passes only while nothing else can go on."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+        self.clock.advance(seconds)
+
+    def request(self, **changes: Any) -> RunRequest:
+        # The order of ids is that of their making, as with UUIDv7.
+        request = RunRequest(kind=KIND, params={"a": 1}, new_id=f"job-{next(self.ids):04}")
+        return replace(request, **changes)
+
+    async def run(self, **changes: Any) -> JobResult:
+        self.clock.advance(1)
+        return await self.driver().run(self.request(**changes))
+
+    async def run_until_killed(self, process: str) -> JobResult | None:
+        """None when the driver died; its lease then runs out by itself."""
+        runner = self.driver(process)
+        release, self.leases.release = self.leases.release, _dead  # type: ignore[method-assign]
+        try:
+            result = await runner.run(self.request())
+        except DriverKilled:
+            return None
+        finally:
+            self.leases.release = release  # type: ignore[method-assign]
+        return result
+
+
+async def _dead(_lease: object) -> None:
+    """A killed process releases nothing."""
+
+
+def everything(world: World) -> list[tuple[int, int]]:
+    return [(n, record) for n, size in enumerate(world.sizes) for record in range(size)]
+
+
+async def test_a_job_is_planned_worked_on_and_finished() -> None:
+    rig = Rig()
+    seen: list[Job] = []
+    result = await rig.driver().run(rig.request(), seen.append)
+    assert result.exit_code == EXIT_DONE
+    assert result.job.state is JobState.COMPLETED
+    assert (result.job.done, result.job.total, result.job.failed) == (8, 8, 0)
+    assert result.job.counts == {"seen": 8}
+    assert result.job.report == {"total": 8, "complete": True}
+    assert sorted(rig.world.worked) == everything(rig.world)
+    assert (rig.world.plans, rig.world.finished) == (1, 1)
+    assert seen[-1].done == 8
+    assert rig.workers[0].closed
+    assert rig.world.closed == 1
+    assert await rig.leases.current(f"job:{KIND}") is None
+
+
+async def test_a_finished_job_is_not_resumed_but_done_anew() -> None:
+    rig = Rig()
+    first, second = await rig.run(), await rig.run()
+    assert first.job.job_id != second.job.job_id
+    assert rig.world.worked.count((0, 0)) == 2
+
+
+@pytest.mark.parametrize(("complete", "failed"), [(False, 0), (True, 1)])
+async def test_failed_records_or_an_incomplete_finish_end_with_3(
+    complete: bool, failed: int
+) -> None:
+    result = await Rig(World(complete=complete, failed_each=failed)).run()
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert result.job.state is JobState.COMPLETED
+    assert result.job.report is not None
+    assert result.job.report["complete"] is complete
+
+
+async def test_a_preview_writes_nothing() -> None:
+    rig = Rig()
+    plan = await rig.driver().preview(rig.request())
+    assert plan.total == 8
+    assert await rig.jobs.recent(None, 10) == []
+    assert rig.world.begun == 0
+    assert await rig.leases.current(f"job:{KIND}") is None
+
+
+@hypothesis_settings(max_examples=120, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    driver_kills=st.sets(st.integers(1, 40), max_size=4),
+    worker_kills=st.sets(st.integers(1, 40), max_size=4),
+    concurrency=st.integers(1, 3),
+)
+def test_killed_anywhere_and_resumed_it_works_on_every_record_and_counts_it_once(
+    sizes: list[int], driver_kills: set[int], worker_kills: set[int], concurrency: int
+) -> None:
+    world = World(sizes=sizes, kill_driver_at=driver_kills, kill_worker_at=worker_kills)
+    rig = Rig(world)
+
+    async def through() -> JobResult:
+        for n in range(len(driver_kills) + 1):
+            before = {row.index for row in await rows() if row.state is PartitionState.DONE}
+            result = await rig.run_until_killed(f"driver-{n}")
+            assert not before & set(rig.workers[-1].calls), "a finished partition was redone"
+            if result is not None:
+                return result
+        raise AssertionError("more deaths than kills")
+
+    async def rows() -> list[Any]:
+        jobs = await rig.jobs.recent(KIND, 10)
+        return await rig.jobs.partitions(jobs[0].job_id) if jobs else []
+
+    result = asyncio.run(through())
+    assert result.exit_code == EXIT_DONE
+    assert set(world.worked) == set(everything(world))
+    # A step may be repeated, a checkpoint never.
+    assert result.job.done == result.job.total == sum(sizes)
+    assert result.job.counts.get("seen", 0) == sum(sizes)
+    deaths = len(driver_kills) + len(worker_kills)
+    assert len(world.worked) - sum(sizes) <= deaths * world.batch * concurrency
+    assert len(asyncio.run(rig.jobs.recent(KIND, 10))) == 1
+
+
+async def test_a_killed_driver_is_followed_by_one_that_waits_for_its_lease() -> None:
+    rig = Rig(World(kill_driver_at={3}))
+    assert await rig.run_until_killed("first") is None
+    died_at = rig.clock.monotonic()
+    result = await rig.driver("second").run(rig.request())
+    assert result.exit_code == EXIT_DONE
+    assert result.job.attempts == 2
+    assert 0 < rig.clock.monotonic() - died_at <= rig.settings.lease_s + 1
+
+
+async def test_a_second_driver_is_refused_while_the_first_renews() -> None:
+    rig = Rig()
+    await rig.jobs.create(Job(job_id="x", kind=KIND, params={}, created_at=rig.clock.now()))
+    await rig.leases.acquire(f"job:{KIND}", "other", 15)
+    await rig.jobs.take("x", 1, submission_id=None)
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(0)
+            await rig.leases.acquire(f"job:{KIND}", "other", 15)
+
+    renewing = asyncio.create_task(renew())
+    with pytest.raises(Conflict) as caught:
+        await rig.driver().run(rig.request())
+    renewing.cancel()
+    assert caught.value.code == "busy"
+    assert "x" in caught.value.message
+    assert caught.value.details["job_id"] == "x"
+
+
+async def test_a_lost_lease_stops_the_driver_and_leaves_the_job_to_the_next() -> None:
+    rig = Rig(World(sizes=[400], batch=1))
+
+    class Stolen(InMemoryLeaseStore):
+        calls = 0
+
+        async def acquire(self, name: str, holder: str, ttl_s: float) -> Any:
+            self.calls += 1
+            return None if self.calls == 2 else await super().acquire(name, holder, ttl_s)
+
+    rig.leases = Stolen(rig.clock)
+    result = await rig.run()
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert "lease" in result.sentence
+    job = await rig.jobs.get(result.job.job_id)
+    assert job is not None
+    assert job.state is JobState.RUNNING
+    assert job.error is None
+    assert rig.workers[0].closed
+    again = await rig.run()
+    assert again.exit_code == EXIT_DONE
+    assert again.job.job_id == result.job.job_id
+    assert len(rig.world.worked) <= 401  # at most the step in progress was repeated
+
+
+async def test_a_driver_without_the_store_for_a_whole_lease_ends_with_4() -> None:
+    rig = Rig(World(sizes=[4_000], batch=1))
+
+    class Away(InMemoryLeaseStore):
+        calls = 0
+
+        async def acquire(self, name: str, holder: str, ttl_s: float) -> Any:
+            self.calls += 1
+            if self.calls > 1:
+                raise StoreDown("MongoDB is away: start it.")
+            return await super().acquire(name, holder, ttl_s)
+
+    rig.leases = Away(rig.clock)
+    result = await rig.run()
+    assert result.exit_code == EXIT_DEPENDENCY
+    assert rig.leases.calls > 2
+
+
+async def test_a_fenced_out_driver_writes_nothing_more() -> None:
+    rig = Rig(World(sizes=[40], batch=1))
+    runner, seen = rig.driver(), asyncio.Event()
+    task = asyncio.create_task(runner.run(rig.request(), lambda job: seen.set()))
+    await seen.wait()
+    (job,) = await rig.jobs.recent(KIND, 1)
+    await rig.jobs.take(job.job_id, 99, submission_id=None)
+    done = (await rig.jobs.partitions(job.job_id))[0].done
+    result = await task
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert (await rig.jobs.partitions(job.job_id))[0].done == done
+    after = await rig.jobs.get(job.job_id)
+    assert after is not None
+    assert (after.fence, after.state, after.error) == (99, JobState.RUNNING, None)
+
+
+@pytest.mark.parametrize(
+    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+)
+async def test_a_wish_stops_the_workers_after_their_step(wish: JobWish, state: JobState) -> None:
+    rig = Rig(World(sizes=[400], batch=1))
+
+    def ask(job: Job) -> None:
+        asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
+
+    asks: list[asyncio.Task[Job]] = []
+    result = await rig.driver().run(rig.request(), lambda job: None if asks else ask(job))
+    assert result.job.state is state
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert 0 < result.job.done < 400
+    assert rig.world.finished == 0
+    again = await rig.run()
+    assert again.exit_code == EXIT_DONE
+    same = again.job.job_id == result.job.job_id
+    assert same is (wish is JobWish.PAUSE)
+    assert len(rig.world.worked) == 400 if same else 400 + result.job.done
+
+
+async def test_a_job_cancelled_before_its_driver_came_is_not_run() -> None:
+    rig = Rig()
+    await rig.jobs.create(Job(job_id="x", kind=KIND, params={}, created_at=rig.clock.now()))
+    await rig.jobs.take("x", 0, submission_id=None)
+    await rig.jobs.wish("x", JobWish.CANCEL)
+    result = await rig.run(job_id="x")
+    assert result.job.state is JobState.CANCELLED
+    assert rig.world.plans == 0
+
+
+async def test_stop_pauses_the_job_and_gives_the_lease_back() -> None:
+    rig = Rig(World(sizes=[400, 400], batch=1))
+    runner = rig.driver()
+    result = await runner.run(rig.request(), lambda job: runner.stop())
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert result.job.state is JobState.PAUSED
+    assert 0 < len(rig.world.worked) < 800
+    assert await rig.leases.current(f"job:{KIND}") is None
+    again = await rig.run()
+    assert again.exit_code == EXIT_DONE
+    assert len(rig.world.worked) == 800
+
+
+async def test_stop_during_the_plan_or_the_finish_leaves_it_to_the_next_driver() -> None:
+    rig = Rig()
+    runner = rig.driver()
+    runner.stop()
+    assert (await runner.run(rig.request())).job.state is JobState.PAUSED
+    assert rig.world.worked == []
+    assert (await rig.run()).exit_code == EXIT_DONE
+
+
+@pytest.mark.parametrize("error", [IndexDown("The index is away."), StoreDown("MongoDB is away.")])
+async def test_a_dependency_that_comes_back_within_seconds_is_waited_for(
+    error: DependencyDown,
+) -> None:
+    rig = Rig(World(errors=[error, error]))
+    result = await rig.run()
+    assert result.exit_code == EXIT_DONE
+    assert sorted(rig.world.worked) == everything(rig.world)
+
+
+async def test_a_dependency_that_stays_away_fails_the_job_with_4_and_it_is_resumed() -> None:
+    rig = Rig(World(sizes=[4], batch=1, errors=[]))
+    rig.world.errors = [IndexDown("The index is away: start it.") for _ in range(6)]
+    result = await rig.run()
+    assert result.exit_code == EXIT_DEPENDENCY
+    assert result.job.state is JobState.FAILED
+    assert result.job.error == "The index is away: start it."
+    again = await rig.run()
+    assert again.exit_code == EXIT_DONE
+    assert again.job.job_id == result.job.job_id
+    assert (again.job.error, again.job.attempts) == (None, 2)
+
+
+async def test_a_bug_fails_the_job_with_one_sentence() -> None:
+    rig = Rig(World(errors=[ValueError("first line\nsecond line")]))
+    result = await rig.run()
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert result.job.state is JobState.FAILED
+    assert result.job.error is not None
+    assert "ValueError: first line" in result.job.error
+    assert "\n" not in result.job.error
+
+
+@pytest.mark.parametrize(("after_s", "resumed"), [(3_600, True), (2 * 86_400, False)])
+async def test_a_failed_job_is_resumed_within_a_day(after_s: float, resumed: bool) -> None:
+    rig = Rig(World(errors=[ValueError("x")]))
+    failed = await rig.run()
+    rig.clock.advance(after_s)
+    again = await rig.run()
+    assert (again.job.job_id == failed.job.job_id) is resumed
+    assert sorted(set(rig.world.worked)) == everything(rig.world)
+
+
+async def test_only_the_last_job_with_equal_params_is_resumed() -> None:
+    rig = Rig(World(sizes=[4], batch=1, kill_driver_at={3}))
+    assert await rig.run_until_killed("first") is None
+    fresh = await rig.run(resume=False)
+    assert fresh.job.attempts == 1
+    # The one that was cut short is out of date now: the next run does not go back to it.
+    again = await rig.run()
+    assert again.job.job_id not in {fresh.job.job_id, "job-0001"}
+    other = await rig.run(params={"a": 2})
+    assert other.job.job_id != again.job.job_id
+
+
+async def test_a_partition_whose_worker_always_dies_fails_the_job() -> None:
+    rig = Rig(World(sizes=[10], batch=1, kill_worker_at=set(range(4, 1_000))))
+    result = await rig.run()
+    assert result.exit_code == EXIT_INCOMPLETE
+    assert result.job.error is not None
+    assert f"{rig.settings.attempts} times" in result.job.error
+    assert len(rig.workers[0].calls) == rig.settings.attempts
+
+
+async def test_workers_that_die_now_and_then_do_not_fail_a_job_that_moves_on() -> None:
+    kills = set(range(3, 200, 4))  # three moments of life are two steps and their checkpoints
+    rig = Rig(World(sizes=[40], batch=1, kill_worker_at=kills))
+    result = await rig.run()
+    assert result.exit_code == EXIT_DONE
+    assert result.job.done == 40
+    assert len(rig.workers[0].calls) > rig.settings.attempts
+
+
+async def test_the_named_job_runs_with_its_own_params() -> None:
+    rig = Rig()
+    stored = Job(job_id="api", kind=KIND, params={"a": 9}, created_at=rig.clock.now())
+    await rig.jobs.create(stored)
+    result = await rig.run(job_id="api", submission_id="ray-1")
+    assert result.job.params == {"a": 9}
+    assert result.job.submission_id == "ray-1"
+    with pytest.raises(Conflict, match="completed"):
+        await rig.run(job_id="api")
+    with pytest.raises(NotFound):
+        await rig.run(job_id="nobody")
+    await rig.jobs.create(replace(stored, job_id="else", kind="reindex"))
+    with pytest.raises(InvalidInput):
+        await rig.run(job_id="else")
+
+
+async def test_a_lost_answer_of_a_checkpoint_is_counted_once() -> None:
+    class Forgetful(InMemoryJobStore):
+        lost = 0
+
+        async def checkpoint(self, *args: Any) -> JobWish:
+            wish = await super().checkpoint(*args)
+            self.lost += 1
+            if self.lost % 2:
+                raise StoreDown("The answer was lost.")
+            return wish
+
+    clock = FakeClock()
+    rig = Rig(World(sizes=[9, 4]), jobs=Forgetful(clock))
+    result = await rig.run()
+    assert result.exit_code == EXIT_DONE
+    assert result.job.done == 13
+    assert len(rig.world.worked) == 13
+
+
+async def test_a_rate_holds_over_all_records() -> None:
+    from rayapp.services.job_steps import Pace
+
+    clock = FakeClock()
+
+    async def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+
+    async def never() -> bool:
+        return False
+
+    pace = Pace(10.0, clock, sleep)
+    for _ in range(5):
+        await pace.spend(20, never)
+    assert clock.monotonic() == pytest.approx(9.0)  # 100 records, of which 10 at once
+
+
+async def test_a_worker_that_waits_for_its_rate_stops_when_asked() -> None:
+    from rayapp.services.job_steps import Pace
+
+    async def asked() -> bool:
+        return True
+
+    await Pace(0.001, CLOCK, no_sleep).spend(1_000, asked)
