@@ -14,6 +14,7 @@ from datetime import timedelta
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, MemoryItem, Status
 from rayapp.domain.points import collections_of, payload_update_of, vector_hash_of
+from rayapp.domain.scope import ReadScope
 from rayapp.domain.text.analyser import Analyser
 from rayapp.errors import NotFound, RayappError
 from rayapp.protocols import (
@@ -96,7 +97,9 @@ class IndexingService:
             *await self._set_payload([i for i in items if _op_of(i) is IndexOp.PAYLOAD]),
             *await self._delete([i for i in items if _op_of(i) is IndexOp.DELETE]),
         ]
-        await self._store.finish(self._token, results, self._schema)
+        matched = await self._store.finish(self._token, results, self._schema)
+        if matched < len(results):
+            await self._take_back([i for i in items if _op_of(i) is IndexOp.VECTOR])
         self.outage = all(result.error is not None and not result.blamed for result in results)
         self._report(items, results)
         return len(items)
@@ -158,6 +161,18 @@ class IndexingService:
         for name in collections_of(self._alias, await self._index.collections()):
             with suppress(NotFound):  # dropped meanwhile
                 await self._index.delete(list(revs), revs=revs, collection=name)
+
+    async def _take_back(self, items: Sequence[MemoryItem]) -> None:
+        """Delete the points of items that were deleted or archived while they were written: another
+        indexer's delete may have come before this write, and must win."""
+        for user_id in {item.user_id for item in items}:
+            mine = {item.point_id: item.index.rev for item in items if item.user_id == user_id}
+            scope = ReadScope(user_id, include_shared=False)
+            found = await self._store.by_points(scope, list(mine))
+            living = {item.point_id for item in found if item.status is Status.ACTIVE}
+            gone = {point_id: rev for point_id, rev in mine.items() if point_id not in living}
+            if gone:
+                await self._delete_everywhere(gone)
 
     async def _write(
         self, items: Sequence[MemoryItem], call: Callable[[], Awaitable[None]]

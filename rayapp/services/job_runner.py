@@ -218,7 +218,7 @@ class JobRunner:
         if job.state is not JobState.FAILED:
             return not job.final
         at = job.finished_at or job.updated_at or job.created_at
-        return job.planned and self._clock.now() - at <= RESUME_FAILED_WITHIN * 99
+        return job.planned and self._clock.now() - at <= RESUME_FAILED_WITHIN
 
     async def _busy(self, kind: str) -> Conflict:
         jobs = await self._jobs.unfinished(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,11 +134,11 @@ class SweepRig:
 
     @asynccontextmanager
     async def indexer(self) -> AsyncIterator[None]:
-        """The indexer's loop while the block runs."""
-        service = bootstrap.build_indexing(self.parts)
+        """The indexer's loop while the block runs; the batch in work ends, no claim is left."""
+        service, stopping = bootstrap.build_indexing(self.parts), asyncio.Event()
 
         async def loop() -> None:
-            while True:
+            while not stopping.is_set():
                 if not await service.run_once():
                     await asyncio.sleep(INDEXER_POLL_S)
 
@@ -146,9 +146,8 @@ class SweepRig:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            stopping.set()
+            await task
 
 
 async def drained(service: IndexingService) -> None:

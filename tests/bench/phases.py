@@ -108,7 +108,7 @@ async def fill(load: Load, progress: Progress) -> dict[str, Any]:
 
 def search(load: Load, clients: int, *, heavy: bool = False) -> dict[str, Any]:
     """Closed loop of searches for a fixed time, client processes of their own."""
-    calls = _search_calls(load, heavy=heavy)
+    calls = search_calls(load, heavy=heavy)
     return drive_all(load.url, clients, calls, warm_s=load.warm_s, measure_s=load.seconds)
 
 
@@ -196,7 +196,7 @@ async def _drained(samples: Sequence[Sample], acknowledged: Sequence[float]) -> 
         await asyncio.sleep(POLL_S)
 
 
-def _search_calls(load: Load, *, heavy: bool) -> list[Call]:
+def search_calls(load: Load, *, heavy: bool) -> list[Call]:
     """Distinct questions about the stored facts, each asked for the user who has the fact."""
     random_ = random.Random(load.seed + 1)
     batches = load.batches()

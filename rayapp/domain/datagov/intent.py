@@ -177,8 +177,8 @@ _LIST = _pattern(r"lists? of(?: all)?(?: the)?", r"רשימ(?:ת|ות|ה של)")
 def datagov_intent(plain: str) -> Intent:
     """Whether a question that `normalize` has seen is about open government data.
 
-    Measured on the questions of two open sets: none of 999 and 1 of 1,501 fires; 2 to 20
-    microseconds for a question that does not.
+    Measured on the questions of three open sets: it fires for none of 2,721. The median question
+    takes 2 microseconds, nine of ten less than 60, the longest 0.2 ms.
     """
     plain = plain[:MAX_READ_CHARS]
     low = plain.lower()

@@ -1,24 +1,48 @@
-"""Which collections a re-index removes."""
+"""What the command line of a reindex asks for."""
 
 from __future__ import annotations
 
-from jobs.reindex import drop_others
-from rayapp.adapters.in_memory_index import InMemoryIndex
-from rayapp.domain.index import IndexSchema
+import argparse
+from typing import Any
 
-SCHEMA = IndexSchema(model="tiny/model-v2", dims=8, analyser="a1")
+import pytest
+
+from jobs.reindex import SPEC
+from rayapp.domain.job_kinds import REINDEX
+from rayapp.errors import InvalidInput
 
 
-async def test_every_older_collection_of_the_alias_goes_and_nothing_else() -> None:
-    index = InMemoryIndex("memories")
-    await index.open(SCHEMA)
-    first = (await index.health()).collection
-    assert first is not None
-    target = "memories_tiny-model-v2_8_20260102"
-    others = ["memories_x_tiny-model-v2_8_0", "memories2_tiny-model-v2_8_0", "notes"]
-    for name in ("memories_old_16_20260101", target, *others):
-        await index.create_collection(name, SCHEMA)
-    await index.switch_alias(target)
-    assert await drop_others(index, "memories") == sorted([first, "memories_old_16_20260101"])
-    assert await index.collections() == sorted([target, *others])
-    assert await drop_others(index, "memories") == []
+def params_of(*argv: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser()
+    SPEC.add_arguments(parser)
+    return dict(SPEC.params_of(parser.parse_args(argv)))
+
+
+@pytest.mark.parametrize(
+    ("argv", "params"),
+    [
+        ((), {}),
+        (("--switch", "auto"), {}),
+        (("--drop-old",), {"drop_old": True}),
+        (("--switch", "never"), {"switch": "never"}),
+        (("--rollback",), {"rollback": True}),
+        (
+            ("--tier", "books", "--user", "dana", "--since", "2026-05-01T12:00:00+03:00"),
+            {"tier": "books", "user_id": "dana", "since": "2026-05-01T09:00:00+00:00"},
+        ),
+    ],
+)
+def test_options_become_parameters(argv: tuple[str, ...], params: dict[str, Any]) -> None:
+    assert params_of(*argv) == params
+
+
+@pytest.mark.parametrize(
+    "argv", [("--rollback", "--drop-old"), ("--rollback", "--tier", "books"), ("--since", "soon")]
+)
+def test_options_that_do_not_go_together_are_refused(argv: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInput):
+        params_of(*argv)
+
+
+def test_its_workers_embed() -> None:
+    assert (SPEC.kind, SPEC.embeds, SPEC.writes) == (REINDEX, True, True)

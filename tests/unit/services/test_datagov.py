@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import pytest
 
 from jobs.datagov_ingest import INDEX_WAIT_S, SPEC, add_arguments, params_of
@@ -117,6 +118,7 @@ async def rig() -> Rig:
 async def test_the_whole_catalogue_is_brought_in_once(rig: Rig) -> None:
     first = await rig.run()
     assert first.complete
+    assert orjson.loads(orjson.dumps(first.report)) == first.report
     assert counts_of(first, "inserted") == {
         "category": 21,
         "dataset": 2,
@@ -217,6 +219,9 @@ async def test_a_plan_writes_nothing_and_says_what_would_be_done(rig: Rig) -> No
     # New: a dataset with two resources. Changed: the category that lost one and the one that won.
     assert plan.facts["would"] == {"insert": 3, "update": 2, "unchanged": 47, "retire": 2}
     assert plan.facts["source"] == "ckan"
+    # Facts, shares and the report cross processes and the truth as plain JSON.
+    assert orjson.loads(orjson.dumps(plan.facts)) == plan.facts
+    assert all(orjson.loads(orjson.dumps(one.payload)) == one.payload for one in plan.partitions)
     assert plan.total == sum(len(one.payload["ids"]) for one in plan.partitions)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rayapp import bootstrap
 from rayapp.adapters.in_memory_index import InMemoryIndex
 from rayapp.domain.index import IndexPoint, Vector
 from rayapp.domain.memory import MemoryItem, Source, SourceType
@@ -17,6 +18,7 @@ from rayapp.domain.requests import MemoryEdit, SearchQuery
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.errors import BadVector, EmbedderDown, IndexDown
 from rayapp.protocols import TextKind
+from rayapp.services.indexing import IndexingService
 from rayapp.testing.harness import Harness, ModelEmbedder
 
 COUNTER = itertools.count(1)
@@ -274,3 +276,41 @@ async def test_a_point_that_the_index_refuses_fails_alone() -> None:
     await service.drain()
     backlog = await service.items.backlog()
     assert (backlog.synced, backlog.failed) == (4, 1)
+
+
+async def test_an_edit_of_an_archived_item_makes_no_point(service: Harness) -> None:
+    one = await service.store("kept for later")
+    await service.drain()
+    await service.services.memories.archive(ME, one)
+    await service.services.memories.edit(ME, one, MemoryEdit(text="נערך בארכיון"))
+    await service.drain()
+    assert await service.index.count() == 0
+    await service.services.memories.restore(ME, one)
+    await service.drain()
+    assert await service.found("נערך בארכיון") == [one]
+
+
+async def test_a_late_write_does_not_bring_a_deleted_memory_back(service: Harness) -> None:
+    """The slow indexer's write lands after the delete of another one."""
+    one = await service.store("gone soon")
+    other = IndexingService(
+        service.items,
+        service.index,
+        service.embedder,
+        bootstrap.load_texts().analyser,
+        service.leases,
+        schema=service.schema,
+        runtime=bootstrap.runtime_of(service.settings, service.metrics, service.clock),
+    )
+    written = service.index.inner.upsert
+
+    async def late(points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+        service.index.inner.upsert = written
+        await service.services.memories.delete(ME, one)
+        assert await other.run_once() == 1
+        await written(points, collection=collection)
+
+    service.index.inner.upsert = late
+    await service.indexing.run_once()
+    assert await service.index.count() == 0
+    assert (await service.items.backlog()).pending == 0

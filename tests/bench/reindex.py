@@ -1,0 +1,317 @@
+"""What users notice of a reindex: load at a fixed rate before it and while it runs, over HTTP.
+
+    python -m tests.bench.reindex --memories 100000 --users 1000 --data-dir .rayapp --out out.json
+
+Fills with seeded bilingual texts, offers searches and stores at fixed rates, runs
+`python -m jobs.reindex` beside them, and asks afterwards for every memory that was stored
+meanwhile. Arguments after `--` go to the job (`-- --rate 2000`). Exit codes: 0 done, 2 bad
+arguments, 3 a bar was missed or a write was lost, 4 the service is away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from rayapp.client import MemoryClient
+from rayapp.client.discovery import data_dir_of, service_url
+from rayapp.client.progress import Progress, wait_indexed
+from rayapp.errors import RayappError
+from tests.bench import phases
+from tests.bench.processes import stack_memory
+from tests.bench.texts import facts
+from tests.bench.wire import Call, Connection
+
+DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
+# The reindex bar: search p95 while it runs over p95 before it.
+MAX_P95_RATIO = 1.5
+CONNECTIONS = 16  # an open loop needs room for the calls that wait
+STORED_SEED = 5  # texts apart from those of the fill
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one stretch of load saw. `stored`: (user, memory id, text) of acknowledged stores."""
+
+    search_ms: list[float] = field(default_factory=list)
+    store_ms: list[float] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter)
+    degraded: Counter[str] = field(default_factory=Counter)
+    stored: list[tuple[str, str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "seconds": round(self.seconds, 1),
+            "searches": len(self.search_ms),
+            "search_ms": phases.spread(self.search_ms),
+            "stores": len(self.store_ms),
+            "store_ms": phases.spread(self.store_ms),
+            "statuses": dict(self.statuses),
+            "degraded": dict(self.degraded),
+        }
+
+
+class Offered:
+    """Searches and stores at fixed rates: a late answer delays no other call."""
+
+    def __init__(self, load: phases.Load, searches_per_s: float, stores_per_s: float) -> None:
+        self._load = load
+        self._rates = (searches_per_s, stores_per_s)
+        self._calls = phases.search_calls(load, heavy=False)
+        self._texts = facts(load.seed + STORED_SEED)
+        self._serial, self._random = count(), random.Random(load.seed + STORED_SEED)
+        self._pool: asyncio.Queue[Connection] = asyncio.Queue()
+        for _ in range(CONNECTIONS):
+            self._pool.put_nowait(Connection(load.url))
+
+    async def until(self, over: asyncio.Event) -> Seen:
+        """Load until `over` is set."""
+        seen, began = Seen(), time.perf_counter()
+        searches, stores = self._rates
+        async with asyncio.TaskGroup() as group:
+            for rate, one in ((searches, self._search), (stores, self._store)):
+                group.create_task(self._at_rate(rate, one, seen, over))
+        seen.seconds = time.perf_counter() - began
+        return seen
+
+    async def _at_rate(
+        self,
+        rate: float,
+        one: Callable[[Seen], Awaitable[None]],
+        seen: Seen,
+        over: asyncio.Event,
+    ) -> None:
+        if rate <= 0:
+            return
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for number in count():
+                await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+                if over.is_set():
+                    return
+                group.create_task(_run(one, seen))
+
+    async def _search(self, seen: Seen) -> None:
+        call = self._random.choice(self._calls)
+        status, body, spent_ms = await self._call(call)
+        seen.search_ms.append(spent_ms)
+        seen.statuses[f"search {status}"] += 1
+        if status == 200:
+            seen.degraded.update(orjson.loads(body).get("degraded") or ())
+
+    async def _store(self, seen: Seen) -> None:
+        user = self._load.user(self._random.randrange(self._load.users))
+        text = f"{next(self._texts).text} <{self._load.run_id} r{next(self._serial)}>"
+        body = orjson.dumps({"text": text, "tier": phases.TIER})
+        status, answer, spent_ms = await self._call(Call("/api/memory/store", body, user))
+        seen.store_ms.append(spent_ms)
+        seen.statuses[f"store {status}"] += 1
+        if status == 201:
+            seen.stored.append((user, orjson.loads(answer)["memory_id"], text))
+
+    async def _call(self, call: Call) -> tuple[int, bytes, float]:
+        # From the moment it was due: waiting for a free connection is part of what users notice.
+        began = time.perf_counter()
+        connection = await self._pool.get()
+        try:
+            status, body = await connection.call("POST", call.path, call.body, call.user_id)
+        except OSError:
+            connection.close()
+            status, body = 0, b""
+        finally:
+            self._pool.put_nowait(connection)
+        return status, body, (time.perf_counter() - began) * 1000.0
+
+    async def lost(self, stored: Sequence[tuple[str, str, str]]) -> list[str]:
+        """Memories that a search for their own words does not find in the index."""
+        missing = []
+        for user, memory_id, text in stored:
+            body = orjson.dumps({"query": text, "limit": 10})
+            status, answer, _ = await self._call(Call("/api/memory/search", body, user))
+            hits = orjson.loads(answer).get("results", []) if status == 200 else []
+            mine = [hit for hit in hits if hit["memory_id"] == memory_id]
+            if not mine or mine[0]["score_summary"]["vector_rank"] is None:
+                missing.append(memory_id)
+        return missing
+
+
+async def _run(one: Callable[[Seen], Awaitable[None]], seen: Seen) -> None:
+    await one(seen)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.bench.reindex",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--memories", type=int, default=100_000)
+    made.add_argument("--users", type=int, default=1_000)
+    made.add_argument("--searches-per-s", type=float, default=20.0)
+    made.add_argument("--stores-per-s", type=float, default=10.0)
+    made.add_argument("--before-s", type=float, default=20.0, help="load before the job")
+    made.add_argument("--seed", type=int, default=7)
+    made.add_argument("--reuse", metavar="RUN_ID", help="measure what this run filled, no fill")
+    made.add_argument("--data-dir", type=Path, help="data directory of the local stack")
+    made.add_argument("--out", type=Path, help="JSON report")
+    made.add_argument("job", nargs="*", help="arguments of the job, after --")
+    return made
+
+
+async def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Fill, load alone, load beside the job, then look for every stored memory."""
+    data_dir = data_dir_of(arguments.data_dir)
+    url = service_url(None, data_dir)
+    load = phases.Load(
+        url=url,
+        run_id=arguments.reuse or secrets.token_hex(4),
+        memories=arguments.memories,
+        users=arguments.users,
+        heavy=0,
+        seed=arguments.seed,
+        seconds=arguments.before_s,
+        warm_s=0.0,
+    )
+    await phases.require_service(url)
+    report: dict[str, Any] = {
+        "run_id": load.run_id,
+        "at": datetime.now(UTC).isoformat(),
+        "cores": os.cpu_count(),
+        "load": {
+            "memories": load.memories,
+            "users": load.users,
+            "searches_per_s": arguments.searches_per_s,
+            "stores_per_s": arguments.stores_per_s,
+        },
+    }
+    with Progress(console) as progress:
+        if arguments.reuse is None:
+            report["fill"] = await phases.fill(load, progress)
+        offered = Offered(load, arguments.searches_per_s, arguments.stores_per_s)
+        # One-second warm-up: connections, caches and the first searches of a replica.
+        await offered.until(_after(1.0))
+        with progress.step("before", 1) as bar:
+            before = await offered.until(_after(arguments.before_s))
+            bar.advance()
+        with progress.step("reindex", 1) as bar:
+            during, job = await _beside_the_job(offered, data_dir, arguments.job)
+            bar.advance()
+        async with MemoryClient(url) as client:
+            await wait_indexed(client, progress, "index")
+        stored = before.stored + during.stored
+        lost = await offered.lost(stored)
+    report |= {"before": before.report(), "during": during.report(), "job": job}
+    report["stored"], report["lost"] = len(stored), lost
+    p95 = (before.report()["search_ms"]["p95"], during.report()["search_ms"]["p95"])
+    report["p95_ratio"] = round(p95[1] / p95[0], 3) if p95[0] else None
+    report["memory_after_mib"] = round(sum(row.pss_mib for row in stack_memory(data_dir)), 1)
+    return report
+
+
+def _after(seconds: float) -> asyncio.Event:
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, over.set)
+    return over
+
+
+async def _beside_the_job(
+    offered: Offered, data_dir: Path, arguments: Sequence[str]
+) -> tuple[Seen, dict[str, Any]]:
+    with TemporaryDirectory(prefix="rayapp-bench-") as folder:
+        out = Path(folder) / "report.json"
+        over, began = asyncio.Event(), time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "jobs.reindex", "--data-dir", str(data_dir)),
+            *("--out", str(out), *arguments),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+        async def wait() -> str:
+            try:
+                output, _ = await process.communicate()
+                return output.decode(errors="replace")
+            finally:
+                over.set()
+
+        said = asyncio.create_task(wait())
+        seen = await offered.until(over)
+        text = await said
+        report = orjson.loads(out.read_bytes()) if out.exists() else {"output": text[-2_000:]}
+    spent_s = round(time.perf_counter() - began, 1)
+    return seen, {"exit_code": process.returncode, "wall_s": spent_s, "report": report}
+
+
+def table(report: dict[str, Any]) -> Table:
+    """What was measured, and the bar where there is one."""
+    made = Table(title=f"Reindex, run {report['run_id']}", title_justify="left")
+    for name in ("what", "before", "during", "bar"):
+        made.add_column(name, justify="left" if name == "what" else "right")
+    before, during = report["before"], report["during"]
+    for name in ("search_ms", "store_ms"):
+        for share in ("p50", "p95", "p99", "max"):
+            values = [f"{one[name][share]:.2f}" for one in (before, during)]
+            made.add_row(f"{name} {share}", *values, "")
+    made.add_row("search p95 ratio", "", f"{report['p95_ratio']}", f"{MAX_P95_RATIO}")
+    made.add_row("stores looked for / lost", "", f"{report['stored']} / {len(report['lost'])}", "0")
+    made.add_row("degraded answers", *(str(sum(r["degraded"].values())) for r in (before, during)))
+    made.add_row("failed calls", *(str(_failed_calls(r)) for r in (before, during)), "0")
+    job = report["job"]
+    done = job["report"].get("report") or {}
+    made.add_row("job, s", "", f"{job['wall_s']}", "")
+    for name in ("items", "copied", "embedded", "followed", "items_per_s", "seconds", "switched"):
+        made.add_row(f"job {name}", "", str(done.get(name)), "")
+    return made
+
+
+def _failed_calls(seen: dict[str, Any]) -> int:
+    good = {"search 200", "store 201"}
+    return sum(n for name, n in seen["statuses"].items() if name not in good)
+
+
+def failed(report: dict[str, Any]) -> bool:
+    """A missed bar, a lost write, a refused call, or a job that did not end well."""
+    return bool(
+        report["job"]["exit_code"]
+        or report["lost"]
+        or (report["p95_ratio"] or 0.0) > MAX_P95_RATIO
+        or _failed_calls(report["before"])
+        or _failed_calls(report["during"])
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    console = Console()
+    try:
+        report = asyncio.run(measure(arguments, console))
+    except RayappError as error:
+        print(error.message, file=sys.stderr)
+        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    console.print(table(report))
+    return WITH_FAILURES if failed(report) else DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
