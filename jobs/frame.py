@@ -153,7 +153,7 @@ class _Run:
         # Imported after the stack's environment is set: Ray reads it at import.
         import ray
 
-        connect(self._settings)
+        connect(self._settings, self._spec.kind)
         try:
             stores = bootstrap.mongo_stores(self._settings)
             yield JobRunner(
@@ -202,8 +202,8 @@ def _check_out(path: Path | None) -> None:
         raise InvalidInput(f"The report cannot be written to {path}: choose another --out.")
 
 
-def connect(settings: Settings) -> None:
-    """Join the cluster. Raises JobsDown when there is none, ConfigError without an address."""
+def connect(settings: Settings, name: str) -> None:
+    """Join the cluster; its dashboard shows `name`. Raises JobsDown when there is none, ConfigError without an address."""
     import ray
 
     # In the driver of a submitted job Ray's own address wins.
@@ -211,12 +211,26 @@ def connect(settings: Settings) -> None:
     if not address:
         raise ConfigError("No Ray cluster is named: run `rayapp up`, or set RAY_ADDRESS.")
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        ray.init(
+            address=address,
+            job_config=_job_config(name),
+            log_to_driver=False,
+            configure_logging=False,
+        )
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = (str(error).splitlines() or [""])[0][:200]
         raise JobsDown(
             f"No Ray cluster answers at {address}: see `rayapp status` ({first})."
         ) from error
+
+
+def _job_config(name: str) -> Any:
+    """None for a submitted job: Ray hands its driver the one with the launcher's metadata."""
+    from ray.job_config import JobConfig
+
+    if os.environ.get(RAY_JOB_CONFIG):
+        return None
+    return JobConfig(metadata={"job_name": name})
 
 
 def submission_id() -> str | None:

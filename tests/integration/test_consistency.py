@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from rayapp.domain.jobs import Finish
 from rayapp.domain.memory import IndexState, MemoryItem, SyncState
 from rayapp.domain.requests import MemoryEdit, NewMemory
 from rayapp.domain.scope import WriteScope
+from rayapp.job_protocols import ItemScan
 from rayapp.services.memories import MemoriesService
 from rayapp.testing.drift import everything
 from rayapp.testing.sweep_rig import SweepRig, drained, kinds_of
@@ -99,9 +102,29 @@ def _only_indexed_again(was: MemoryItem, became: MemoryItem) -> bool:
     return content(was) == content(became) and done and state.rev >= was.index.rev
 
 
+class LateScan:
+    """Answers after the index did, as from far away: what it says is of another moment."""
+
+    def __init__(self, inner: ItemScan) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def page(self, **where: Any) -> tuple[list[MemoryItem], str | None]:
+        await asyncio.sleep(0.03)
+        return await self._inner.page(**where)
+
+    async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
+        await asyncio.sleep(0.03)
+        return await self._inner.by_points(point_ids)
+
+
 async def test_live_traffic_is_not_drift(rig: SweepRig) -> None:
     """Stores, edits, archives, restores and deletes while a sweep repairs."""
-    await rig.fill(400)
+    await rig.fill(40)
+    late: Any = LateScan(rig.parts.stores.scan)
+    rig.parts = replace(rig.parts, stores=replace(rig.parts.stores, scan=late))
     runtime = rig.parts.runtime
     memories = MemoriesService(
         rig.parts.stores.items,
@@ -137,7 +160,7 @@ async def test_live_traffic_is_not_drift(rig: SweepRig) -> None:
 
     tasks = [asyncio.create_task(traffic(seed)) for seed in range(4)]
     sweeps: list[Finish] = []
-    while len(sweeps) < 3 or acts < 100:
+    while len(sweeps) < 3 or acts < 300:
         sweeps.append(await rig.sweep(repair=True))
         assert not any(task.done() for task in tasks)
     stopping.set()

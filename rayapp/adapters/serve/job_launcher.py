@@ -60,7 +60,7 @@ class RayJobLauncher:
         return self._client.submit_job(
             entrypoint=f"{sys.executable} -m {self._package}.{job.kind} --job-id {job.job_id}",
             submission_id=submission_id,
-            metadata={"name": job.kind, "job_id": job.job_id},
+            metadata={"job_name": job.kind, "job_id": job.job_id},
             runtime_env={"env_vars": job_environment(self._settings, os.environ)},
         )
 

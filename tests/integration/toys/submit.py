@@ -17,7 +17,7 @@ LIMIT_S = 150.0
 
 async def submit(folder: Path, job_id: str) -> None:
     settings = stack.attach(folder)
-    connect(settings)
+    connect(settings, "toy")
     from ray.job_submission import JobSubmissionClient
 
     from rayapp.adapters.serve.job_launcher import RayJobLauncher, cluster_address

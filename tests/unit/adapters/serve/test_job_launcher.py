@@ -57,7 +57,7 @@ async def test_a_job_is_started_by_its_module_under_a_name_and_a_new_id_each_tim
     assert first != second
     assert "j-1" in first
     assert client.asked[0]["entrypoint"] == f"{sys.executable} -m jobs.reindex --job-id j-1"
-    assert client.asked[0]["metadata"] == {"name": "reindex", "job_id": "j-1"}
+    assert client.asked[0]["metadata"] == {"job_name": "reindex", "job_id": "j-1"}
 
 
 @pytest.mark.parametrize("kind", ["", "os;rm", "../x", "A", "a b", "a.b"])

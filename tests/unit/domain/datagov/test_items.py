@@ -103,6 +103,15 @@ def test_an_english_title_stands_in_the_english_line() -> None:
     assert "Dataset: Water levels in wells" in text.split("\n")[1]
 
 
+def test_the_words_of_the_address_that_the_title_does_not_say_are_in_the_english_line() -> None:
+    named = replace(VEHICLES, name="private-cars-2022-il-x", title="רכב פרטי cars")
+    (dataset,) = (i for i in made(named).values() if i.source.datagov["kind"] == "dataset")
+    (english,) = (line for line in dataset.text.splitlines() if "Name:" in line)
+    assert "Name: private." in english
+    numbered = replace(VEHICLES, name="517")
+    assert not any("Name:" in item.text for item in made(numbered).values())
+
+
 def test_filters_find_what_the_item_says() -> None:
     payload = payload_of(resource_item(made(), 1))
     assert payload["category"] == "transportation"

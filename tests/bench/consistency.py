@@ -1,0 +1,121 @@
+"""Injected drift of six kinds on a real MongoDB and the real embedded engine: times and proof.
+
+python -m tests.bench.consistency --items 100000 --share 0.01 --out consistency.json
+
+Everything is in one process, the indexer too: the times are those of the comparison and the
+repair themselves, without Ray and without a second core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from rayapp.domain.consistency import Drift
+from rayapp.domain.jobs import Finish
+from rayapp.testing.drift import everything
+from rayapp.testing.sweep_rig import SweepRig, kinds_of
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Seconds by name, in the order in which they were taken."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    async def __call__(self, name: str, work: Awaitable[T]) -> T:
+        began = time.perf_counter()
+        result = await work
+        self.seconds[name] = round(time.perf_counter() - began, 3)
+        return result
+
+
+async def measured(items: int, share: float, grace_s: float) -> dict[str, Any]:
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as folder:
+        async with SweepRig.opened(Path(folder), consistency={"grace_s": grace_s}) as rig:
+            scan, index = rig.parts.stores.scan, rig.parts.index
+            await watch("fill", rig.fill(items))
+            before = await everything(scan, index)
+            clean = await watch("sweep of a clean store", rig.sweep(repair=False))
+            broken = await watch("injection", rig.break_share(share))
+            looked = await watch("sweep", rig.sweep(repair=False))
+            healed = await watch("sweep with repair", rig.sweep(repair=True))
+            again = await watch("sweep after it", rig.sweep(repair=False))
+            after = await everything(scan, index)
+    touched = {point for ids in broken.values() for point in ids}
+    return {
+        "items": items,
+        "share": share,
+        "grace_s": grace_s,
+        "machine": {"python": platform.python_version(), "platform": platform.platform()},
+        "seconds": watch.seconds,
+        "ids_per_s": round(clean.report["checked"] / watch.seconds["sweep of a clean store"]),
+        "injected": kinds_of(broken),
+        "found": looked.report["found"],
+        "repaired": healed.report["repaired"],
+        "healed": healed.report["healed"],
+        "left": again.report["found"],
+        "others_changed": sum(_changed(b, a, touched) for b, a in zip(before, after, strict=True)),
+        "passed": _passed(clean, looked, healed, again, kinds_of(broken)),
+    }
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any], touched: set[str]) -> int:
+    """Rows or points that differ although nobody broke them."""
+    keys = (before.keys() | after.keys()) - touched
+    return sum(before.get(key) != after.get(key) for key in keys)
+
+
+def _passed(
+    clean: Finish, looked: Finish, healed: Finish, again: Finish, injected: dict[str, int]
+) -> bool:
+    quiet = clean.report["found"] == {} and again.report["found"] == {}
+    found = looked.report["found"] == injected == healed.report["repaired"]
+    return quiet and found and healed.complete
+
+
+def table(report: dict[str, Any]) -> Table:
+    shown = Table(title=f"Drift of {report['share']:.1%} per kind over {report['items']:,} items")
+    for column in ("kind", "injected", "found", "repaired", "left"):
+        shown.add_column(column, justify="left" if column == "kind" else "right")
+    for kind in Drift:
+        columns = ("injected", "found", "repaired", "left")
+        shown.add_row(kind.value, *(str(report[name].get(kind.value, 0)) for name in columns))
+    shown.add_section()
+    for name, seconds in report["seconds"].items():
+        shown.add_row(name, f"{seconds:.1f} s")
+    shown.add_row("ids per second, clean", f"{report['ids_per_s']:,}")
+    shown.add_row("others changed", str(report["others_changed"]))
+    shown.add_row("passed", str(report["passed"] and not report["others_changed"]))
+    return shown
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--share", type=float, default=0.01, help="Of all items, per kind.")
+    parser.add_argument("--grace", type=float, default=2.0, help="Pause before the second look.")
+    parser.add_argument("--out", type=Path, help="write the report as JSON")
+    options = parser.parse_args()
+    report = asyncio.run(measured(options.items, options.share, options.grace))
+    Console().print(table(report))
+    if options.out is not None:
+        options.out.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    return 0 if report["passed"] and not report["others_changed"] else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,73 @@
+"""The pieces of the reindex bench, against a small real service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.bench.phases import Load
+from tests.bench.reindex import MAX_P95_RATIO, Offered, failed, table
+from tests.unit.fake_service import FakeService, serving
+
+SPREAD = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "max": 4.0}
+
+
+def a_report(**changes: Any) -> dict[str, Any]:
+    stretch = {
+        "search_ms": SPREAD,
+        "store_ms": SPREAD,
+        "statuses": {"search 200": 9, "store 201": 4},
+        "degraded": {},
+    }
+    report = {
+        "run_id": "r",
+        "before": stretch,
+        "during": stretch,
+        "job": {"exit_code": 0, "wall_s": 3.0, "report": {"report": {"items": 9}}},
+        "stored": 4,
+        "lost": [],
+        "p95_ratio": 1.0,
+    }
+    return report | changes
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lost": ["m-1"]},
+        {"p95_ratio": MAX_P95_RATIO + 0.1},
+        {"job": {"exit_code": 3, "wall_s": 1.0, "report": {}}},
+        {"during": a_report()["during"] | {"statuses": {"search 200": 9, "search 503": 1}}},
+    ],
+    ids=["lost", "slow", "job", "refused"],
+)
+def test_what_users_would_notice_fails_the_bench(change: dict[str, Any]) -> None:
+    assert failed(a_report(**change))
+    assert table(a_report(**change)).row_count == table(a_report()).row_count
+
+
+def test_a_quiet_reindex_passes() -> None:
+    assert not failed(a_report())
+
+
+async def test_searches_and_stores_are_offered_until_told_to_stop() -> None:
+    with serving(FakeService()) as service:
+        load = Load(
+            url=service.url,
+            run_id="r",
+            memories=20,
+            users=2,
+            heavy=0,
+            seed=1,
+            seconds=1.0,
+            warm_s=0.0,
+        )
+        offered, over = Offered(load, 50.0, 50.0), asyncio.Event()
+        asyncio.get_running_loop().call_later(0.3, over.set)
+        seen = await offered.until(over)
+    assert len(seen.search_ms) > 0
+    assert len(seen.stored) == len(seen.store_ms) > 0
+    assert set(seen.statuses) == {"search 200", "store 201"}
+    assert len({text for _, _, text in seen.stored}) == len(seen.stored)
