@@ -86,7 +86,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SweepWorld:
     world = asyncio.run(SweepWorld.open(grace_s=0))
     h = world.harness
     monkeypatch.setattr(frame, "attached", lambda _folder: h.settings)
-    monkeypatch.setattr(frame, "connect", lambda _settings: None)
+    monkeypatch.setattr(frame, "connect", lambda _settings, _name: None)
     monkeypatch.setattr(bootstrap, "mongo_stores", lambda _settings: h._stores())
     monkeypatch.setattr(consistency_sweep, "vector_index", lambda _settings: h.index)
     monkeypatch.setattr(frame._Run, "_workers", lambda _self: OneWorker(world))
