@@ -67,7 +67,6 @@ def test_the_languages_mostly_ask_for_different_things() -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.realdata
 def test_questions_are_true_to_the_catalogue(realdata: Path) -> None:
     datasets = {row["dataset_id"]: row for row in read_json(realdata / SCHEMAS, "x")["datasets"]}
     titles = {plain(row["title"]) for row in datasets.values()}
