@@ -203,7 +203,10 @@ def _check_out(path: Path | None) -> None:
 
 
 def connect(settings: Settings, name: str) -> None:
-    """Join the cluster; its dashboard shows `name`. Raises JobsDown when there is none, ConfigError without an address."""
+    """Join the cluster, whose dashboard shows `name`.
+
+    Raises JobsDown when there is none, ConfigError without an address.
+    """
     import ray
 
     # In the driver of a submitted job Ray's own address wins.

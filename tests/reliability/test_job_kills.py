@@ -22,7 +22,7 @@ from tests.running import RunningService, started
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault]
 
-KILLS = 3
+KILLS = 2
 JOB_LIMIT_S = 180
 # From the start of a driver to its first step, and the length of its work, about, seconds.
 KILL_FROM_S, KILL_TO_S = 3.0, 9.0
