@@ -25,13 +25,14 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
-    return DeferredWork(bootstrap.mongo_stores(settings).items, user_id=params.get("user_id"))
+    stores = bootstrap.mongo_stores(settings)
+    return DeferredWork(stores.items, stores.scan, user_id=params.get("user_id"))
 
 
 SPEC = JobSpec(
     kind=DEFERRED,
     description="Makes items that wait for the index, and those that failed, due now, and waits "
-    "until the service has indexed them. Exit code 3: some failed again.",
+    "until the service has indexed those. Exit code 3: some failed again.",
     add_arguments=add_arguments,
     params_of=params_of,
     open_work=open_work,

@@ -29,7 +29,7 @@ from rayapp.client.discovery import data_dir_of
 from rayapp.client.progress import Bar, Progress
 from rayapp.clock import SystemClock
 from rayapp.domain.jobs import Job, Plan
-from rayapp.errors import ConfigError, DependencyDown, InvalidInput, JobsDown, RayappError
+from rayapp.errors import ConfigError, InvalidInput, JobsDown, RayappError
 from rayapp.job_protocols import JobWork
 from rayapp.observability.logging import configure_logging
 from rayapp.services.job_runner import (
@@ -42,6 +42,7 @@ from rayapp.services.job_runner import (
     JobStores,
     RunRequest,
 )
+from rayapp.services.job_steps import PASSING
 from rayapp.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def run_main(spec: JobSpec, argv: Sequence[str] | None = None, *, module: str | 
         return asyncio.run(run.to_the_end(params))
     except RayappError as error:
         console.print(error.message)
-        return EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_BAD_ARGUMENTS
+        return EXIT_DEPENDENCY if isinstance(error, PASSING) else EXIT_BAD_ARGUMENTS
     except KeyboardInterrupt:
         console.print("Stopped before the job began.")
         return EXIT_INCOMPLETE
@@ -121,7 +122,7 @@ class _Run:
     async def to_the_end(self, params: Mapping[str, Any]) -> int:
         with (
             self._runner() as runner,
-            _signals(runner.stop),
+            _signals(runner),
             Progress(self._console) as progress,
             progress.step(self._spec.kind, 0) as bar,
         ):
@@ -247,19 +248,23 @@ def submission_id() -> str | None:
 
 
 @contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops the job after its step, a second one ends the process."""
+def _signals(runner: JobRunner) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops the job after its step, a second one ends the process.
+
+    SIGINT comes from a person, whose job then rests. SIGTERM is how a node or a stack goes down:
+    the job only lost its place and waits for its next driver.
+    """
     loop = asyncio.get_running_loop()
     watched = (signal.SIGTERM, signal.SIGINT)
 
-    def once() -> None:
+    def once(signum: int) -> None:
         for one in watched:
             loop.remove_signal_handler(one)
             signal.signal(one, signal.SIG_DFL)
-        stop()
+        runner.stop(pause=signum == signal.SIGINT)
 
     for one in watched:
-        loop.add_signal_handler(one, once)
+        loop.add_signal_handler(one, once, one)
     try:
         yield
     finally:

@@ -31,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["auto", "never"],
         default="auto",
         help="auto: move to the new index when it is proved, unless a service still runs with "
-        "another model; never: leave the alias alone.",
+        "another model; never: fill and prove only. The same command without it, or a restart of "
+        "the service with the new model, then moves to what was filled.",
     )
     parser.add_argument(
         "--drop-old",

@@ -78,7 +78,13 @@ from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.outcomes import OutcomesService
-from rayapp.services.owner_duties import cleanup_duty, preload_duty, resume_duty, sweep_duty
+from rayapp.services.owner_duties import (
+    cleanup_duty,
+    drift_duty,
+    preload_duty,
+    resume_duty,
+    sweep_duty,
+)
 from rayapp.services.preload import DatagovPreload
 from rayapp.services.priors import PriorsService
 from rayapp.services.promotion import PromotionService
@@ -346,7 +352,7 @@ def build_consistency(parts: Parts) -> ConsistencyService:
 
 def build_indexing(parts: Parts) -> IndexingService:
     """The indexer's service."""
-    return IndexingService(
+    service = IndexingService(
         parts.stores.items,
         parts.index,
         parts.embedder,
@@ -355,6 +361,8 @@ def build_indexing(parts: Parts) -> IndexingService:
         schema=parts.schema,
         runtime=parts.runtime,
     )
+    service.on_deleted = parts.stores.quarantine.purge
+    return service
 
 
 def build_promotion(parts: Parts) -> PromotionService:
@@ -384,6 +392,7 @@ def build_maintenance(parts: Parts, launcher: JobLauncher) -> MaintenanceService
         parts.stores.leases,
         duties=[
             sweep_duty(build_consistency(parts), settings.consistency),
+            drift_duty(parts.stores.events, parts.runtime),
             resume_duty(jobs),
             cleanup_duty(ReindexCleanup(parts.index, parts.stores.jobs, runtime=parts.runtime).run),
             preload_duty(DatagovPreload(jobs, settings.datagov)),

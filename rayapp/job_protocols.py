@@ -36,11 +36,12 @@ class JobStore(Protocol):
 
     async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
         """Make the holder of `fence` the driver: the job and its partitions get the fence, the job
-        runs, `attempts` grows, `error` and `finished_at` are cleared. A wish to cancel stays, a
-        wish to pause ends. A failed job may be taken again: it goes on from its checkpoints.
+        runs, `attempts` follows `job_rules.attempts_after_take`, `error` and `finished_at` are
+        cleared. A wish to cancel stays, a wish to pause ends. A failed job may be taken again: it
+        goes on from its checkpoints.
 
         Raises NotFound; Conflict, code `lease_lost`, when a driver of a higher fence has it;
-        Conflict, code `job_final`, when it was completed or cancelled.
+        Conflict, code `job_final`, when it was completed or cancelled, or failed without a plan.
         """
         ...
 
@@ -80,17 +81,22 @@ class JobStore(Protocol):
         report: Mapping[str, Any] | None = None,
         error: str | None = None,
     ) -> Job:
-        """Completed, failed, cancelled, or paused (which is not final)."""
+        """Completed, failed, cancelled; or, not final: paused, and submitted, for a driver that
+        hands the job to the next one. Jobs that ended are kept for 90 days."""
         ...
 
     async def wish(self, job_id: str, wish: JobWish) -> Job:
         """Ask something of a job. NotFound; Conflict, code `job_final`, when it has ended.
 
-        A job that nobody drives (`submitted`, `paused`) is cancelled at once.
+        A job that nobody drives (`submitted`, `paused`) is cancelled at once. A failed job that
+        has a plan is submitted again when it is to run.
         """
         ...
 
     async def submitted(self, job_id: str, submission_id: str) -> None: ...
+    async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
+        """What became known after a job ended; the last value of a name counts. NotFound."""
+        ...
 
 
 class JobWork(Protocol):
@@ -183,6 +189,10 @@ class ItemScan(Protocol):
         """Of every user and status, tombstones included."""
         ...
 
+    async def existing(self, point_ids: Sequence[str]) -> set[str]:
+        """Which of them have a row, one that cannot be read too: it may be of a newer version."""
+        ...
+
     async def indexed_since(
         self, since: datetime, after: tuple[datetime, str] | None, limit: int
     ) -> list[MemoryItem]:
@@ -217,6 +227,11 @@ class QuarantineStore(Protocol):
 
     async def keep(self, points: Sequence[StoredPoint], reason: str) -> None:
         """Store whole points, vectors included when they have them. Repeating is harmless."""
+        ...
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        """Forget the memories of these points: what was kept under these ids, and what was kept
+        under another id but names one of these memories in its payload."""
         ...
 
     async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:

@@ -155,7 +155,11 @@ class MemoryStore(Protocol):
         """A sorted page; a cursor that cannot be read is an InvalidInput."""
         ...
 
-    async def count(self, scope: ReadScope, where: ItemFilter) -> int: ...
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        """All items that `page` would show."""
+        ...
 
     async def pending(
         self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
@@ -207,8 +211,8 @@ class MemoryStore(Protocol):
 
     async def backlog(self) -> IndexBacklog: ...
 
-    async def failures(self, limit: int) -> list[MemoryItem]:
-        """Items that gave up, of all users, for diagnostics."""
+    async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
+        """Items that gave up, of one user or of all, for diagnostics and reports."""
         ...
 
     async def retry_failed(self, user_id: str | None = None) -> int:
@@ -223,6 +227,10 @@ class MemoryStore(Protocol):
     async def waiting(self, user_id: str | None) -> int:
         """Items that the index does not have as they are, pending or failed, from index keys
         alone. None: of all users."""
+        ...
+
+    async def waiting_since(self, user_id: str | None, since: datetime) -> int:
+        """Pending items that wait since then or earlier. None: of all users."""
         ...
 
     async def oldest_due(self) -> datetime | None:
@@ -460,8 +468,13 @@ class VectorIndex(Protocol):
         """What a collection was built for. NotFound."""
         ...
 
-    async def switch_alias(self, name: str) -> None:
-        """Point the alias at `name` atomically."""
+    async def switch_alias(self, name: str, expected: str | None = None) -> None:
+        """Point the alias at `name` atomically; harmless to repeat.
+
+        NotFound: there is no such collection. Conflict: the alias points neither at `name` nor at
+        `expected`, so somebody else moved it; None expects nothing. A server of its own looks just
+        before, so that a caller looks at `health` afterwards.
+        """
         ...
 
     async def rebuilt(self) -> None:

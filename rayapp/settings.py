@@ -278,18 +278,22 @@ class JobsSettings(Concern):
     worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
     worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
     lease_s: float = Field(15.0, gt=2, le=600, description="Lifetime of a driver's lease.")
-    attempts: int = Field(5, ge=1, le=100, description="Tries of a partition whose worker died.")
+    attempts: int = Field(
+        5, ge=1, le=100, description="Deaths of workers at one step, or of drivers, that fail it."
+    )
 
 
 class ReindexSettings(Concern):
     partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids.")
     batch_size: int = Field(256, ge=1, le=2_000, description="Items per step.")
-    sample: int = Field(200, ge=1, description="Vectors compared before the switch.")
+    sample: int = Field(200, ge=1, le=10_000, description="Vectors compared before the switch.")
     receipts: int = Field(50, ge=0, le=1_000, description="Last searches replayed before it.")
     min_overlap: float = Field(
         0.9, ge=0, le=1, description="Least mean overlap of their top 10, for the same model."
     )
-    rollback_h: float = Field(24.0, ge=0, description="How long the old collection is kept, hours.")
+    rollback_h: float = Field(
+        24.0, ge=0, le=24 * 365, description="How long the old collection is kept, hours."
+    )
 
 
 class ConsistencySettings(Concern):

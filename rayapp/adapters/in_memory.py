@@ -161,8 +161,14 @@ class InMemoryMemoryStore(InMemoryQueue):
         more = len(found) > offset + limit
         return Page(items, encode_cursor(items[-1], sort) if more else None)
 
-    async def count(self, scope: ReadScope, where: ItemFilter) -> int:
-        return len(self._select(scope, where))
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        found = self._select(scope, where)
+        if text_query is None:
+            return len(found)
+        words = bare_words(text_query)
+        return sum(_text_score(item, words) > 0 for item in found)
 
     async def pending(
         self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False

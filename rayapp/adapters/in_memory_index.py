@@ -25,6 +25,7 @@ from rayapp.domain.index import (
     Vector,
 )
 from rayapp.domain.points import (
+    check_moved,
     check_schema,
     checked_arms,
     checked_collection,
@@ -166,9 +167,10 @@ class InMemoryIndex:
     async def schema_of(self, collection: str) -> IndexSchema:
         return self._rows(collection).schema
 
-    async def switch_alias(self, name: str) -> None:
+    async def switch_alias(self, name: str, expected: str | None = None) -> None:
         if name not in self._collections:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
+        check_moved(self._target, name, expected)
         self._target = name
 
     async def rebuilt(self) -> None:

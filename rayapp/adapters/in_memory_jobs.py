@@ -11,7 +11,8 @@ from rayapp.adapters.in_memory import InMemoryMemoryStore
 from rayapp.adapters.in_memory_rows import Row, to_ms
 from rayapp.domain.index import StoredPoint
 from rayapp.domain.job_rules import (
-    TAKEN_NO_MORE,
+    attempts_after_take,
+    can_be_taken,
     cancelled_at_once,
     driven_by,
     job_final,
@@ -26,6 +27,7 @@ from rayapp.domain.job_rules import (
 )
 from rayapp.domain.jobs import Job, JobState, JobWish, PartitionRow, PartitionState, Plan, Step
 from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
+from rayapp.domain.points import home_of
 from rayapp.domain.revision import requeued
 from rayapp.errors import InvalidInput
 from rayapp.job_protocols import Requeue
@@ -66,14 +68,14 @@ class InMemoryJobStore:
         job, now = self._job(job_id), self._now()
         if job.fence > fence:
             raise lease_lost(job_id)
-        if job.state in TAKEN_NO_MORE:
+        if not can_be_taken(job):
             raise job_final(job_id, job.state)
         taken = self._save(
             job,
             state=JobState.RUNNING,
             wish=JobWish.RUN if job.wish is JobWish.PAUSE else job.wish,
             fence=fence,
-            attempts=job.attempts + 1,
+            attempts=attempts_after_take(job),
             error=None,
             submission_id=submission_id,
             started_at=job.started_at or now,
@@ -154,6 +156,8 @@ class InMemoryJobStore:
 
     async def wish(self, job_id: str, wish: JobWish) -> Job:
         job = self._job(job_id)
+        if job.state is JobState.FAILED and job.planned and wish is JobWish.RUN:
+            job = replace(job, state=JobState.SUBMITTED, attempts=0, error=None, finished_at=None)
         if job.final:
             raise job_final(job_id, job.state)
         if cancelled_at_once(job.state, wish):
@@ -162,6 +166,10 @@ class InMemoryJobStore:
 
     async def submitted(self, job_id: str, submission_id: str) -> None:
         self._save(self._job(job_id), submission_id=submission_id)
+
+    async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
+        job = self._job(job_id)
+        self._save(job, report={**(job.report or {}), **plain(facts)})
 
     def _job(self, job_id: str) -> Job:
         job = self._jobs.get(job_id)
@@ -205,6 +213,9 @@ class InMemoryItemScan:
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         wanted = set(point_ids)
         return [row.item for row in self._store._rows.values() if row.item.point_id in wanted]
+
+    async def existing(self, point_ids: Sequence[str]) -> set[str]:
+        return set(point_ids) & self._store._rows.keys()
 
     async def indexed_since(
         self, since: datetime, after: tuple[datetime, str] | None, limit: int
@@ -275,6 +286,12 @@ class InMemoryQuarantine:
                 sparse=old.sparse if point.sparse is None else point.sparse,
             )
             self._points[key] = (kept, reason, now)
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        gone = set(point_ids)
+        for key, (point, _, _) in list(self._points.items()):
+            if point.point_id in gone or home_of(point.payload) in gone:
+                del self._points[key]
 
     async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
         since = to_ms(self._clock.now()) - QUARANTINE_LIFETIME

@@ -61,8 +61,8 @@ class InMemoryQueue:
             oldest_untried_s=untried,
         )
 
-    async def failures(self, limit: int) -> list[MemoryItem]:
-        return self._failed()[:limit]
+    async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
+        return self._failed(user_id)[: max(0, limit)]
 
     async def retry_failed(self, user_id: str | None = None) -> int:
         now, failed = self._now(), self._failed(user_id)
@@ -83,6 +83,10 @@ class InMemoryQueue:
     async def waiting(self, user_id: str | None) -> int:
         owed = {SyncState.PENDING, SyncState.FAILED}
         return sum(row.item.index.sync_state in owed for row in self._of(user_id))
+
+    async def waiting_since(self, user_id: str | None, since: datetime) -> int:
+        waits = (row.pending_since for row in self._of(user_id))
+        return sum(at is not None and at <= since for at in waits)
 
     def _of(self, user_id: str | None) -> list[Row]:
         owner = None if user_id is None else checked_user(user_id)

@@ -27,6 +27,8 @@ BODY_FIELD = "idempotency_key"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 # One poll of a caller whose first request is still running.
 IN_PROGRESS_RETRY_S = 1.0
+# Refusals that pass with time: their key may be used again.
+PASSING = frozenset({"busy", "job_starting"})
 
 
 async def once(call: Call, endpoint: Endpoint) -> Response:
@@ -81,7 +83,7 @@ async def _run(call: Call, endpoint: Endpoint, row: IdempotencyRow) -> Response:
         try:
             response = await endpoint(call)
         except RayappError as error:
-            if error.retryable:
+            if error.retryable or error.code in PASSING:
                 raise
             response = error_answer(error)
     except BaseException:

@@ -88,9 +88,12 @@ def partitions_view(rows: Sequence[PartitionRow]) -> dict[str, Any]:
 def progress_view(job: Job) -> dict[str, Any]:
     """A job under the first client's names."""
     cancelled = "Cancelled." if job.state is JobState.CANCELLED else None
+    report = job.report or {}
+    # It ran to its end and did not do what was asked, for a reason that its report names.
+    refused = report.get("reason") if report.get("complete") is False else None
     return {
         "jobId": job.job_id,
-        "status": STATUS_WORDS[job.state],
+        "status": "failed" if refused else STATUS_WORDS[job.state],
         "state": job.state.value,
         "stage": job.stage,
         "totalItems": job.total,
@@ -101,7 +104,7 @@ def progress_view(job: Job) -> dict[str, Any]:
         # Partitions run side by side, so there is no single last one.
         "lastProcessedId": None,
         "lastProcessedAt": job.updated_at if job.done else None,
-        "errorMessage": job.error or cancelled,
+        "errorMessage": job.error or cancelled or refused,
         "durationMs": duration_ms(job),
     }
 

@@ -74,7 +74,7 @@ class IndexerDeployment:
         self._process.stop()
 
     async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:
-        while True:
+        while not self._loops.stopping:
             try:
                 await rebuild_if_lost()
                 backlog = await parts.stores.items.backlog()

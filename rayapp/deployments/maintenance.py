@@ -57,7 +57,7 @@ class MaintenanceDeployment:
                 await asyncio.sleep(self._settings.learning.effects_poll_s)
 
     async def _act(self, service: MaintenanceService) -> None:
-        while True:
+        while not self._loops.stopping:
             try:
                 await service.act()
             except Exception as error:  # noqa: BLE001  # the same

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 from rayapp.domain.index import IndexSchema, StoredPoint
-from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Status, SyncState, point_id_of
-from rayapp.domain.points import payload_of, vector_hash_of
+from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Status, SyncState
+from rayapp.domain.points import home_of, owner_of, payload_of, vector_hash_of
 
 # Times are kept in milliseconds and scores in 4 decimals; an engine may move the last bit of a
 # float (2.4e-7 for a time of this century), which is no difference.
@@ -50,7 +50,11 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """`found` and `repaired` count per kind; `issues` are the first ones."""
+    """`found` and `repaired` count per kind; `issues` are the first ones.
+
+    `unreadable`: points whose row is there but cannot be read, maybe as it is of a newer version.
+    They are not compared and left as they are.
+    """
 
     checked_at: datetime
     duration_s: float
@@ -61,6 +65,7 @@ class SweepReport:
     truth_count: int
     index_count: int
     quarantined: int = 0
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +167,10 @@ def _missing(pair: Pair) -> str | None:
 def _duplicate(pair: Pair) -> str | None:
     if pair.item is not None or pair.point is None:
         return None
-    owner = _owner(pair.point)
-    if owner is None:
+    home = home_of(pair.point.payload)
+    if home in (None, pair.point.point_id):
         return None
-    home = point_id_of(*owner)
-    return None if home == pair.point.point_id else f"the point of this memory is {home}"
+    return f"the point of this memory is {home}"
 
 
 def _orphan(pair: Pair) -> str | None:
@@ -179,7 +183,7 @@ def _not_active(pair: Pair) -> str | None:
         return None
     if item.status is not Status.ACTIVE:
         return f"its row is {item.status.value}"
-    if _owner(point) != (item.user_id, item.memory_id):
+    if owner_of(point.payload) != (item.user_id, item.memory_id):
         return "its payload names another memory or user than its row"
     return None
 
@@ -239,19 +243,11 @@ def _issue(kind: Drift, pair: Pair, details: str) -> Issue:
         user_id, memory_id, point_id = item.user_id, item.memory_id, item.point_id
     else:
         assert point is not None
-        user_id, memory_id = _owner(point) or ("", "")
+        user_id, memory_id = owner_of(point.payload) or ("", "")
         point_id = point.point_id
     return Issue(
         kind=kind, point_id=point_id, memory_id=memory_id, user_id=user_id, details=details
     )
-
-
-def _owner(point: StoredPoint) -> tuple[str, str] | None:
-    """(user_id, memory_id) of the payload."""
-    user_id, memory_id = point.payload.get("user_id"), point.payload.get("memory_id")
-    if isinstance(user_id, str) and isinstance(memory_id, str):
-        return user_id, memory_id
-    return None
 
 
 def _same(wanted: Any, found: Any) -> bool:

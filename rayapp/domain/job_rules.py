@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from rayapp.domain.jobs import Job, JobState, JobWish, PartitionRow, Plan, Step
@@ -14,8 +15,10 @@ from rayapp.errors import Conflict, InvalidInput, NotFound
 SAMPLES_KEPT = 20
 # Nobody drives a job in one of these, so nobody would ever see a wish to cancel it.
 IDLE_STATES = frozenset({JobState.SUBMITTED, JobState.PAUSED})
-# A failed job may be taken again: it goes on from its checkpoints.
+# Out of these no driver ever takes a job again; `can_be_taken` has the rule for failed ones.
 TAKEN_NO_MORE = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+# A job that failed longer ago is begun anew: most of what its checkpoints say is out of date.
+RESUME_FAILED_WITHIN = timedelta(hours=24)
 
 
 def plain(value: Any) -> Any:
@@ -68,6 +71,30 @@ def joined(kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
 
 def cancelled_at_once(state: JobState, wish: JobWish) -> bool:
     return wish is JobWish.CANCEL and state in IDLE_STATES
+
+
+def can_be_taken(job: Job) -> bool:
+    """A failed job goes on from its checkpoints. One that failed before its plan was stored has
+    none: whoever asked for it was told so, and a driver that comes late must not run it."""
+    if job.state is JobState.FAILED:
+        return job.planned
+    return job.state not in TAKEN_NO_MORE
+
+
+def can_be_resumed(job: Job, now: datetime) -> bool:
+    """It can be taken, and its checkpoints are still worth something."""
+    if job.state is not JobState.FAILED:
+        return not job.final
+    at = job.finished_at or job.updated_at or job.created_at
+    return can_be_taken(job) and now - at <= RESUME_FAILED_WITHIN
+
+
+def attempts_after_take(job: Job) -> int:
+    """Drivers that died, and the new one. Whoever takes a running job takes it from a dead one;
+    one that was paused or handed back was left in order, and a failed one begins to count anew."""
+    if job.state is JobState.RUNNING:
+        return job.attempts + 1
+    return 1 if job.state is JobState.FAILED else max(1, job.attempts)
 
 
 def driven_by(row: Job | PartitionRow, fence: int) -> None:

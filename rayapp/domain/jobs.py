@@ -11,7 +11,7 @@ from typing import Any
 
 
 class JobState(StrEnum):
-    """`submitted` has no driver yet; the last three are final."""
+    """`submitted` waits for a driver, the first or the next; the last three are final."""
 
     SUBMITTED = "submitted"
     RUNNING = "running"
@@ -106,7 +106,7 @@ class Job:
         facts: of its plan; empty until it was planned.
         total, done, failed: records; `done` counts failed ones too.
         fence: of the driver that runs it; a driver of a lower one writes nothing.
-        attempts: drivers that took it so far.
+        attempts: drivers that died, and the present one; one that stopped in order counts not.
         submission_id: of the Ray job that runs it.
         error: one sentence, when it failed.
     """

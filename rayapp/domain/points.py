@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
@@ -22,8 +22,8 @@ from rayapp.domain.index import (
     StoredPoint,
     Vector,
 )
-from rayapp.domain.memory import MemoryItem
-from rayapp.errors import BadVector, InvalidInput, SchemaMismatch
+from rayapp.domain.memory import MemoryItem, point_id_of
+from rayapp.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 
 # Shorter vectors are left as they are by the engine's cosine normalisation and are never found
 # (qdrant, lib/segment/src/spaces: is_length_zero_or_normalized).
@@ -93,6 +93,20 @@ def payload_update_of(item: MemoryItem) -> PayloadUpdate:
     return PayloadUpdate(point_id=item.point_id, payload=payload_of(item), rev=item.index.rev)
 
 
+def owner_of(payload: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(user_id, memory_id) that a payload names."""
+    user_id, memory_id = payload.get("user_id"), payload.get("memory_id")
+    if isinstance(user_id, str) and isinstance(memory_id, str):
+        return user_id, memory_id
+    return None
+
+
+def home_of(payload: Mapping[str, Any]) -> str | None:
+    """The id of the one right point of the memory that a payload names."""
+    owner = owner_of(payload)
+    return None if owner is None else point_id_of(*owner)
+
+
 def vector_hash_of(content_hash: str, schema: IndexSchema) -> str:
     """What a point's vectors were made from: the content and the schema that shaped them.
 
@@ -149,6 +163,14 @@ def checked_collection(name: str) -> str:
             f"Collection name {name[:80]!r} is not allowed: use a-z, 0-9, '-' and '_'."
         )
     return name
+
+
+def check_moved(target: str | None, name: str, expected: str | None) -> None:
+    """Raise Conflict unless the alias, which points at `target`, may be moved to `name`."""
+    if expected is not None and target not in (name, expected):
+        raise Conflict(
+            f"The alias points at {target or 'nothing'}, not at {expected}: it was moved meanwhile."
+        )
 
 
 def check_schema(

@@ -4,6 +4,9 @@ The first look merges a page of rows with a page of points, so neither side is e
 What differs there is a suspect: the stores were read at two moments. The second look reads the
 rows, then the points, then the rows again. A row that did not change in between held while its
 point was read, so a difference that is left is drift.
+
+A row that cannot be read looks like none. It is known by its id, and its point is left alone: in a
+rolling upgrade an old process must not delete the points of what only the new version can read.
 """
 
 from __future__ import annotations
@@ -48,10 +51,12 @@ LOOK_ONLY = Repairs()
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a second look found, and how many points went to quarantine."""
+    """What a second look found, how many points went to quarantine, and of how many points the
+    row is there but cannot be read."""
 
     issues: list[Issue]
     quarantined: int = 0
+    unreadable: int = 0
 
 
 class Comparison:
@@ -87,12 +92,26 @@ class Comparison:
     async def look_again(self, point_ids: Sequence[str], repairs: Repairs) -> Look:
         """The second look, with fresh reads, and the repair of what it finds."""
         issues: list[Issue] = []
-        quarantined = 0
+        quarantined = unreadable = 0
         for start in range(0, len(point_ids), AT_ONCE):
             look = await self._look_again(point_ids[start : start + AT_ONCE], repairs)
             issues += look.issues
             quarantined += look.quarantined
-        return Look(issues, quarantined)
+            unreadable += look.unreadable
+        return Look(issues, quarantined, unreadable)
+
+    async def kept(self, limit: int) -> list[dict[str, str]]:
+        """What is in quarantine, newest first, without what it says."""
+        return [
+            {
+                "point_id": point.point_id,
+                "user_id": str(point.payload.get("user_id", "")),
+                "memory_id": str(point.payload.get("memory_id", "")),
+                "reason": reason,
+                "at": at.isoformat(),
+            }
+            for point, reason, at in await self._quarantine.kept(limit)
+        ]
 
     async def schema(self) -> IndexSchema:
         """What the index was built for, asked anew: a reindex may have changed it.
@@ -120,11 +139,17 @@ class Comparison:
             if is_unchanged(before.get(i), after.get(i))
             and (issue := lasting_drift_of(after.get(i), points.get(i), schema)) is not None
         ]
+        without = [issue.point_id for issue in issues if issue.point_id not in after]
+        unreadable = await self._scan.existing(without)
+        issues = [issue for issue in issues if issue.point_id not in unreadable]
         if not repairs.repair or not issues:
-            return Look(issues)
+            return Look(issues, unreadable=len(unreadable))
         quarantined = await self._delete(issues, points, repairs)
+        if quarantined:
+            await self._forget_deleted([i.point_id for i in issues if i.point_id in after])
         await self._requeue(issues, after)
-        return Look([replace(issue, repaired=True) for issue in issues], quarantined)
+        repaired = [replace(issue, repaired=True) for issue in issues]
+        return Look(repaired, quarantined, len(unreadable))
 
     async def _delete(
         self, issues: Sequence[Issue], points: dict[str, StoredPoint], repairs: Repairs
@@ -142,6 +167,15 @@ class Comparison:
                 quarantined += len(whole)
             await self._index.delete(ids, revs={i: rev_of(points[i]) for i in ids})
         return quarantined
+
+    async def _forget_deleted(self, had_rows: Sequence[str]) -> None:
+        """What was kept of memories that were deleted meanwhile: the indexer's own purge may have
+        come before."""
+        rows = {item.point_id: item for item in await self._scan.by_points(had_rows)}
+        there = await self._scan.existing(had_rows)
+        deleted = {i for i, item in rows.items() if item.status is Status.DELETED}
+        if gone := [i for i in had_rows if i not in there or i in deleted]:
+            await self._quarantine.purge(gone)
 
     async def _requeue(self, issues: Sequence[Issue], rows: dict[str, MemoryItem]) -> None:
         """Ask the indexer for what the rules say; a row that changed since asks by itself."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rayapp.domain.consistency import Drift, Issue, SweepReport
+from rayapp.domain.consistency import Drift, SweepReport
 from rayapp.domain.jobs import (
     UUID_SPACE,
     Finish,
@@ -22,13 +22,14 @@ from rayapp.domain.jobs import (
 from rayapp.domain.sweep_walk import Walk, round_from
 from rayapp.learning_protocols import GraphStore
 from rayapp.protocols import MemoryStore
-from rayapp.services.comparison import AT_ONCE, LOOK_ONLY, Comparison, Repairs
+from rayapp.services.comparison import AT_ONCE, LOOK_ONLY, Comparison, Look, Repairs
 from rayapp.services.dead_references import forget_dead
 from rayapp.services.runtime import Runtime
 from rayapp.services.sweep_log import (
     MAX_EVENTS,
     MAX_ISSUES,
     SweepLog,
+    count_drift,
     issue_row,
     last_report,
     report_row,
@@ -53,6 +54,7 @@ class ConsistencyService:
         self._log = log
         self._clock = runtime.clock
         self._random = runtime.random
+        self._metrics = runtime.metrics
         self._settings = runtime.settings.consistency
         self._sleep = sleep or asyncio.sleep
         self._next: tuple[str | None] | None = None
@@ -67,11 +69,11 @@ class ConsistencyService:
         walk = Walk(ranges=round_from(await self._start()), limit=sample)
         while not walk.over:
             walk = await self._comparison.page(walk, self._settings.batch_size)
-        issues: list[Issue] = []
+        look = Look([])
         if walk.suspects:
             await self._sleep(self._settings.grace_s)
             look = await self._comparison.look_again(walk.suspects, Repairs(repair=repair))
-            issues = look.issues
+        issues = look.issues
         truth_count, index_count = await self._comparison.counts()
         report = SweepReport(
             checked_at=checked_at,
@@ -82,7 +84,9 @@ class ConsistencyService:
             issues=issues[:MAX_ISSUES],
             truth_count=truth_count,
             index_count=index_count,
+            unreadable=look.unreadable,
         )
+        count_drift(self._metrics, report_row(report)["found"])
         await self._log.repaired(issues, MAX_EVENTS)
         await self._log.report({**report_row(report), "after": walk.after})
         self._next = (walk.after,)
@@ -181,6 +185,7 @@ class SweepWork:
             "found": found,
             "repaired": repaired,
             "quarantined": counts["quarantined"],
+            "unreadable": counts["unreadable"],
             "healed": max(0, sum(repaired.values()) - sum(left.values())) if repaired else 0,
             "left": left,
             "still_waiting": waiting,
@@ -188,8 +193,10 @@ class SweepWork:
             "index_count": index_count,
             "graph_references": await self._graph_references(),
             "issues": [one for row in partitions for one in row.samples][:MAX_ISSUES],
+            "in_quarantine": await self._comparison.kept(MAX_ISSUES),
         }
-        await self._log.report({name: part for name, part in report.items() if name != "issues"})
+        aside = ("issues", "in_quarantine")
+        await self._log.report({name: part for name, part in report.items() if name not in aside})
         return Finish(report=report, complete=complete)
 
     async def close(self) -> None:
@@ -203,6 +210,7 @@ class SweepWork:
         counts = Counter(f"found_{issue.kind.value}" for issue in look.issues)
         counts.update(f"repaired_{issue.kind.value}" for issue in look.issues if issue.repaired)
         counts["quarantined"] += look.quarantined
+        counts["unreadable"] += look.unreadable
         after = replace(walk, suspects=(), events=walk.events + written)
         return Step(
             cursor=_cursor_of(after),
@@ -225,9 +233,18 @@ class SweepWork:
             await self._sleep(SYNC_POLL_S)
 
     async def _left(self, partitions: Sequence[PartitionRow]) -> dict[str, int]:
-        """What another sweep of the repaired ranges finds."""
+        """What is left of what was repaired. The ids of few repairs are known; a partition that
+        had more than the samples it keeps is looked at as a whole."""
         left: Counter[str] = Counter()
+        named = {row.index: _repaired_ids(row) for row in partitions}
+        known = [point_id for ids in named.values() for point_id in ids or ()]
+        if known:
+            await self._sleep(self._settings.grace_s)
+            look = await self._comparison.look_again(known, LOOK_ONLY)
+            left.update(issue.kind.value for issue in look.issues)
         for row in partitions:
+            if named[row.index] is not None:
+                continue
             walk = Walk.of(row.payload, None)
             while not walk.over:
                 walk = await self._comparison.page(walk, self._settings.batch_size)
@@ -271,3 +288,9 @@ def _cursor_of(walk: Walk) -> dict[str, Any] | None:
 
 def _was_repaired(row: PartitionRow) -> bool:
     return bool(by_kind(row.counts, "repaired"))
+
+
+def _repaired_ids(row: PartitionRow) -> list[str] | None:
+    """The points that a partition repaired; None when its samples do not name all of them."""
+    ids = [sample["point_id"] for sample in row.samples if sample["repaired"]]
+    return ids if len(ids) == sum(by_kind(row.counts, "repaired").values()) else None

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from rayapp.domain.datagov.graph import graph_of
-from rayapp.domain.datagov.items import items_of, kind_of, record_hash_of
+from rayapp.domain.datagov.items import items_of, kind_of, partial_ids, record_hash_of
 from rayapp.domain.datagov.prepare import prepared
 from rayapp.domain.datagov.records import KINDS, Catalogue
-from rayapp.domain.datagov.retiring import CUT_SHORT, retiring
+from rayapp.domain.datagov.retiring import INCOMPLETE, retiring
 from rayapp.domain.jobs import Finish, Partition, PartitionRow, Plan, Step
 from rayapp.domain.memory import MemoryItem, Status, SyncState
 from rayapp.domain.scope import ItemFilter, ReadScope
@@ -46,6 +46,19 @@ class _Prepared:
         self.items = {
             item.memory_id: item for item in items_of(self.catalogue, texts.entries(), now)
         }
+        self._partial = partial_ids(self.catalogue)
+
+    def changed(
+        self, items: Iterable[MemoryItem], stored: Mapping[str, tuple[str, Status]]
+    ) -> list[MemoryItem]:
+        """Those to write. An item whose table did not answer is written when there is none yet:
+        it is found by its title, and never takes the place of one that knows its columns."""
+        return [
+            item
+            for item in items
+            if not _is_same(item, stored)
+            and not (item.memory_id in self._partial and item.memory_id in stored)
+        ]
 
 
 class DatagovIngest:
@@ -93,7 +106,7 @@ class DatagovIngest:
             "read_s": round(read_s, 3),
             "prepare_s": round(self._runtime.clock.monotonic() - began - read_s, 3),
             "records": _by_kind(made.items),
-            "would": {**_differences(made.items, stored), "retire": len(gone.memory_ids)},
+            "would": {**_differences(made, stored), "retire": len(gone.memory_ids)},
             "anomalies": sum(made.anomalies.counts.values()),
         }
         return Plan(partitions=partitions, total=len(made.items), facts=facts)
@@ -107,11 +120,10 @@ class DatagovIngest:
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         """The whole slice at once; repeated, it finds nothing to write."""
         kind, ids = str(partition.payload["kind"]), list(partition.payload["ids"])
-        made = self._ready().items
-        items = [made[memory_id] for memory_id in ids if memory_id in made]
+        made = self._ready()
+        items = [made.items[memory_id] for memory_id in ids if memory_id in made.items]
         stored = await self._shared.record_hashes(ids)
-        changed = [item for item in items if not _is_same(item, stored)]
-        counts = await self._shared.put(changed)
+        counts = await self._shared.put(made.changed(items, stored))
         written = counts.inserted + counts.updated
         return Step(
             cursor=None,
@@ -138,7 +150,7 @@ class DatagovIngest:
         rows = await self._shared.put_graph(nodes, edges)
         index = await self._indexed()
         failed = sum(row.failed for row in partitions)
-        cut_short = any(made.anomalies.counts[kind] for kind in CUT_SHORT)
+        cut_short = any(made.anomalies.counts[kind] for kind in INCOMPLETE)
         seconds = clock.now() - datetime.fromisoformat(str(self._facts["planned_at"]))
         report = {
             "source": {"name": self._source.name, "snapshot": made.key},
@@ -205,13 +217,11 @@ def _by_kind(memory_ids: Mapping[str, Any]) -> dict[str, int]:
     return {kind: counted[kind] for kind in KINDS}
 
 
-def _differences(
-    items: Mapping[str, MemoryItem], stored: Mapping[str, tuple[str, Status]]
-) -> dict[str, int]:
+def _differences(made: _Prepared, stored: Mapping[str, tuple[str, Status]]) -> dict[str, int]:
     """What a run would do now, for a dry run."""
-    new = sum(memory_id not in stored for memory_id in items)
-    same = sum(_is_same(item, stored) for item in items.values())
-    return {"insert": new, "update": len(items) - new - same, "unchanged": same}
+    new = sum(memory_id not in stored for memory_id in made.items)
+    written = len(made.changed(made.items.values(), stored))
+    return {"insert": new, "update": written - new, "unchanged": len(made.items) - written}
 
 
 def _is_same(item: MemoryItem, stored: Mapping[str, tuple[str, Status]]) -> bool:

@@ -1,13 +1,14 @@
-"""The work of the job `deferred`: make waiting items due, and follow them until none waits."""
+"""The work of the job `deferred`: make waiting items due, and follow them until all had a turn."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rayapp.domain.jobs import Finish, Partition, PartitionRow, Plan, Step
-from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.job_protocols import ItemScan
 from rayapp.protocols import MemoryStore
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -21,12 +22,21 @@ FAILURES_SHOWN = 20
 
 
 class DeferredWork:
-    """Implements `JobWork` in one partition: the service's own indexer does the writing."""
+    """Implements `JobWork` in one partition: the service's own indexer does the writing.
+
+    Only what waited at its start counts. A busy service always has a few items waiting, and
+    following those as well would never end.
+    """
 
     def __init__(
-        self, store: MemoryStore, *, user_id: str | None, sleep: Sleep = asyncio.sleep
+        self,
+        store: MemoryStore,
+        scan: ItemScan,
+        *,
+        user_id: str | None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._store = store
+        self._store, self._scan = store, scan
         self._user_id = user_id
         self._sleep = sleep
 
@@ -43,12 +53,17 @@ class DeferredWork:
         """The first one makes everything due; each later one looks once how many are left."""
         if cursor is None:
             asked = await self._store.hasten(self._user_id)
-            left = await self._left()
-            return Step(cursor={"left": left, "quiet": 0}, counts={"hastened": asked})
+            # The store's clock, after what was made due: those wait since a moment before it.
+            since = await self._scan.now()
+            left = await self._left(since)
+            return Step(
+                cursor={"since": since.isoformat(), "left": left, "quiet": 0},
+                counts={"hastened": asked},
+            )
         before, quiet = int(cursor["left"]), int(cursor["quiet"]) + 1
         if before:
             await self._sleep(POLL_S)
-        left = await self._left()
+        left = await self._left(datetime.fromisoformat(cursor["since"]))
         done = max(0, before - left)
         if left == 0:
             return Step(cursor=None, done=done)
@@ -56,8 +71,7 @@ class DeferredWork:
             quiet = 0
         if quiet >= QUIET_LOOKS:
             return Step(cursor=None, done=left, failed=left, counts={"stuck": left})
-        # New memories may have come in meanwhile: what is left may also have grown.
-        return Step(cursor={"left": left, "quiet": quiet}, done=done)
+        return Step(cursor={**cursor, "left": left, "quiet": quiet}, done=done)
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
         left = await self._store.waiting(self._user_id)
@@ -67,8 +81,7 @@ class DeferredWork:
                 "user_id": item.user_id,
                 "error": item.index.last_error,
             }
-            for item in await self._store.failures(FAILURES_SHOWN)
-            if self._user_id in (None, item.user_id)
+            for item in await self._store.failures(FAILURES_SHOWN, self._user_id)
         ]
         stuck = sum(row.counts.get("stuck", 0) for row in partitions)
         report = {
@@ -83,11 +96,6 @@ class DeferredWork:
     async def close(self) -> None:
         """Holds nothing."""
 
-    async def _left(self) -> int:
+    async def _left(self, since: datetime) -> int:
         """Items that the indexer will still try; those that gave up again are not among them."""
-        if self._user_id is None:
-            return (await self._store.backlog()).pending
-        own = ReadScope(self._user_id, include_shared=False)
-        if not await self._store.pending(own, ItemFilter(statuses=None), 1):
-            return 0
-        return await self._store.waiting(self._user_id)
+        return await self._store.waiting_since(self._user_id, since)

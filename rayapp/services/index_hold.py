@@ -6,20 +6,28 @@ Stores go on: what is stored meanwhile stays pending, which searches show from t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
 
-from rayapp.errors import Conflict, DependencyDown
+from rayapp.errors import Conflict, DependencyDown, RayappError
 from rayapp.job_protocols import ItemScan
 from rayapp.protocols import Clock, Lease, LeaseStore
 
 SWITCH_LEASE = "index_switch"
 # Ends by itself when its holder dies: indexing then goes on after so many seconds.
 HOLD_S = 20.0
+# Renewed so often within that time, so that lost attempts do no harm.
+RENEWALS = 4
+# Before a renewal is tried again while the store is away, seconds.
+RETRY_S = 0.5
 # Between two looks at the claims, seconds: a batch takes about 0.2 s.
 LOOK_S = 0.1
 # A claim ends at its time by the server's clock; waiting a little longer than that is enough.
 CLAIM_SLACK_S = 5.0
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -28,8 +36,24 @@ async def held(leases: LeaseStore) -> bool:
     return await leases.current(SWITCH_LEASE) is not None
 
 
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """What must not be left half done: a cancel waits for the end of `work` and is raised then."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
 class IndexHold:
-    """`async with`; `renew` within, at least every few seconds."""
+    """`async with`: a task of its own renews the hold, whatever the block does. When the hold is
+    lost the block is cancelled, and the reason is raised instead.
+
+    Args:
+        sleep: between the looks of this object.
+        pause: between two renewals.
+    """
 
     def __init__(
         self,
@@ -40,27 +64,48 @@ class IndexHold:
         claim_s: float,
         clock: Clock,
         sleep: Sleep = asyncio.sleep,
+        pause: Sleep = asyncio.sleep,
     ) -> None:
         self._leases, self._scan = leases, scan
         self._holder, self._claim_s = holder, claim_s
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._pause = clock, sleep, pause
         self._lease: Lease | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._owner: asyncio.Task[object] | None = None
+        self._cancels = 0
+        self._lost: RayappError | None = None
 
     async def __aenter__(self) -> IndexHold:
         """Waits for an earlier holder that died; DependencyDown when it is still alive."""
         end = self._clock.monotonic() + 2 * HOLD_S
         while self._lease is None:
-            self._lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+            try:
+                await uncut(self._take())
+            except asyncio.CancelledError:
+                await uncut(self._give_back())
+                raise
             if self._lease is None:
                 if self._clock.monotonic() >= end:
                     raise DependencyDown("Another job moves the index alias: try again shortly.")
                 await self._sleep(LOOK_S * 10)
+        self._owner = asyncio.current_task()
+        self._cancels = self._owner.cancelling() if self._owner is not None else 0
+        self._renewing = asyncio.create_task(self._renew())
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._lease is not None:
-            lease, self._lease = self._lease, None
-            await self._leases.release(lease)
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await uncut(self._give_back())
+        if self._lost is None or self._owner is None:
+            return
+        # Only the cancel of this object is turned into its reason: another one goes on outwards.
+        others = self._owner.uncancel() > self._cancels
+        if not others and (kind is None or kind is asyncio.CancelledError):
+            raise self._lost from error
 
     async def renew(self) -> None:
         """Raises Conflict when the hold was lost, so that nothing is switched without it."""
@@ -78,3 +123,32 @@ class IndexHold:
             await self.renew()
             await self._sleep(LOOK_S)
         await self.renew()
+
+    async def _take(self) -> None:
+        self._lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+
+    async def _give_back(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            with suppress(RayappError):  # a store that is away lets it run out instead
+                await self._leases.release(lease)
+
+    async def _renew(self) -> None:
+        """Until the block ends, or cancels it."""
+        good_at, pause_s = self._clock.monotonic(), HOLD_S / RENEWALS
+        while self._lost is None:
+            await self._pause(pause_s)
+            asked_at = self._clock.monotonic()
+            try:
+                await self.renew()
+            except RayappError as error:
+                if not error.retryable or self._clock.monotonic() - good_at >= HOLD_S:
+                    self._lost = error
+                pause_s = RETRY_S
+            else:
+                good_at, pause_s = asked_at, HOLD_S / RENEWALS
+        if self._owner is not None:
+            self._owner.cancel()

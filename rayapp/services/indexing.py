@@ -35,6 +35,7 @@ REBUILD_LEASE = "index_rebuild"
 REBUILD_LEASE_S = 60.0
 # After an outage the backlog must drain soon, so its items never earn the ten minutes of a bad one.
 OUTAGE_PAUSE_S = 5.0
+OnDeleted = Callable[[Sequence[str]], Awaitable[None]]
 
 
 def _op_of(item: MemoryItem) -> IndexOp:
@@ -46,6 +47,8 @@ class IndexingService:
     """One owner loop calls `run_once` again and again.
 
     `outage` is True after a batch in which nothing could be done, so that the loop may pause.
+    `on_deleted` forgets what is kept elsewhere of memories that were deleted; when it fails, their
+    delete is tried again.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class IndexingService:
         self._jitter = runtime.random
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
+        self.on_deleted: OnDeleted | None = None
 
     async def run_once(self) -> int:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
@@ -152,7 +156,14 @@ class IndexingService:
 
     async def _delete(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         revs = {item.point_id: item.index.rev for item in items}
-        return await self._write(items, lambda: self._delete_everywhere(revs))
+        deleted = [item.point_id for item in items if item.status is Status.DELETED]
+
+        async def delete() -> None:
+            await self._delete_everywhere(revs)
+            if deleted and self.on_deleted is not None:
+                await self.on_deleted(deleted)
+
+        return await self._write(items, delete)
 
     async def _delete_everywhere(self, revs: Mapping[str, int]) -> None:
         """From every collection of the alias: what a reindex fills, and what a rollback may bring

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 from rayapp.domain.job_kinds import lease_of
-from rayapp.errors import Conflict, DependencyDown, RayappError
+from rayapp.errors import Conflict, RayappError
 from rayapp.protocols import Clock, Lease, LeaseStore
-from rayapp.services.job_steps import Sleep
+from rayapp.services.job_steps import PASSING, Sleep
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class JobLease:
     async def guard(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` while renewing; cancel it as soon as the lease is lost.
 
-        Raises Conflict, code `lease_lost`; StoreDown when the store was away for too long.
+        Raises Conflict, code `lease_lost`; what the store raised when it was away for too long.
         """
         return await beside(work, self._renew())
 
@@ -88,7 +88,7 @@ class JobLease:
             asked_at = self._clock.monotonic()
             try:
                 lease = await self._take()
-            except DependencyDown:
+            except PASSING:
                 if self._clock.monotonic() - good_at >= self._ttl_s:
                     raise
                 pause_s = RETRY_S

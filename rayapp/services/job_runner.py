@@ -10,15 +10,15 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, TypeVar
 
+from rayapp.domain.job_rules import can_be_resumed
 from rayapp.domain.jobs import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Plan
-from rayapp.errors import Conflict, DependencyDown, InvalidInput, NotFound, RayappError
+from rayapp.errors import ConfigError, Conflict, InvalidInput, NotFound, RayappError
 from rayapp.job_protocols import JobStore, JobWork, WorkerLost, Workers
 from rayapp.protocols import Clock, LeaseStore
 from rayapp.services.job_lease import JobLease, beside
-from rayapp.services.job_steps import Sleep, tried
+from rayapp.services.job_steps import PASSING, Sleep, tried
 from rayapp.settings import JobsSettings
 
 log = logging.getLogger("rayapp.jobs")
@@ -28,8 +28,8 @@ T = TypeVar("T")
 EXIT_DONE, EXIT_BAD_ARGUMENTS, EXIT_INCOMPLETE, EXIT_DEPENDENCY = 0, 2, 3, 4
 # Between two looks at the progress: a bar that moves, and a few reads per second at most.
 PROGRESS_S = 0.5
-# A job that failed longer ago is begun anew: most of what its checkpoints say is out of date.
-RESUME_FAILED_WITHIN = timedelta(hours=24)
+# What a plan raises for arguments that cannot be met; nothing was begun then.
+REFUSALS = (ConfigError, Conflict, InvalidInput, NotFound)
 # Jobs of a kind looked through for one to resume.
 RECENT_JOBS = 100
 # After a worker died, before its partition is tried again, seconds.
@@ -81,6 +81,14 @@ class _StopAsked(Exception):
     """The process was asked to end."""
 
 
+class _Wished(Exception):
+    """People wish something else than that the job runs."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.job_id)
+        self.job = job
+
+
 class JobRunner:
     """Runs one job once. `stop` may be called at any time, from the same event loop."""
 
@@ -100,10 +108,17 @@ class JobRunner:
         self._settings, self._clock, self._process = settings, clock, process
         self._sleep = sleep
         self._stop = asyncio.Event()
+        self._rest = JobState.SUBMITTED
         self._taken: Job | None = None
 
-    def stop(self) -> None:
-        """End soon: workers stop after their step, and the job can be resumed."""
+    def stop(self, *, pause: bool = False) -> None:
+        """End soon: workers stop after their step, and the job can be resumed.
+
+        Args:
+            pause: a person wants the job to rest. Without it the process alone has to go, and
+                the job waits for its next driver, which the service starts by itself.
+        """
+        self._rest = JobState.PAUSED if pause else JobState.SUBMITTED
         self._stop.set()
         self._workers.stop()
 
@@ -158,9 +173,10 @@ class JobRunner:
                 return await self._work_through(job, work, request, on_progress)
             finally:
                 await work.close()
+        except _Wished as wished:
+            return await self._end_as_wished(wished.job)
         except _StopAsked:
-            job = await self._jobs.end(job.job_id, fence, JobState.PAUSED)
-            return _unfinished(job, "was stopped with its driver")
+            return await self._end_as_stopped(job)
         except RayappError as error:
             return await self._fail(job, error)
         except Exception as error:  # a bug in one kind of job; its row must say so
@@ -172,17 +188,15 @@ class JobRunner:
     async def _work_through(
         self, job: Job, work: JobWork, request: RunRequest, on_progress: OnProgress
     ) -> JobResult:
-        if job.wish is JobWish.RUN and not job.planned:
-            job = await self._plan(job, work)
-        if job.wish is JobWish.RUN:
-            await self._unless_stopped(self._tried(lambda: work.begin(job.facts)))
-            job = await self._all_partitions(job, request.concurrency, on_progress)
         if job.wish is not JobWish.RUN:
-            return await self._end_as_wished(job)
-        await self._jobs.stage(job.job_id, job.fence, "finish")
-        rows = await self._jobs.partitions(job.job_id)
-        finishing = beside(self._tried(lambda: work.finish(rows)), self._watch(on_progress))
-        finish = await self._unless_stopped(finishing)
+            raise _Wished(job)
+        if not job.planned:
+            job = await self._plan(job, work)
+        await self._unless_ended(self._tried(lambda: work.begin(job.facts)))
+        job = await self._all_partitions(job, request.concurrency, on_progress)
+        await self._stage(job, "finish")
+        rows = await self._tried(lambda: self._jobs.partitions(job.job_id))
+        finish = await self._unless_ended(self._tried(lambda: work.finish(rows)), on_progress)
         return await self._complete(job, finish, rows)
 
     async def _find(self, request: RunRequest) -> Job:
@@ -193,7 +207,7 @@ class JobRunner:
             for job in await self._jobs.recent(request.kind, RECENT_JOBS):
                 # Only the last one counts: what an older one left was done by a later one.
                 if job.params == request.params:
-                    if self._resumable(job):
+                    if can_be_resumed(job, self._clock.now()):
                         return job
                     break
         job = Job(
@@ -214,12 +228,6 @@ class JobRunner:
             raise InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
         return job
 
-    def _resumable(self, job: Job) -> bool:
-        if job.state is not JobState.FAILED:
-            return not job.final
-        at = job.finished_at or job.updated_at or job.created_at
-        return job.planned and self._clock.now() - at <= RESUME_FAILED_WITHIN
-
     async def _busy(self, kind: str) -> Conflict:
         jobs = await self._jobs.unfinished(kind)
         running = next((job.job_id for job in jobs if job.state is JobState.RUNNING), None)
@@ -230,25 +238,36 @@ class JobRunner:
         )
 
     async def _plan(self, job: Job, work: JobWork) -> Job:
-        await self._jobs.stage(job.job_id, job.fence, "plan")
-        plan = await self._unless_stopped(self._tried(work.plan))
-        await self._jobs.planned(job.job_id, job.fence, plan)
-        return await self._jobs.progress(job.job_id, job.fence)
+        await self._stage(job, "plan")
+        plan = await self._unless_ended(self._tried(work.plan))
+        await self._tried(lambda: self._jobs.planned(job.job_id, job.fence, plan))
+        self._taken = job = await self._progress(job)
+        return job
+
+    async def _stage(self, job: Job, name: str) -> None:
+        await self._tried(lambda: self._jobs.stage(job.job_id, job.fence, name))
+
+    async def _progress(self, job: Job) -> Job:
+        return await self._tried(lambda: self._jobs.progress(job.job_id, job.fence))
 
     async def _all_partitions(self, job: Job, concurrency: int, on_progress: OnProgress) -> Job:
-        """Until all are done, or people wish otherwise; the job as it then is."""
-        await self._jobs.stage(job.job_id, job.fence, "partitions")
+        """Until all are done; the job as it then is."""
+        await self._stage(job, "partitions")
         while True:
-            rows = await self._jobs.partitions(job.job_id)
+            rows = await self._tried(lambda: self._jobs.partitions(self._driven.job_id))
             waiting = deque(row for row in rows if row.state is PartitionState.WAITING)
+            done = not waiting
             if waiting:
                 await beside(self._share_out(job, waiting, concurrency), self._watch(on_progress))
-            job = await self._jobs.progress(job.job_id, job.fence)
+            job = await self._progress(job)
             on_progress(job)
+            if job.wish is not JobWish.RUN:
+                raise _Wished(job)
             if self._stop.is_set():
                 raise _StopAsked
-            # A pause that was taken back while the workers stopped is gone round again.
-            if job.wish is not JobWish.RUN or not waiting:
+            # Only the rows say that all is done: a pause that was taken back at once has stopped
+            # the workers, too.
+            if done:
                 return job
 
     async def _share_out(self, job: Job, waiting: deque[PartitionRow], concurrency: int) -> None:
@@ -291,21 +310,39 @@ class JobRunner:
         rows = await self._tried(lambda: self._jobs.partitions(row.job_id))
         return next(one for one in rows if one.index == row.index)
 
-    async def _watch(self, on_progress: OnProgress) -> None:
-        assert self._taken is not None
+    async def _watch(self, on_progress: OnProgress, *, wishes: bool = False) -> None:
+        """Show the progress; with `wishes`, raise _Wished once people want something else."""
         while True:
             await self._sleep(PROGRESS_S)
             try:
-                job = await self._jobs.progress(self._taken.job_id, self._taken.fence)
-            except DependencyDown:
+                job = await self._jobs.progress(self._driven.job_id, self._driven.fence)
+            except PASSING:
                 continue  # the workers try again for themselves, the lease has its own limit
             on_progress(job)
+            if wishes and job.wish is not JobWish.RUN:
+                raise _Wished(job)
 
     async def _end_as_wished(self, job: Job) -> JobResult:
         cancel = job.wish is JobWish.CANCEL
-        state = JobState.CANCELLED if cancel else JobState.PAUSED
+        return await self._left(job, JobState.CANCELLED if cancel else JobState.PAUSED)
+
+    async def _end_as_stopped(self, job: Job) -> JobResult:
+        """What people asked of it comes before what the process was told."""
+        job = await self._jobs.get(job.job_id) or job
+        if job.wish is not JobWish.RUN:
+            return await self._end_as_wished(job)
+        if self._rest is JobState.PAUSED:
+            # Whoever stopped it at its terminal asked for a pause: nobody else takes it up.
+            job = await self._jobs.wish(job.job_id, JobWish.PAUSE)
+        return await self._left(job, self._rest)
+
+    async def _left(self, job: Job, state: JobState) -> JobResult:
+        # Not tried again: a stack that goes down takes the store with it, and whoever looks for
+        # lost jobs reads the wish in the row.
         job = await self._jobs.end(job.job_id, job.fence, state)
-        return _unfinished(job, f"was {state.value}")
+        text = f"Job {job.job_id} {LEFT[state][0]} after {job.done} of {job.total} records."
+        sentence = f"{text} {LEFT[state][1]}".strip()
+        return JobResult(job=job, exit_code=EXIT_INCOMPLETE, sentence=sentence)
 
     async def _complete(self, job: Job, finish: Finish, rows: list[PartitionRow]) -> JobResult:
         report = {**finish.report, "complete": finish.complete}
@@ -321,18 +358,31 @@ class JobRunner:
         return JobResult(job=ended, exit_code=code, sentence=f"{text}.", partitions=len(rows))
 
     async def _fail(self, job: Job, error: RayappError) -> JobResult:
-        if error.code != "lease_lost":
+        """A job without a plan cannot be resumed, so its row says why it never began."""
+        lost = error.code == "lease_lost"
+        refused = isinstance(error, REFUSALS) and not self._driven.planned and not lost
+        if not lost:
             try:
                 job = await self._jobs.end(
                     job.job_id, job.fence, JobState.FAILED, error=error.message
                 )
             except RayappError as second:
                 log.warning("job %s: its failure is not stored: %s", job.job_id, second.message)
-        return _failed(job, error)
+        return _failed(job, error, EXIT_BAD_ARGUMENTS if refused else None)
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """`work`, which `stop` cancels; it is repeated as a whole when the job is resumed."""
-        return await beside(work, self._stopped())
+    async def _unless_ended(
+        self, work: Coroutine[Any, Any, T], on_progress: OnProgress = lambda job: None
+    ) -> T:
+        """`work`, which `stop` and wishes cancel at once; when the job is resumed, it is repeated
+        as a whole, and one that reached its end before counts."""
+        watched = beside(work, self._watch(on_progress, wishes=True))
+        return await beside(watched, self._stopped())
+
+    @property
+    def _driven(self) -> Job:
+        """The job of this driver, as it was when it was taken or planned."""
+        assert self._taken is not None
+        return self._taken
 
     async def _stopped(self) -> None:
         await self._stop.wait()
@@ -342,15 +392,21 @@ class JobRunner:
         return await tried(call, self._clock, self._sleep)
 
 
-def _failed(job: Job, error: RayappError) -> JobResult:
-    code = EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_INCOMPLETE
+# How a job is left that has not completed, and what comes next.
+LEFT = {
+    JobState.PAUSED: ("was paused", "Run it again to go on."),
+    JobState.CANCELLED: ("was cancelled", ""),
+    JobState.SUBMITTED: (
+        "was interrupted",
+        "Its driver had to end: the service starts the next one, or run it again to go on.",
+    ),
+}
+
+
+def _failed(job: Job, error: RayappError, code: int | None = None) -> JobResult:
+    if code is None:
+        code = EXIT_DEPENDENCY if isinstance(error, PASSING) else EXIT_INCOMPLETE
     return JobResult(job=job, exit_code=code, sentence=error.message)
-
-
-def _unfinished(job: Job, what: str) -> JobResult:
-    goes_on = "" if job.final else " Run it again to go on."
-    text = f"Job {job.job_id} {what} after {job.done} of {job.total} records.{goes_on}"
-    return JobResult(job=job, exit_code=EXIT_INCOMPLETE, sentence=text)
 
 
 def _sentence(error: Exception) -> str:

@@ -82,7 +82,7 @@ class PartitionSteps:
         self._stopping = True
 
     async def run(self, row: PartitionRow, fence: int) -> bool:
-        """True when the partition is done; False when `stop` or a wish came first.
+        """True when the partition is done and the job goes on; False when `stop` or a wish came.
 
         Raises what the work raised, once it was tried again in vain; Conflict, code `lease_lost`.
         """
@@ -96,10 +96,10 @@ class PartitionSteps:
                 self._sleep,
             )
             wish = await self._checkpoint(row, fence, step, steps)
-            if step.cursor is None:
-                return True
             if wish is not JobWish.RUN:
                 return False
+            if step.cursor is None:
+                return True
             cursor, steps = step.cursor, steps + 1
             await self._pace.spend(step.done, lambda: self._given_up(row.job_id))
         return False

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from rayapp.domain.job_kinds import KINDS, checked_params, known_kind, lease_of
+from rayapp.domain.job_rules import can_be_resumed
 from rayapp.domain.jobs import Job, JobState, JobWish, PartitionRow
 from rayapp.errors import Conflict, JobsDown, NotFound, RayappError
 from rayapp.job_protocols import JobLauncher, JobStore
@@ -49,7 +50,7 @@ class JobsService:
         Raises:
             InvalidInput: no such kind, or parameters that it does not take.
             Conflict: code `busy`, while another one of its kind has not ended.
-            JobsDown: no driver could be started; the job has failed.
+            JobsDown: no driver could be started; the job has failed for good.
         """
         params = checked_params(kind, params)
         self._refuse_second(await self._store.unfinished(kind))
@@ -65,8 +66,7 @@ class JobsService:
         try:
             return await self._launch(job)
         except RayappError as error:
-            await self._store.end(job.job_id, job.fence, JobState.FAILED, error=error.message)
-            raise
+            return await self._unless_driven(job, error, error.message)
 
     async def get(self, job_id: str) -> Job:
         job = await self._store.get(job_id)
@@ -89,18 +89,26 @@ class JobsService:
     async def wish(self, job_id: str, wish: JobWish) -> Job:
         """Ask something of a job; one that nobody drives is started again, or cancelled at once.
 
+        A job that failed in the last 24 hours goes on from its checkpoints.
+
         Raises:
             NotFound.
             Conflict: code `job_final` when it has ended, `busy` when another one of its kind runs,
-                `job_starting` when it is to be paused before a driver took it.
+                `job_starting` when it is to be paused while no driver has it.
             JobsDown: it was to go on and no driver could be started; it stays as it was.
         """
         job = await self.get(job_id)
-        if wish is JobWish.RUN and not job.final:
+        if wish is JobWish.RUN and can_be_resumed(job, self._clock.now()):
             return await self._go_on(job)
+        if wish is JobWish.RUN and job.state is JobState.FAILED:
+            raise Conflict(
+                f"Job {job_id} failed before it had a plan, or too long ago: start a new one.",
+                code="job_final",
+                details={"job_id": job_id, "state": job.state.value},
+            )
         if wish is JobWish.PAUSE and job.state is JobState.SUBMITTED:
             raise Conflict(
-                f"Job {job_id} has not started yet; pause it once it runs, or cancel it.",
+                f"Job {job_id} waits for its driver; pause it once it runs, or cancel it.",
                 code="job_starting",
                 details={"job_id": job_id},
             )
@@ -139,11 +147,26 @@ class JobsService:
     async def _go_on(self, job: Job) -> Job:
         others = [one for one in await self._store.unfinished(job.kind) if one.job_id != job.job_id]
         self._refuse_second([one for one in others if one.state is not JobState.PAUSED])
-        lost = await self._lost(job)
+        failed = (job.error or "") if job.final else None
+        again = job.final or await self._lost(job)
         job = await self._store.wish(job.job_id, JobWish.RUN)
-        if lost or (job.state is JobState.PAUSED and not await self._driven(job.kind)):
+        if not again and (job.state is not JobState.PAUSED or await self._driven(job.kind)):
+            return job
+        try:
             return await self._launch(job)
-        return job
+        except JobsDown as error:
+            if failed is None:
+                raise
+            return await self._unless_driven(job, error, failed)
+
+    async def _unless_driven(self, job: Job, error: RayappError, text: str) -> Job:
+        """Fail the job with `text` and raise `error`, unless a driver has it: one whose start
+        took too long may come after all."""
+        try:
+            await self._store.end(job.job_id, job.fence, JobState.FAILED, error=text)
+        except Conflict:
+            return await self.get(job.job_id)
+        raise error
 
     async def _resume(self, job: Job) -> bool:
         if job.wish is not JobWish.RUN:
@@ -160,13 +183,14 @@ class JobsService:
 
     def _hopeless(self, job: Job) -> str | None:
         """Why no further driver is started; None when one is."""
-        if job.attempts >= self._settings.attempts:
+        died = job.attempts if job.state is JobState.RUNNING else job.attempts - 1
+        if died >= self._settings.attempts:
             return (
                 f"{job.attempts} drivers ended without finishing it: read the log of the job in "
                 "the Ray dashboard, then submit it again."
             )
         waited = self._clock.now() - job.created_at
-        if job.attempts == 0 and waited > timedelta(seconds=GIVE_UP_S):
+        if job.started_at is None and waited > timedelta(seconds=GIVE_UP_S):
             return "No driver ever took it: look at the jobs in the Ray dashboard, submit it again."
         return None
 
@@ -184,8 +208,11 @@ class JobsService:
         return await self._leases.current(lease_of(kind)) is not None
 
     async def _lost(self, job: Job) -> bool:
-        """Nobody holds the lease, and no driver can still be on its way."""
-        if job.final or job.state is JobState.PAUSED:
+        """Nobody holds the lease, and no driver can still be on its way.
+
+        Who asked a pausing job to go on while its driver was still leaving meant it, too.
+        """
+        if job.final or (job.state is JobState.PAUSED and job.wish is not JobWish.RUN):
             return False
         quiet = self._clock.now() - (job.updated_at or job.created_at)
         patience_s = max(START_S, self._settings.lease_s)

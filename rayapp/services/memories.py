@@ -108,7 +108,9 @@ class MemoriesService:
             offset=query.offset,
             text_query=query.text_query,
         )
-        total = await self._store.count(scope, where) if query.with_total else None
+        total = None
+        if query.with_total:
+            total = await self._store.count(scope, where, text_query=query.text_query)
         return ItemList(items=tuple(page.items), next_cursor=page.next_cursor, total=total)
 
     async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem:

@@ -1,14 +1,21 @@
-"""The duties of the owner of maintenance besides tiers: sweeps, lost jobs, old collections."""
+"""The duties of the owner of maintenance besides tiers: sweeps, lost jobs, old collections, ..."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
+from rayapp.domain.job_kinds import CONSISTENCY
+from rayapp.domain.scope import ReadScope
+from rayapp.domain.tiers import SYSTEM_USER
+from rayapp.protocols import EventStore
 from rayapp.service_protocols import Consistency
 from rayapp.services.duties import ONCE, Duty
 from rayapp.services.jobs import JobsService
 from rayapp.services.preload import DatagovPreload
+from rayapp.services.runtime import Runtime
+from rayapp.services.sweep_log import REPORT, count_drift
 from rayapp.settings import ConsistencySettings
 
 log = logging.getLogger("rayapp.duties")
@@ -19,6 +26,11 @@ FIRST_SWEEP_S = 300.0
 RESUME_S = 15.0
 # Pause between two looks for collections whose rollback window has ended, seconds.
 CLEANUP_S = 600.0
+# Pause between two looks for reports of sweeps that were jobs, seconds; how old an unseen one may
+# be (another owner has counted older ones); and how many are looked at.
+REPORTS_S = 60.0
+REPORT_FRESH_S = 300.0
+REPORTS = 20
 # After the service started, before the catalogue is asked for, seconds: searches come first.
 PRELOAD_FIRST_S = 5.0
 
@@ -32,10 +44,31 @@ def sweep_duty(consistency: Consistency, settings: ConsistencySettings) -> Duty:
             found = ", ".join(f"{number} {kind.value}" for kind, number in report.found.items())
             done = "repaired" if settings.repair else "not repaired"
             log.warning("%d points looked at: %s, %s", report.checked, found, done)
+        if report.unreadable:
+            log.warning("%d points have rows that cannot be read: left alone", report.unreadable)
         return True
 
     first_s = min(FIRST_SWEEP_S, settings.interval_s / 3)
     return Duty(name="sweep", every_s=settings.interval_s, first_s=first_s, run=sweep)
+
+
+def drift_duty(events: EventStore, runtime: Runtime) -> Duty:
+    """Counts what sweeps found that were jobs: nobody scrapes the processes of a job."""
+    seen: set[str] | None = None
+
+    async def count() -> bool:
+        nonlocal seen
+        newest = await events.recent(ReadScope(SYSTEM_USER), REPORT, REPORTS)
+        oldest_at = runtime.clock.now() - timedelta(seconds=REPORT_FRESH_S)
+        for event in newest if seen is not None else ():
+            new = event.event_id not in (seen or ()) and event.at > oldest_at
+            if new and event.data["owner"] == CONSISTENCY:
+                count_drift(runtime.metrics, event.data["found"])
+        # What was there before the first look was counted by the owner before this one.
+        seen = {event.event_id for event in newest}
+        return True
+
+    return Duty(name="drift of jobs", every_s=REPORTS_S, first_s=0.0, run=count)
 
 
 def resume_duty(jobs: JobsService) -> Duty:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 
 from rayapp.domain.job_kinds import DATAGOV
-from rayapp.domain.jobs import Job, JobState
+from rayapp.domain.jobs import Job, JobState, JobWish
 from rayapp.errors import Conflict
 from rayapp.services.jobs import JobsService
 from rayapp.settings import DatagovSettings
 
 log = logging.getLogger("rayapp.preload")
 REQUESTED_BY = "maintenance"
-# Jobs looked through for the last one that was completed.
-RECENT_JOBS = 50
 CKAN = "ckan"
 
 
 class DatagovPreload:
-    """Asks for one ingest of the catalogue, unless the last completed one is of the same source."""
+    """Asks for an ingest after every start: one that finds nothing new writes nothing."""
 
     def __init__(self, jobs: JobsService, settings: DatagovSettings) -> None:
         self._jobs = jobs
@@ -28,23 +26,28 @@ class DatagovPreload:
         """True when nothing is left to do. Raises JobsDown."""
         if not self._settings.preload:
             return True
-        done = [
-            job
-            for job in await self._jobs.recent(DATAGOV, RECENT_JOBS)
-            if job.state is JobState.COMPLETED
-        ]
-        if done and self._is_same(done[0]):
-            return True
         # A folder is named by the settings alone: a job that is asked for names no path.
         params = {} if self._settings.source is not None else {"source": CKAN}
-        try:
-            job = await self._jobs.submit(DATAGOV, params, requested_by=REQUESTED_BY)
-        except Conflict:
-            log.info("the open-data catalogue is being loaded already")
+        while True:
+            try:
+                job = await self._jobs.submit(DATAGOV, params, requested_by=REQUESTED_BY)
+            except Conflict as busy:
+                other = await self._jobs.get(str(busy.details["job_id"]))
+                if await self._was_stopped(other):
+                    # Begun anew, not resumed: its source, its settings and the texts that it
+                    # wrote may be others by now, and what it wrote is not written again.
+                    await self._jobs.wish(other.job_id, JobWish.CANCEL)
+                    continue
+                log.info("the open-data catalogue is not asked for: %s", busy.message)
+                return other.state in (JobState.SUBMITTED, JobState.RUNNING)
+            log.info("the open-data catalogue is being loaded: job %s", job.job_id)
             return True
-        log.info("the open-data catalogue is being loaded: job %s", job.job_id)
-        return True
 
-    def _is_same(self, job: Job) -> bool:
-        wanted = CKAN if self._settings.source is None else str(self._settings.source)
-        return bool(job.facts.get("source", job.params.get("source")) == wanted)
+    async def _was_stopped(self, job: Job) -> bool:
+        """Ours, begun, and without a driver although nobody asked for a pause or an end."""
+        if job.requested_by != REQUESTED_BY or job.wish is not JobWish.RUN:
+            return False
+        handed_back = job.planned and job.state is JobState.SUBMITTED
+        if handed_back or job.state is JobState.PAUSED:
+            return True
+        return any(lost.job_id == job.job_id for lost in await self._jobs.orphaned())

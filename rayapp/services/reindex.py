@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,8 +25,10 @@ from rayapp.services.reindex_parts import (
     facts_of,
     refresh_of,
 )
+from rayapp.services.reindex_ready import prepared_for
 from rayapp.services.reindex_switch import (
     Gaps,
+    Outcome,
     catch_up,
     compared_and_switched,
     fill_gaps,
@@ -57,6 +60,12 @@ class ReindexWork:
 
     async def plan(self) -> Plan:
         parts = self._parts
+        prepared = await prepared_for(parts.index, parts.jobs, parts.schema, self._params)
+        if prepared is not None:
+            # Filled and proved by an earlier job: what came since is followed, nothing is filled.
+            facts = facts_of(prepared.facts)
+            facts = replace(facts, previous=(await parts.index.health()).collection)
+            return Plan(partitions=[], total=0, facts=facts.as_json())
         now = await parts.scan.now()
         stamp = parts.runtime.clock.now()
         name = collection_name(parts.runtime.settings.qdrant.alias, parts.schema, stamp)
@@ -108,7 +117,8 @@ class ReindexWork:
         now = await self._parts.scan.now()
         follower = Follower(self._parts, copier, facts.watermark)
         report = _filled(partitions) | facts.as_json() | {"switched": False, "ready": False}
-        filled_s = max(0.0, (now - facts.watermark).total_seconds())
+        report["reused"] = not partitions
+        filled_s = max(0.0, (now - facts.watermark).total_seconds()) if partitions else 0.0
         self._spent_s = {"fill": filled_s}
         report["items_per_s"] = round(report["items"] / filled_s, 1) if filled_s else None
         async with self._timed("follow"):
@@ -139,16 +149,21 @@ class ReindexWork:
         if (await self._parts.index.health()).collection != facts.collection:
             waits = await self._waits()
             reason = await self._proved(report)
-            if reason is None:
-                reason = await self._compared(report, follower, move=waits is None)
-                if reason is not None:
-                    # Something is missing for a reason that is not known: look at every item.
-                    async with self._timed("gaps"):
-                        self._gaps = await fill_gaps(self._parts, facts, copier)
-                    reason = too_many(self._gaps, report["items"])
-                    reason = reason or await self._compared(report, follower, move=waits is None)
             if reason is not None:
                 return reason
+            found = await self._compared(report, follower, move=waits is None)
+            if found.again:
+                # Something is missing for a reason that is not known: look at every item.
+                async with self._timed("gaps"):
+                    self._gaps = await fill_gaps(self._parts, facts, copier)
+                reason = too_many(self._gaps, report["items"])
+                if reason is not None:
+                    return reason
+                found = await self._compared(report, follower, move=waits is None)
+            if found.reason is not None:
+                return found.reason
+            if found.served:
+                waits = self._restart()
             if waits is not None:
                 report |= {"ready": True, "next": waits, "ready_until": self._kept_until()}
                 return None
@@ -166,9 +181,7 @@ class ReindexWork:
         report["verify"] = checks.as_json()
         return checks.reason
 
-    async def _compared(
-        self, report: dict[str, Any], follower: Follower, *, move: bool
-    ) -> str | None:
+    async def _compared(self, report: dict[str, Any], follower: Follower, *, move: bool) -> Outcome:
         facts, _ = self._begun()
         report["held_at"] = (await self._parts.scan.now()).isoformat()
         async with self._timed("switch"):
@@ -188,13 +201,18 @@ class ReindexWork:
         """What has to happen before the alias may move; None: nothing, it moves now."""
         facts, _ = self._begun()
         if self._params.get("switch") == NEVER:
-            return "Ready; --switch never left the alias alone."
-        if await serving_elsewhere(self._parts, facts):
             return (
-                f"Ready: restart the service with {facts.schema.model}; it moves to the new "
-                "collection when it starts."
+                "Ready; --switch never left the alias alone. The same command without it moves "
+                f"there, and so does a service that is started with {facts.schema.model}."
             )
-        return None
+        return self._restart() if await serving_elsewhere(self._parts, facts) else None
+
+    def _restart(self) -> str:
+        facts, _ = self._begun()
+        return (
+            f"Ready: restart the service with {facts.schema.model}; it moves to the new "
+            "collection when it starts."
+        )
 
     def _kept_until(self) -> str:
         hours = timedelta(hours=self._settings.rollback_h)

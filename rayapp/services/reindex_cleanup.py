@@ -13,6 +13,7 @@ from rayapp.domain.points import collection_made_at, collections_of
 from rayapp.errors import Conflict
 from rayapp.job_protocols import JobStore
 from rayapp.protocols import VectorIndex
+from rayapp.services.reindex_ready import ADOPTED_AT, waiting
 from rayapp.services.runtime import Runtime
 
 log = logging.getLogger("rayapp.reindex")
@@ -43,10 +44,13 @@ class ReindexCleanup:
         return await self._drop([n for n in names if expired(n, jobs, now, self._rollback)])
 
     async def drop_old(self) -> list[str]:
-        """Everything but the collection behind the alias and those that are being filled."""
+        """Everything but the collection behind the alias, those that are being filled, and those
+        that wait for a service to be restarted."""
         names = collections_of(self._alias, await self._index.collections())
-        filling = {job.facts.get("collection") for job in await self._jobs.unfinished(REINDEX)}
-        return await self._drop([name for name in names if name not in filling])
+        jobs = await self._jobs.unfinished(REINDEX)
+        jobs += waiting(await self._jobs.recent(REINDEX, JOBS_READ))
+        needed = {job.facts.get("collection") for job in jobs}
+        return await self._drop([name for name in names if name not in needed])
 
     async def _drop(self, names: Sequence[str]) -> list[str]:
         dropped = []
@@ -74,8 +78,11 @@ def expired(name: str, jobs: Sequence[Job], now: datetime, rollback: timedelta) 
 
 def _let_go(name: str, job: Job, now: datetime, rollback: timedelta) -> bool:
     """A cancelled build is never gone on with; a failed one may be, and a completed one may be
-    put behind the alias, or taken back."""
+    put behind the alias, or taken back. The way back is open as long after the alias moved."""
     if job.state is JobState.CANCELLED and name == job.facts.get("collection"):
         return True
     ended = job.finished_at or job.updated_at
+    adopted = (job.report or {}).get(ADOPTED_AT)
+    if ended is not None and adopted is not None:
+        ended = max(ended, datetime.fromisoformat(adopted))
     return ended is not None and ended + rollback <= now

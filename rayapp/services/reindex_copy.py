@@ -183,7 +183,8 @@ class Follower:
         self.done = Copied()
 
     async def one_pass(self) -> int:
-        """From the last pass on; how many items had to be written."""
+        """From the last pass on up to the moment at which this one begins, so that it ends however
+        fast the indexers are; how many items had to be written."""
         begun = await self._scan.now()
         place: tuple[datetime, str] | None = None
         before = self.done.written
@@ -194,6 +195,8 @@ class Follower:
             if len(items) < self._limit:
                 break
             place = _place_of(items)
+            if place[0] > begun:
+                break
         self._since = begun
         return self.done.written - before
 

@@ -38,6 +38,8 @@ class ReindexParts:
     schema: IndexSchema
     runtime: Runtime
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    # Between two renewals of the hold, which go on beside the work.
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     close: Callable[[], Awaitable[None]] = nothing_to_close
 
     def maker(self) -> PointMaker:
@@ -52,6 +54,7 @@ class ReindexParts:
             claim_s=self.runtime.settings.indexer.claim_s,
             clock=self.runtime.clock,
             sleep=self.sleep,
+            pause=self.pause,
         )
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.job_kinds import REINDEX
-from rayapp.domain.jobs import Finish, Job, JobState, Partition, PartitionRow, Plan, Step
+from rayapp.domain.jobs import Finish, Job, Partition, PartitionRow, Plan, Step
 from rayapp.errors import Conflict, NotFound
 from rayapp.job_protocols import ItemScan, JobStore
 from rayapp.protocols import LeaseStore, VectorIndex
-from rayapp.services.index_hold import Sleep
+from rayapp.services.index_hold import IndexHold, Sleep, uncut
 from rayapp.services.reindex_parts import ReindexParts
-from rayapp.services.serving import is_served
+from rayapp.services.reindex_ready import ADOPTED_AT, JOBS_READ, ready_for
+from rayapp.services.reindex_switch import moved
+from rayapp.services.serving import is_served, served_now
 
 log = logging.getLogger("rayapp.reindex")
-JOBS_READ = 100
 
 
 class RollbackWork:
@@ -63,11 +63,33 @@ class RollbackWork:
             # Before the switch as well: a driver that dies between the two must lose nothing.
             asked = await parts.scan.requeue_indexed_since(since)
             await hold.renew()
-            await parts.index.switch_alias(facts["previous"])
-            await hold.until_idle()
-            asked += await parts.scan.requeue_indexed_since(since)
-        report = {**facts, "rollback": True, "switched": True, "requeued": asked}
-        return Finish(report=report)
+            again, problem = None, await self._served(str(target))
+            if problem is None:
+                again = await uncut(self._back(hold, str(target), since))
+        report = {**facts, "rollback": True, "switched": again is not None, "requeued": asked}
+        if again is None:
+            problem = problem or "The alias was moved meanwhile: start again."
+            return Finish(report=report | {"reason": problem}, complete=False)
+        return Finish(report=report | {"requeued": asked + again})
+
+    async def _back(self, hold: IndexHold, target: str, since: datetime) -> int | None:
+        """Move the alias; how many items were asked for again, None when it was moved elsewhere."""
+        if not await moved(self._parts.index, self._facts["previous"], target):
+            return None
+        await hold.until_idle()
+        return await self._parts.scan.requeue_indexed_since(since)
+
+    async def _served(self, target: str) -> str | None:
+        """Why a service that was started since the plan keeps the alias where it is."""
+        parts = self._parts
+        present = await parts.index.schema_of(target)
+        stored = await parts.index.schema_of(self._facts["previous"])
+        if present == stored or not await served_now(parts.leases, present):
+            return None
+        return (
+            f"The service runs with {present.model}: restart it with {stored.model}, "
+            "then roll back."
+        )
 
     async def close(self) -> None:
         await self._parts.close()
@@ -117,7 +139,7 @@ async def adopt_ready(
     """Called by a process that was started with another model than the index has: move the alias
     to a collection that a reindex filled for it. False when there is none, or while a service
     still runs with the model of the index."""
-    ready = await _ready_for(index, jobs, schema)
+    ready = await ready_for(index, jobs, schema)
     if ready is None:
         return False
     target = (await index.health()).collection
@@ -131,16 +153,12 @@ async def adopt_ready(
     name = str(ready.facts["collection"])
     # Before the switch: a process that dies between the two must lose nothing.
     count = await scan.requeue_indexed_since(datetime.fromisoformat(ready.facts["watermark"]))
-    await index.switch_alias(name)
+    if target is not None and await served_now(leases, present):
+        log.warning("a service with %s was started: this process waits", present.model)
+        return False
+    await jobs.add_to_report(ready.job_id, {ADOPTED_AT: (await scan.now()).isoformat()})
+    if not await moved(index, name, target):
+        log.warning("the alias of the index was moved elsewhere: this process looks again")
+        return False
     log.info("the index is %s now; %d items written meanwhile are indexed again", name, count)
     return True
-
-
-async def _ready_for(index: VectorIndex, jobs: JobStore, schema: IndexSchema) -> Job | None:
-    for job in await jobs.recent(REINDEX, JOBS_READ):
-        if job.state is not JobState.COMPLETED or not (job.report or {}).get("ready"):
-            continue
-        with suppress(NotFound):
-            if await index.schema_of(str(job.facts["collection"])) == schema:
-                return job
-    return None

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp
 from rayapp.errors import Conflict, NotFound
 from rayapp.job_protocols import Requeue
+from rayapp.protocols import VectorIndex
+from rayapp.services.index_hold import IndexHold, uncut
 from rayapp.services.point_making import PointFailure
 from rayapp.services.reindex_copy import Copied, Copier, Follower
 from rayapp.services.reindex_parts import ReindexFacts, ReindexParts, belongs
 from rayapp.services.reindex_verify import count_problem
-from rayapp.services.serving import is_served
+from rayapp.services.serving import is_served, served_now
 
 # Passes before the hold: each brings over what came in during the last one, so few are needed.
 # A service that indexes faster than a pass copies is caught up with while its indexers are held.
@@ -33,6 +36,21 @@ class Gaps:
 
     failures: dict[str, PointFailure] = field(default_factory=dict)
     unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one look under the hold.
+
+    Attributes:
+        reason: why the alias was left alone for a fault; None: there is none.
+        again: another look may find otherwise.
+        served: a service with the old model came up, so the alias waits for its restart.
+    """
+
+    reason: str | None = None
+    again: bool = False
+    served: bool = False
 
 
 async def catch_up(follower: Follower, small: int) -> None:
@@ -68,50 +86,91 @@ def too_many(gaps: Gaps, total: int) -> str | None:
 
 async def serving_elsewhere(parts: ReindexParts, facts: ReindexFacts) -> bool:
     """True when a service still runs with the schema behind the alias, and it is another one."""
-    if facts.previous is None:
-        return False
-    try:
-        stored = await parts.index.schema_of(facts.previous)
-    except NotFound:
-        return False
-    if stored == facts.schema:
-        return False
-    return await is_served(parts.leases, stored, parts.sleep)
+    other = await _other_schema(parts, facts)
+    return other is not None and await is_served(parts.leases, other, parts.sleep)
 
 
 async def compared_and_switched(
     parts: ReindexParts, facts: ReindexFacts, follower: Follower, gaps: Gaps, *, move: bool
-) -> str | None:
-    """Count, and move the alias if the counts agree and `move` is set; the reason when they do
-    not. While the indexers are held nothing changes but the queue, so the counts are exact."""
+) -> Outcome:
+    """Count, and move the alias if the counts agree and `move` is set. While the indexers are held
+    nothing changes but the queue, so the counts are exact."""
     async with parts.hold() as hold:
         await hold.until_idle()
         await follower.one_pass()
-        await hold.renew()
-        reason = await count_problem(parts, facts, len(gaps.failures), gaps.unreadable)
-        if reason is not None or not move:
-            return reason
+        problem = await count_problem(parts, facts, len(gaps.failures), gaps.unreadable)
+        if problem is not None:
+            return Outcome(problem, again=True)
+        if not move:
+            return Outcome()
         target = (await parts.index.health()).collection
         if target not in (facts.previous, facts.collection):
-            raise Conflict(f"The alias was moved to {target} meanwhile: start a new reindex.")
+            return Outcome(_moved_to(target))
+        other = await _other_schema(parts, facts)
         await hold.renew()
-        await parts.index.switch_alias(facts.collection)
-        await hold.until_idle()
-        await follower.one_pass()
-    return None
+        # A service that was started since `serving_elsewhere` looked.
+        if other is not None and await served_now(parts.leases, other):
+            return Outcome(served=True)
+        failures = list(gaps.failures.values())
+        return await uncut(_switched(parts, facts, follower, hold, target, failures))
+
+
+async def _switched(
+    parts: ReindexParts,
+    facts: ReindexFacts,
+    follower: Follower,
+    hold: IndexHold,
+    target: str | None,
+    failures: Sequence[PointFailure],
+) -> Outcome:
+    if not await moved(parts.index, facts.collection, target):
+        return Outcome(_moved_to((await parts.index.health()).collection))
+    await hold.until_idle()
+    await follower.one_pass()
+    await ask_again(parts, failures)
+    return Outcome()
+
+
+async def moved(index: VectorIndex, name: str, expected: str | None) -> bool:
+    """False when somebody else moved the alias, just before or just after."""
+    try:
+        await index.switch_alias(name, expected)
+    except Conflict:
+        return False
+    return (await index.health()).collection == name
 
 
 async def settle(parts: ReindexParts, follower: Follower, failures: Sequence[PointFailure]) -> None:
-    """After the switch: the last look, and the indexer's own try at what could not be embedded,
-    so that such an item is pending or failed for everybody to see, never quietly missing."""
+    """After the switch: the last look, and the failures of a driver that died at the switch."""
     idle = 0
     for _ in range(MAX_PASSES):
         idle = idle + 1 if await follower.one_pass() == 0 else 0
         if idle == 2:
             break
+    await ask_again(parts, failures)
+
+
+async def ask_again(parts: ReindexParts, failures: Sequence[PointFailure]) -> None:
+    """The indexer's own try at what could not be embedded, so that such an item is pending or
+    failed for everybody to see, never quietly missing."""
     wanted = [
         Requeue(point_id=failure.item.point_id, rev=failure.item.index.rev, op=IndexOp.VECTOR)
         for failure in failures
     ]
     if wanted:
         await parts.scan.requeue(wanted)
+
+
+async def _other_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema | None:
+    """Of the collection that was behind the alias, when it is not the new one's."""
+    if facts.previous is None:
+        return None
+    try:
+        stored = await parts.index.schema_of(facts.previous)
+    except NotFound:
+        return None
+    return None if stored == facts.schema else stored
+
+
+def _moved_to(target: str | None) -> str:
+    return f"The alias was moved to {target or 'nothing'} meanwhile: start a new reindex."

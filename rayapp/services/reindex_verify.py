@@ -206,14 +206,23 @@ async def _arms(parts: ReindexParts, receipt: Receipt, *, dense: bool, lexical: 
 def overlap_of(one: Sequence[ScoredPoint], other: Sequence[ScoredPoint]) -> float:
     """Share of the longer list that the other one has too; at least one of them has hits.
 
-    A hit that is tied with the last one of the other list is there by chance or not.
+    A hit that is tied with the last one of the other list, or with several at the end of its own,
+    is there by chance or not. (Terms weigh a little differently in a collection that lacks what was
+    deleted since, so equal texts are equal within a list only.)
     """
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     ids = {hit.point_id for hit in shorter}
     full = len(shorter) == len(longer)
-    last = shorter[-1].score if shorter else 0.0
+    lasts = [shorter[-1].score] if shorter else []
+    own = longer[-1].score
+    if sum(_tied(hit.score, own) for hit in longer) > 1:
+        lasts.append(own)
     same = sum(
-        hit.point_id in ids or (full and abs(hit.score - last) <= TIE * max(1.0, abs(last)))
+        hit.point_id in ids or (full and any(_tied(hit.score, last) for last in lasts))
         for hit in longer
     )
     return same / len(longer)
+
+
+def _tied(score: float, last: float) -> bool:
+    return abs(score - last) <= TIE * max(1.0, abs(last))

@@ -1,4 +1,8 @@
-"""What a sweep leaves behind: an event per repaired item, its report, and the drift counters."""
+"""What a sweep leaves behind: an event per repaired item, its report, and the drift counters.
+
+A process of a job is scraped by nobody, so nothing is counted there: the owner of maintenance
+reads the reports of jobs and counts for them (`owner_duties.drift_duty`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from rayapp.domain.consistency import Issue, SweepReport
 from rayapp.domain.memory import USER_ID_PATTERN
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import SYSTEM_USER
-from rayapp.protocols import Event, EventStore
+from rayapp.protocols import Event, EventStore, Metrics
 from rayapp.services.runtime import Runtime
 
 # Kind of the event of one repair, and of the one that holds a sweep's report.
@@ -46,10 +50,7 @@ class SweepLog:
         return len(told)
 
     async def report(self, row: Mapping[str, Any]) -> None:
-        """Keep the report, for diagnostics in any replica; its drift goes into the counters."""
-        for kind, number in row["found"].items():
-            if number:
-                self.runtime.metrics.count("drift", number, kind=kind)
+        """Keep the report, for diagnostics in any replica."""
         await self._add(REPORT, {**row, "owner": self.owner}, user_id=SYSTEM_USER)
 
     async def _add(
@@ -66,6 +67,13 @@ class SweepLog:
         await self.events.add(event)
 
 
+def count_drift(metrics: Metrics, found: Mapping[str, int]) -> None:
+    """Count what a report found, in a process whose metrics are scraped."""
+    for kind, number in found.items():
+        if number:
+            metrics.count("drift", number, kind=kind)
+
+
 async def last_report(events: EventStore) -> dict[str, Any] | None:
     """The report of the newest sweep, by whichever process, with its time."""
     found = await events.recent(ReadScope(SYSTEM_USER), REPORT, 1)
@@ -80,6 +88,7 @@ def report_row(report: SweepReport) -> dict[str, Any]:
         "found": {kind.value: number for kind, number in report.found.items()},
         "repaired": {kind.value: number for kind, number in report.repaired.items()},
         "quarantined": report.quarantined,
+        "unreadable": report.unreadable,
         "truth_count": report.truth_count,
         "index_count": report.index_count,
         "duration_s": report.duration_s,

@@ -112,6 +112,13 @@ class ItemScanContract:
         assert {item.point_id for item in found} == set(points(items))
         assert await rig.scan.by_points([]) == []
 
+    async def test_it_is_known_which_points_have_rows(self, rig: ScanRig) -> None:
+        items = [an_item(user_id=f"u-{n}", status=status) for n, status in enumerate(Status)]
+        await filled(rig, *items, an_item())
+        asked = [*points(items), "00000000-0000-0000-0000-000000000000"]
+        assert await rig.scan.existing(asked) == set(points(items))
+        assert await rig.scan.existing([]) == set()
+
     async def test_indexed_items_come_in_the_order_of_their_writes(self, rig: ScanRig) -> None:
         early, at_once = indexed(0), [indexed(5, user_id=f"u-{n}") for n in range(5)]
         late = indexed(9)

@@ -123,10 +123,25 @@ class JobContract:
         assert (job.state, job.fence, job.attempts) == (JobState.RUNNING, 3, 1)
         assert job.submission_id == "ray-1"
         assert job.started_at is not None
+        # Whoever takes a running job takes it from a driver that died.
         again = await store.take("j-1", 4, submission_id=None)
         assert (again.fence, again.attempts, again.submission_id) == (4, 2, None)
         assert again.started_at == job.started_at
         assert again == await store.get("j-1")
+
+    @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.SUBMITTED])
+    async def test_a_driver_that_stops_in_order_does_not_count(
+        self, store: JobStore, state: JobState
+    ) -> None:
+        await taken(store)
+        for fence in range(2, 5):
+            left = await store.end("j-1", fence - 1, state)
+            assert (left.state, left.final) == (state, False)
+            assert await store.end("j-1", fence - 1, state) == replace(
+                left, updated_at=(await the_job(store)).updated_at
+            )
+            assert (await store.take("j-1", fence, submission_id=None)).attempts == 1
+        assert (await store.take("j-1", 9, submission_id=None)).attempts == 2
 
     async def test_taking_gives_the_partitions_to_the_new_driver(self, store: JobStore) -> None:
         await planned(store)
@@ -165,12 +180,41 @@ class JobContract:
         assert caught.value.code == "job_final"
         assert await store.get("j-1") == job
 
+    async def test_what_failed_without_a_plan_is_not_taken(self, store: JobStore) -> None:
+        """Its caller was told that it failed; a driver that comes late must not run it."""
+        job = await ended(store, JobState.FAILED)
+        with pytest.raises(Conflict) as caught:
+            await store.take("j-1", 2, submission_id=None)
+        assert caught.value.code == "job_final"
+        assert await store.get("j-1") == job
+
+    async def test_a_failed_job_with_a_plan_is_submitted_again(self, store: JobStore) -> None:
+        await planned(store)
+        await store.wish("j-1", JobWish.CANCEL)
+        await store.take("j-1", 2, submission_id=None)
+        await store.end("j-1", 2, JobState.FAILED, error="The disk is full: make room.")
+        for wish in (JobWish.PAUSE, JobWish.CANCEL):
+            with pytest.raises(Conflict) as caught:
+                await store.wish("j-1", wish)
+            assert caught.value.code == "job_final"
+        job = await store.wish("j-1", JobWish.RUN)
+        assert (job.state, job.wish, job.attempts) == (JobState.SUBMITTED, JobWish.RUN, 0)
+        assert (job.error, job.finished_at, job.planned) == (None, None, True)
+        assert job == await store.get("j-1")
+        assert len(await store.partitions("j-1")) == 2
+
+    async def test_a_wish_to_run_leaves_a_running_job_as_it_is(self, store: JobStore) -> None:
+        before = await taken(store)
+        after = await store.wish("j-1", JobWish.RUN)
+        assert after == replace(before, updated_at=after.updated_at)
+
     async def test_a_failed_job_goes_on_with_its_next_driver(self, store: JobStore) -> None:
         await planned(store)
         await store.checkpoint("j-1", 0, 1, Step(cursor={"at": 5}, done=5))
         await store.end("j-1", 1, JobState.FAILED, error="The disk is full: make room.")
         job = await store.take("j-1", 2, submission_id=None)
         assert (job.state, job.error, job.finished_at) == (JobState.RUNNING, None, None)
+        assert job.attempts == 1
         assert await store.checkpoint("j-1", 0, 2, Step(cursor=None, done=1)) is JobWish.RUN
         assert (await store.progress("j-1", 2)).done == 6
 
@@ -353,3 +397,17 @@ class JobContract:
         await store.create(a_job())
         await store.submitted("j-1", "ray-9")
         assert (await the_job(store)).submission_id == "ray-9"
+
+    async def test_what_is_known_later_is_added_to_the_report(self, store: JobStore) -> None:
+        await taken(store)
+        job = await store.end("j-1", 1, JobState.COMPLETED, report={"ready": True, "a.b": {"x": 1}})
+        for at in ("early", "$late"):
+            await store.add_to_report("j-1", {"adopted.at": at})
+        found = await the_job(store)
+        assert found.report == {"ready": True, "a.b": {"x": 1}, "adopted.at": "$late"}
+        assert (found.state, found.finished_at) == (JobState.COMPLETED, job.finished_at)
+        await taken(store, "no-report")
+        await store.add_to_report("no-report", {"a": 1})
+        assert (await the_job(store, "no-report")).report == {"a": 1}
+        with pytest.raises(NotFound):
+            await store.add_to_report("none", {"a": 1})

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rayapp.domain.index import SparseVector, StoredPoint
+from rayapp.domain.memory import point_id_of
 from rayapp.job_protocols import QuarantineStore
 
 Elapse = Callable[[float], Awaitable[None]]
@@ -77,3 +78,16 @@ class QuarantineContract:
         found = {point.payload["rev"] for point, _, _ in await quarantine.kept(5)}
         assert found == {1, 2}
         await quarantine.keep([], "nothing")
+
+    async def test_a_deleted_memory_is_forgotten(self, quarantine: QuarantineStore) -> None:
+        home = point_id_of("dana", "פתק")
+        mine = [a_point(home, rev, memory_id="פתק") for rev in (1, 2)]
+        double = a_point("another-id", memory_id="פתק")
+        nameless = StoredPoint(point_id="p-4", payload={"user_id": "dana"})
+        others = [a_point("p-3", memory_id="other"), nameless]
+        await quarantine.keep([*mine, double, *others], "orphan")
+        await quarantine.purge([])
+        await quarantine.purge([home, "never-kept"])
+        assert {point.point_id for point, _, _ in await quarantine.kept(9)} == {"p-3", "p-4"}
+        await quarantine.purge(["p-4"])
+        assert {point.point_id for point, _, _ in await quarantine.kept(9)} == {"p-3"}

@@ -235,6 +235,33 @@ class QueueContract:
         assert await stores.memories.retry_failed("dana") == 1
         assert [item.user_id for item in await stores.memories.failures(5)] == ["amit"]
 
+    async def test_failures_of_one_user_are_not_hidden_by_those_of_others(
+        self, stores: Stores
+    ) -> None:
+        failed = IndexState(sync_state=SyncState.FAILED)
+        users = ["amit"] * 3 + ["dana"]
+        await stores.memories.insert_many([an_item(user_id=user, index=failed) for user in users])
+        found = await stores.memories.failures(2, "dana")
+        assert [item.user_id for item in found] == ["dana"]
+        assert len(await stores.memories.failures(2, "amit")) == 2
+        assert await stores.memories.failures(2, "noa") == []
+        with pytest.raises(InvalidInput):
+            await stores.memories.failures(2, "no such user!")
+
+    async def test_what_waits_since_a_time_is_counted_apart(self, stores: Stores) -> None:
+        second = timedelta(seconds=1)
+        for n, user in ((0, "dana"), (1, "dana"), (2, "amit")):
+            await stores.memories.insert(an_item(user_id=user, stored_at=STORED_AT + n * second))
+        gone = IndexState(sync_state=SyncState.FAILED)
+        await stores.memories.insert(an_item(user_id="dana", index=gone))
+        for at, mine, everyone in ((-1, 0, 0), (0, 1, 1), (1, 2, 2), (2, 2, 3)):
+            since = STORED_AT + at * second
+            assert await stores.memories.waiting_since("dana", since) == mine
+            assert await stores.memories.waiting_since(None, since) == everyone
+        (item, *_) = await stores.memories.claim(token="t", limit=1, claim_s=60)
+        await stores.memories.finish("t", [result_of(item)], SCHEMA)
+        assert await stores.memories.waiting_since(None, STORED_AT + 2 * second) == 2
+
     async def test_hasten_makes_what_waits_due_now(self, stores: Stores) -> None:
         failed = IndexState(op=IndexOp.PAYLOAD, sync_state=SyncState.FAILED, attempts=20)
         later = IndexState(attempts=3, next_attempt_at=STORED_AT + FAR)

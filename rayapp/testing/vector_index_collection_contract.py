@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -132,6 +133,29 @@ class VectorIndexCollectionContract:
                 await index.drop_collection(name)
         alias = old.partition("_")[0]
         assert collections_of(alias, await index.collections()) == [name]
+
+    async def test_an_alias_that_somebody_moved_is_left_where_it_is(
+        self, make_index: MakeIndex
+    ) -> None:
+        index = await make_index()
+        await index.open(SCHEMA)
+        old = str((await index.health()).collection)
+        alias = old.partition("_")[0]
+        one, two = (
+            collection_name(alias, SCHEMA, NOW),
+            collection_name(alias, SCHEMA, NOW + timedelta(seconds=1)),
+        )
+        for name in (one, two):
+            await index.create_collection(name, SCHEMA)
+        for _ in range(2):  # a switch whose answer was lost is repeated
+            await index.switch_alias(one, expected=old)
+        with pytest.raises(Conflict, match="moved meanwhile"):
+            await index.switch_alias(two, expected=old)
+        assert (await index.health()).collection == one
+        await index.switch_alias(two, expected=one)
+        assert (await index.health()).collection == two
+        with pytest.raises(NotFound):
+            await index.switch_alias(MISSING, expected=one)
 
 
 async def _walk(index: VectorIndex, after: str | None, until: str | None, limit: int) -> list[str]:

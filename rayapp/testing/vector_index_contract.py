@@ -1,7 +1,8 @@
-"""What every `VectorIndex` must do. Subclass `VectorIndexContract` and give the two fixtures.
+"""What every `VectorIndex` must do. Subclass `VectorIndexContract` and give the fixtures.
 
 index       an open, empty index with `SCHEMA`
 make_index  async: an index of its own alias, not opened
+without_rev async: takes `rev` out of points of `index`
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,12 @@ from rayapp.protocols import VectorIndex
 from rayapp.testing.index_points import NOW, index_point, payload_update, vector
 from rayapp.testing.vector_index_cases import ABSENT, ANN, BAD_POINTS, EVERYTHING, NOW_S, found
 
+# Takes `rev` out of the payload of points, as no write of the index does.
+WithoutRev = Callable[[Sequence[str]], Awaitable[None]]
+
 
 class VectorIndexWriteContract:
-    """Needs an `index` fixture: open, empty, with `SCHEMA`."""
+    """Needs an `index` fixture: open, empty, with `SCHEMA`; and a `without_rev` of it."""
 
     # --- writing -------------------------------------------------------------------------
 
@@ -172,6 +176,23 @@ class VectorIndexWriteContract:
         assert [point.point_id for point in left] == [new.point_id]
         await index.delete([new.point_id], revs={new.point_id: 5})
         assert await index.retrieve([new.point_id]) == []
+
+    async def test_a_point_without_a_rev_is_older_than_any(
+        self, index: VectorIndex, without_rev: WithoutRev
+    ) -> None:
+        named = ("kept", "gone", "upserted", "updated")
+        kept, gone, upserted, updated = (index_point(f"no-rev-{n}", rev=1) for n in named)
+        ids = [point.point_id for point in (kept, gone, upserted, updated)]
+        await index.upsert([kept, gone, upserted, updated])
+        await without_rev(ids)
+        assert all("rev" not in point.payload for point in await index.retrieve(ids))
+        await index.delete([gone.point_id], revs={gone.point_id: 0})
+        await index.upsert([replace(upserted, rev=2, payload={**upserted.payload, "lang": "x"})])
+        await index.set_payload([payload_update(updated.point_id, rev=3, lang="x")])
+        left = {p.point_id: p.payload for p in await index.retrieve(ids)}
+        assert left.keys() == {kept.point_id, upserted.point_id, updated.point_id}
+        assert (left[upserted.point_id]["rev"], left[upserted.point_id]["lang"]) == (2, "x")
+        assert (left[updated.point_id]["rev"], left[updated.point_id]["lang"]) == (3, "x")
 
     @pytest.mark.parametrize("bad", ["x", "17", ""])
     async def test_ids_must_be_uuids(self, index: VectorIndex, bad: str) -> None:

@@ -18,7 +18,7 @@ async def run_by_hand(make: Callable[[], JobWork], *, workers: int = 1) -> Finis
 
     async def one(partition: Partition) -> PartitionRow:
         async with room:
-            return await _run(make, partition, plan.facts)
+            return await partition_by_hand(make, partition, plan.facts)
 
     rows = await asyncio.gather(*(one(partition) for partition in plan.partitions))
     last = make()
@@ -26,9 +26,10 @@ async def run_by_hand(make: Callable[[], JobWork], *, workers: int = 1) -> Finis
     return await last.finish(rows)
 
 
-async def _run(
+async def partition_by_hand(
     make: Callable[[], JobWork], partition: Partition, facts: Mapping[str, Any]
 ) -> PartitionRow:
+    """All steps of one partition."""
     cursor: Mapping[str, Any] | None = None
     done, steps, samples = 0, 0, list[Any]()
     counts: Counter[str] = Counter()

@@ -15,11 +15,11 @@ from rayapp.adapters.in_memory_jobs import (
     InMemoryQuarantine,
 )
 from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.indexes import INDEXES, PARTITIONS
+from rayapp.adapters.mongo.indexes import EXPIRES_FROM, INDEXES, PARTITIONS
 from rayapp.adapters.mongo.item_scan import MongoItemScan
 from rayapp.adapters.mongo.jobs import MongoJobStore
 from rayapp.adapters.mongo.quarantine import MongoQuarantine
-from rayapp.domain.jobs import Partition, Plan
+from rayapp.domain.jobs import JobState, JobWish, Partition, Plan
 from rayapp.errors import RayappError
 from rayapp.testing.clock import FakeClock
 from rayapp.testing.item_scan_contract import ItemScanContract, ScanRig, everything, points
@@ -114,6 +114,27 @@ class TestMongoJobs(OnMongo, JobContract):
         assert not (await the_job(store)).planned
         assert await database.collection(PARTITIONS).count_documents({}) == 1
 
+    @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED])
+    async def test_partitions_expire_with_their_job_but_never_while_it_may_go_on(
+        self, store: MongoJobStore, database: MongoDatabase, state: JobState
+    ) -> None:
+        async def dated() -> int:
+            rows = database.collection(PARTITIONS)
+            return await rows.count_documents({EXPIRES_FROM: {"$type": "date"}})
+
+        await planned(store)
+        await store.end("j-1", 1, JobState.PAUSED)
+        assert await dated() == 0
+        if state is JobState.CANCELLED:
+            await store.wish("j-1", JobWish.CANCEL)
+        else:
+            await store.take("j-1", 2, submission_id=None)
+            await store.end("j-1", 2, state)
+        assert await dated() == 2
+        if state is JobState.FAILED:
+            await store.take("j-1", 3, submission_id=None)
+            assert await dated() == 0
+
     async def test_drivers_that_plan_while_one_takes_over_leave_one_plan(
         self, store: MongoJobStore
     ) -> None:
@@ -162,6 +183,7 @@ class TestMongoScan(OnMongo, ItemScanContract):
         found = await rig.scan.indexed_since(items[0].stored_at, None, 5)
         assert points(found) == good
         assert points(await rig.scan.by_points(points(items))) == good
+        assert await rig.scan.existing(points(items)) == set(points(items))
 
 
 class TestMongoQuarantine(OnMongo, QuarantineContract):

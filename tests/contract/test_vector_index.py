@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import ray
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_edge import UpdateOperation
 
 from rayapp.adapters.in_memory_index import InMemoryIndex
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
@@ -29,6 +30,7 @@ from rayapp.testing.index_points import DIMS, SCHEMA, dense_arm, index_point, sp
 from rayapp.testing.qdrant_binary import QdrantServer, start_qdrant
 from rayapp.testing.vector_index_cases import ANN, MakeIndex
 from rayapp.testing.vector_index_contract import VectorIndexContract
+from rayapp.testing.vector_index_write_contract import WithoutRev
 
 PAGE = 1_000
 DOT = models.VectorParams(size=DIMS, distance=models.Distance.DOT)
@@ -66,10 +68,25 @@ class TestInMemoryIndex(VectorIndexContract):
 
         return make
 
+    @pytest.fixture
+    def without_rev(self, index: InMemoryIndex) -> WithoutRev:
+        async def take_out(point_ids: Sequence[str]) -> None:
+            points = index._rows(None).points
+            for point_id in point_ids:
+                payload = {k: v for k, v in points[point_id].payload.items() if k != "rev"}
+                points[point_id] = replace(points[point_id], payload=payload, rev=0)
+
+        return take_out
+
 
 @pytest.fixture(scope="module")
-async def edge_index(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VectorIndex]:
-    index = edge_at(tmp_path_factory.mktemp("edge"))
+def edge_engine(tmp_path_factory: pytest.TempPathFactory) -> EdgeEngine:
+    return EdgeEngine(tmp_path_factory.mktemp("edge"), "memories")
+
+
+@pytest.fixture(scope="module")
+async def edge_index(edge_engine: EdgeEngine) -> AsyncIterator[VectorIndex]:
+    index = QdrantEdgeIndex(InProcessTransport(edge_engine), QdrantSettings())
     await index.open(SCHEMA)
     yield index
     await index.close()
@@ -84,6 +101,14 @@ class TestQdrantEdgeIndex(VectorIndexContract):
     @pytest.fixture
     async def index(self, edge_index: VectorIndex) -> VectorIndex:
         return await emptied(edge_index)
+
+    @pytest.fixture
+    def without_rev(self, edge_engine: EdgeEngine) -> WithoutRev:
+        async def take_out(point_ids: Sequence[str]) -> None:
+            with edge_engine._engine(edge_engine._target(None)) as shard:
+                shard.update(UpdateOperation.delete_payload(list(point_ids), ["rev"]))
+
+        return take_out
 
     @pytest.fixture
     async def make_index(self, tmp_path: Path) -> AsyncIterator[MakeIndex]:
@@ -140,6 +165,17 @@ class TestQdrantServerIndex(VectorIndexContract):
     @pytest.fixture
     async def index(self, server_index: VectorIndex) -> VectorIndex:
         return await emptied(server_index)
+
+    @pytest.fixture
+    def without_rev(self, server: QdrantServer, transport: bool) -> WithoutRev:
+        async def take_out(point_ids: Sequence[str]) -> None:
+            client = AsyncQdrantClient(url=server.url, check_compatibility=False)
+            await client.delete_payload(
+                f"shared{int(transport)}", ["rev"], list(point_ids), wait=True
+            )
+            await client.close()
+
+        return take_out
 
     @pytest.fixture
     async def make_index(self, server: QdrantServer, transport: bool) -> AsyncIterator[MakeIndex]:

@@ -49,6 +49,8 @@ TTL_S = {
     ("events", "event_expiry"): 7_776_000,
     ("idempotency", "idempotency_expiry"): 86_400,
     ("quarantine", "quarantine_expiry"): 2_592_000,
+    ("jobs", "job_expiry"): 7_776_000,
+    ("job_partitions", "partition_expiry"): 7_776_000,
 }
 PARTIAL = {
     "active_text": {"status": "active"},

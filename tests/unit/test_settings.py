@@ -226,3 +226,9 @@ class TestReference:
         copy.write_text(copy.read_text() + "# edited\n")
         assert settings_reference.main(["--check"]) == 1
         assert "out of date" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["sample", "rollback_h"])
+def test_a_reindex_setting_has_an_upper_bound(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        load_settings("local", env={}, overrides={"reindex": {name: 10_001}})

@@ -33,6 +33,9 @@ MAX_REDIRECTS = 3
 # after which the run is given up: stored columns are better than none. Our choice.
 UNREAD_IN_A_ROW = 10
 UNREAD_SHARE = 0.05
+# The one answer that says that a table is not there. Any other refusal (a firewall's 403, a limit)
+# says nothing about the table.
+NOT_THERE = 404
 # Pages read at most: a site that never stops sending must not keep the job for ever.
 MAX_PAGES = 2_000
 RETRIES = RetryPolicy(attempts=4, base_s=0.5, max_s=8.0)
@@ -51,10 +54,11 @@ class CkanLimits:
 
 
 class _Refused(Exception):
-    """The site says that there is no such thing: a retry changes nothing."""
+    """The site does not want to answer this: a retry changes nothing."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"HTTP {status}")
+        self.status = status
 
 
 class CkanSource:
@@ -98,12 +102,13 @@ class CkanSource:
                 datasets.append(_dataset(package))
             except (KeyError, TypeError, ValueError, AttributeError):
                 oddities.add("row_unreadable", str(package)[:80])
-        tables = await self._tables(_active(packages), oddities)
+        tables, unread = await self._tables(_active(packages), oddities)
         return Catalogue(
             origin=self.origin,
             datasets=tuple(_with_tables(dataset, tables) for dataset in datasets),
             odd_counts=dict(oddities.counts),
             oddities={kind: tuple(found) for kind, found in oddities.samples.items()},
+            unread=tuple(unread),
         )
 
     async def _packages(self, oddities: Anomalies) -> list[Any]:
@@ -133,11 +138,12 @@ class CkanSource:
 
     async def _tables(
         self, resource_ids: list[str], oddities: Anomalies
-    ) -> dict[str, Mapping[str, Any] | str]:
-        """Columns and counts by resource, or the error of one that cannot be read."""
+    ) -> tuple[dict[str, Mapping[str, Any] | str], list[str]]:
+        """Columns and counts by resource, or the error of one that is not there; and the
+        resources that did not answer, of which nothing is known."""
         tables: dict[str, Mapping[str, Any] | str] = {}
-        unread = in_a_row = 0
-        size = self._limits.concurrency
+        unread: list[str] = []
+        in_a_row, size = 0, self._limits.concurrency
         for at in range(0, len(resource_ids), size):
             some = resource_ids[at : at + size]
             answers = await asyncio.gather(*map(self._table, some))
@@ -145,19 +151,20 @@ class CkanSource:
                 if not isinstance(answer, DependencyDown):
                     tables[one], in_a_row = answer, 0
                     continue
-                tables[one] = "The table did not answer."
+                unread.append(one)
                 oddities.add("fields_unread", one)
-                unread, in_a_row = unread + 1, in_a_row + 1
+                in_a_row += 1
                 if in_a_row >= UNREAD_IN_A_ROW:
                     raise answer
-        if unread > max(UNREAD_IN_A_ROW, UNREAD_SHARE * len(resource_ids)):
+        if len(unread) > max(UNREAD_IN_A_ROW, UNREAD_SHARE * len(resource_ids)):
             raise DependencyDown(
-                f"{unread} of {len(resource_ids)} tables did not answer: nothing was changed, "
+                f"{len(unread)} of {len(resource_ids)} tables did not answer: nothing was changed, "
                 "run the job again later or with --offline."
             )
-        return tables
+        return tables, unread
 
     async def _table(self, resource_id: str) -> Mapping[str, Any] | str | DependencyDown:
+        """Its description, the error of one that is not there, or why it did not answer."""
         try:
             found = await self._action("datastore_search", {"resource_id": resource_id, "limit": 0})
         except _Refused as refused:
@@ -184,10 +191,11 @@ class CkanSource:
                 random=random.random,
             )
         except _Refused as refused:
-            if name == "datastore_search":
+            if name == "datastore_search" and refused.status == NOT_THERE:
                 raise
             raise DependencyDown(
-                f"The site answers {refused} at {name}: check datagov.ckan_url."
+                f"The site answers {refused} at {name}: check datagov.ckan_url and that the site "
+                "lets programs in, or run with --offline."
             ) from None
 
     async def _get(self, name: str, params: Mapping[str, Any]) -> Any:

@@ -67,7 +67,7 @@ class ParquetSnapshots:
         self._folder = folder
 
     async def keep(self, catalogue: Catalogue) -> str:
-        """Store it and return its key; one that is there already is left as it is."""
+        """Store it and return its key; a file of that key is written anew."""
         return await _in_thread(lambda: self._keep(catalogue))
 
     async def load(self, key: str) -> Catalogue:
@@ -88,10 +88,13 @@ class ParquetSnapshots:
                 "generated_at": catalogue.generated_at,
                 "odd_counts": dict(catalogue.odd_counts),
                 "oddities": {kind: list(found) for kind, found in catalogue.oddities.items()},
+                "unread": list(catalogue.unread),
             },
             option=orjson.OPT_SORT_KEYS,
         )
-        digest = hashlib.sha256(orjson.dumps([FORMAT, rows], option=orjson.OPT_SORT_KEYS))
+        # A table that did not answer is not one without columns.
+        content = [FORMAT, rows, sorted(catalogue.unread)]
+        digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
         key = f"{catalogue.origin}-{digest.hexdigest()[:16]}"
         self._folder.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=_SCHEMA)
@@ -126,6 +129,7 @@ class ParquetSnapshots:
                 datasets=tuple(dataset_of(row) for row in rows),
                 odd_counts=about["odd_counts"],
                 oddities={kind: tuple(found) for kind, found in about["oddities"].items()},
+                unread=tuple(about.get("unread", ())),
             )
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
             raise ConfigError(

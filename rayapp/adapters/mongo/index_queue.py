@@ -102,12 +102,13 @@ class IndexQueue:
             )
         return done.modified_count
 
-    async def failures(self, limit: int) -> list[MemoryItem]:
+    async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
         if limit <= 0:
             return []
+        where = {**IS_FAILED, **_owner(user_id)}
         with translated():
             found: list[MemoryItem] = []
-            async with self._items.find(IS_FAILED, batch_size=limit) as cursor:
+            async with self._items.find(where, batch_size=limit) as cursor:
                 # Row by row: one that cannot be read must not hide that another one failed.
                 async for doc in cursor:
                     found += readable([doc], from_document)
@@ -142,6 +143,12 @@ class IndexQueue:
                     {**where, **_owner(user_id)}, hint=(SYNC_DUE if all_users else index).name
                 )
         return total
+
+    async def waiting_since(self, user_id: str | None, since: datetime) -> int:
+        where = {**IS_PENDING, **_owner(user_id), "index.pending_since": {"$lte": since}}
+        index = PENDING_SINCE if user_id is None else PENDING_BY_USER
+        with translated():
+            return await self._items.count_documents(where, hint=index.name)
 
     async def backlog(self) -> IndexBacklog:
         """Counts from index keys alone; the two ages read the documents they name."""

@@ -30,6 +30,9 @@ PARTITIONS = "job_partitions"
 QUARANTINE = "quarantine"
 
 EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
+JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
+# The field of a job, and of its partitions, that the 90 days count from; none while it may go on.
+EXPIRES_FROM = "finished_at"
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
 IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
 
@@ -327,16 +330,19 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         IndexSpec(name="kind_created", keys=(("kind", ASCENDING), *NEWEST_JOB)),
         IndexSpec(name="created", keys=NEWEST_JOB),
         IndexSpec(name="state_updated", keys=(("state", ASCENDING), ("updated_at", DESCENDING))),
+        IndexSpec(name="job_expiry", keys=((EXPIRES_FROM, ASCENDING),), ttl_s=JOB_TTL_S),
     ),
     PARTITIONS: (
         IndexSpec(
             name="job_partition", keys=(("job_id", ASCENDING), ("index", ASCENDING)), unique=True
         ),
+        IndexSpec(name="partition_expiry", keys=((EXPIRES_FROM, ASCENDING),), ttl_s=JOB_TTL_S),
     ),
     QUARANTINE: (
         IndexSpec(
             name="quarantined", keys=(("point_id", ASCENDING), ("rev", ASCENDING)), unique=True
         ),
+        IndexSpec(name="quarantine_home", keys=(("home", ASCENDING),)),
         IndexSpec(name="quarantine_expiry", keys=(("at", ASCENDING),), ttl_s=QUARANTINE_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`

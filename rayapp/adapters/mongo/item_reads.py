@@ -111,10 +111,18 @@ class ItemReads:
         more = len(found) > limit or any(len(docs) == wanted for docs in lists)
         return Page(items, encode_cursor(items[-1], sort) if more and items else None)
 
-    async def count(self, scope: ReadScope, where: ItemFilter) -> int:
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        extra = _page_conditions("recent", None, text_query)
+        if extra is None:
+            return 0
         with translated():
             counts = await asyncio.gather(
-                *(self._items.count_documents(owned) for owned in selected(scope, where))
+                *(
+                    self._items.count_documents(_joined(owned, extra))
+                    for owned in selected(scope, where)
+                )
             )
         return sum(counts)
 

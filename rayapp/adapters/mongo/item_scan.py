@@ -75,6 +75,14 @@ class MongoItemScan:
             docs = await self._items.find({"point_id": {"$in": list(point_ids)}}).to_list()
         return readable(docs, from_document)
 
+    async def existing(self, point_ids: Sequence[str]) -> set[str]:
+        if not point_ids:
+            return set()
+        where, only = {"point_id": {"$in": list(point_ids)}}, {"_id": 0, "point_id": 1}
+        with translated():
+            docs = await self._items.find(where, only).to_list()
+        return {doc["point_id"] for doc in docs}
+
     async def indexed_since(
         self, since: datetime, after: tuple[datetime, str] | None, limit: int
     ) -> list[MemoryItem]:

@@ -15,7 +15,7 @@ from pymongo.read_concern import ReadConcern
 from rayapp.adapters.mongo.convert import readable
 from rayapp.adapters.mongo.database import DURABLE, MongoDatabase
 from rayapp.adapters.mongo.errors import translated
-from rayapp.adapters.mongo.indexes import JOBS, PARTITIONS
+from rayapp.adapters.mongo.indexes import EXPIRES_FROM, JOBS, PARTITIONS
 from rayapp.domain.job_rules import (
     IDLE_STATES,
     SAMPLES_KEPT,
@@ -46,7 +46,24 @@ Document = dict[str, Any]
 CREATED_NOW: Document = {"created_at": "$$NOW", "updated_at": "$$NOW"}
 NEWEST = [("created_at", DESCENDING), ("job_id", DESCENDING)]
 UNFINISHED: Document = {"state": {"$nin": sorted(FINAL_STATES)}}
-TAKEABLE: Document = {"state": {"$nin": sorted(TAKEN_NO_MORE)}}
+# `can_be_taken`: what the server checks in the same step in which it changes the row.
+FAILED_WITH_PLAN: Document = {"state": JobState.FAILED.value, "planned": True}
+TAKEABLE: Document = {
+    "$or": [{"state": {"$nin": sorted({*TAKEN_NO_MORE, JobState.FAILED})}}, FAILED_WITH_PLAN]
+}
+# `attempts_after_take`.
+ATTEMPTS: Document = {
+    "$switch": {
+        "branches": [
+            {
+                "case": {"$eq": ["$state", JobState.RUNNING.value]},
+                "then": {"$add": ["$attempts", 1]},
+            },
+            {"case": {"$eq": ["$state", JobState.FAILED.value]}, "then": 1},
+        ],
+        "default": {"$max": [1, "$attempts"]},
+    }
+}
 IS_IDLE: Document = {"$in": ["$state", sorted(IDLE_STATES)]}
 TOUCHED: Document = {"$currentDate": {"updated_at": True}}
 JOB_FIELDS = tuple(field.name for field in fields(Job))
@@ -98,7 +115,7 @@ class MongoJobStore:
             "state": JobState.RUNNING.value,
             "wish": {"$cond": [paused, JobWish.RUN.value, "$wish"]},
             "fence": fence,
-            "attempts": {"$add": ["$attempts", 1]},
+            "attempts": ATTEMPTS,
             "error": None,
             "submission_id": {"$literal": submission_id},
             "started_at": {"$ifNull": ["$started_at", "$$NOW"]},
@@ -115,7 +132,8 @@ class MongoJobStore:
                 job = await self._found(job_id)
                 raise lease_lost(job_id) if job.fence > fence else job_final(job_id, job.state)
             await self._rows.update_many(
-                {"job_id": job_id, "fence": {"$lt": fence}}, {"$set": {"fence": fence}}
+                {"job_id": job_id, "fence": {"$lte": fence}},
+                {"$set": {"fence": fence}, "$unset": {EXPIRES_FROM: True}},
             )
         return _job(doc)
 
@@ -215,27 +233,51 @@ class MongoJobStore:
             )
         job = _job(doc) if doc else await self._found(job_id)
         driven_by(job, fence)
+        await self._let_go(job)
         return job
 
     async def wish(self, job_id: str, wish: JobWish) -> Job:
         change: Document = {"wish": wish.value, "updated_at": "$$NOW"}
+        where: Document = {"job_id": job_id, **UNFINISHED}
         if wish is JobWish.CANCEL:
             change["state"] = {"$cond": [IS_IDLE, JobState.CANCELLED.value, "$state"]}
             change["finished_at"] = {"$cond": [IS_IDLE, "$$NOW", "$finished_at"]}
+        if wish is JobWish.RUN:
+            where = {"job_id": job_id, "$or": [UNFINISHED, FAILED_WITH_PLAN]}
+            change |= _if_failed(state=JobState.SUBMITTED.value, attempts=0)
+            change |= _if_failed(error=None, finished_at=None)
         with translated():
             doc = await self._jobs.find_one_and_update(
-                {"job_id": job_id, **UNFINISHED},
-                [{"$set": change}],
-                return_document=ReturnDocument.AFTER,
+                where, [{"$set": change}], return_document=ReturnDocument.AFTER
             )
         if doc is None:
             raise job_final(job_id, (await self._found(job_id)).state)
-        return _job(doc)
+        job = _job(doc)
+        await self._let_go(job)
+        return job
 
     async def submitted(self, job_id: str, submission_id: str) -> None:
         with translated():
             done = await self._jobs.update_one(
                 {"job_id": job_id}, {"$set": {"submission_id": submission_id}, **TOUCHED}
+            )
+        if not done.matched_count:
+            raise no_job(job_id)
+
+    async def _let_go(self, job: Job) -> None:
+        """The partitions of a job that has ended expire with it."""
+        if job.final:
+            with translated():
+                await self._rows.update_many(
+                    {"job_id": job.job_id}, {"$currentDate": {EXPIRES_FROM: True}}
+                )
+
+    async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
+        """An update by a pipeline: names of a report may be paths to an ordinary one."""
+        report: Document = {"$mergeObjects": ["$report", {"$literal": plain(facts)}]}
+        with translated():
+            done = await self._jobs.update_one(
+                {"job_id": job_id}, [{"$set": {"report": report, "updated_at": "$$NOW"}}]
             )
         if not done.matched_count:
             raise no_job(job_id)
@@ -257,6 +299,11 @@ class MongoJobStore:
         if doc is None:
             raise no_job(job_id)
         return _job(doc)
+
+
+def _if_failed(**values: Any) -> Document:
+    failed = {"$eq": ["$state", JobState.FAILED.value]}
+    return {name: {"$cond": [failed, value, f"${name}"]} for name, value in values.items()}
 
 
 def _job_document(job: Job) -> Document:

@@ -15,6 +15,7 @@ from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import QUARANTINE, QUARANTINE_TTL_S
 from rayapp.domain.index import SparseVector, StoredPoint
 from rayapp.domain.job_rules import plain
+from rayapp.domain.points import home_of
 
 Document = dict[str, Any]
 Kept = tuple[StoredPoint, str, datetime]
@@ -37,7 +38,11 @@ class MongoQuarantine:
             UpdateOne(
                 {"point_id": point.point_id, "rev": int(point.payload.get("rev", 0))},
                 {
-                    "$set": {"reason": reason, **_parts(point)},
+                    "$set": {
+                        "reason": reason,
+                        "home": home_of(point.payload),
+                        **_parts(point),
+                    },
                     "$currentDate": {"at": True},
                 },
                 upsert=True,
@@ -46,6 +51,13 @@ class MongoQuarantine:
         ]
         with translated():
             await self._points.bulk_write(writes, ordered=False)
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        if not point_ids:
+            return
+        any_of = {"$in": list(point_ids)}
+        with translated():
+            await self._points.delete_many({"$or": [{"point_id": any_of}, {"home": any_of}]})
 
     async def kept(self, limit: int) -> list[Kept]:
         if limit < 1:

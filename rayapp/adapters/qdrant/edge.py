@@ -121,8 +121,8 @@ class QdrantEdgeIndex:
         schema: IndexSchema = await self._read("schema_of", collection)
         return schema
 
-    async def switch_alias(self, name: str) -> None:
-        await self._write("switch_alias", name)
+    async def switch_alias(self, name: str, expected: str | None = None) -> None:
+        await self._write("switch_alias", name, expected)
 
     async def rebuilt(self) -> None:
         await self._write("rebuilt")

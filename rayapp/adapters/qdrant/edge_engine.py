@@ -39,6 +39,7 @@ from rayapp.domain.index import (
     StoredPoint,
 )
 from rayapp.domain.points import (
+    check_moved,
     check_schema,
     checked_arms,
     checked_collection,
@@ -251,10 +252,12 @@ class EdgeEngine:
             raise NotFound(f"There is no collection {collection}: create it first.")
         return known.schema
 
-    def switch_alias(self, name: str) -> None:
+    def switch_alias(self, name: str, expected: str | None = None) -> None:
         state = self._state()
         if name not in state.collections:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
+        # One thread runs all calls: nothing comes between this look and the move.
+        check_moved(state.aliases.get(self._alias), name, expected)
         state.aliases[self._alias] = name
         save_state(self._folder, state)
 

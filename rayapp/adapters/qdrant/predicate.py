@@ -105,9 +105,12 @@ def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predic
 
 
 def not_newer_than(rev: int, point_ids: tuple[str, ...] | None = None) -> Predicate:
-    """The rev guard of a write: stored points whose rev is at most `rev`."""
+    """The rev guard of a write: stored points whose rev is at most `rev`, or that have none.
+
+    Written as an exclusion: no range holds a point without the key, which nothing could replace.
+    """
     ids: tuple[Clause, ...] = () if point_ids is None else (HasIds(point_ids),)
-    return Predicate((*ids, Range(key="rev", lte=float(rev))))
+    return Predicate(ids, (Range(key="rev", gt=float(rev)),))
 
 
 def _both(left: tuple[Tier, ...] | None, right: tuple[Tier, ...] | None) -> tuple[Tier, ...] | None:

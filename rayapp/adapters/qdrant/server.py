@@ -23,6 +23,7 @@ from rayapp.domain.index import (
     StoredPoint,
 )
 from rayapp.domain.points import (
+    check_moved,
     check_schema,
     checked_arms,
     checked_collection,
@@ -216,10 +217,12 @@ class QdrantServerIndex:
         self._schemas.pop(collection, None)  # it may have been dropped by another process
         return await self._schema_of(checked_collection(collection))
 
-    async def switch_alias(self, name: str) -> None:
+    async def switch_alias(self, name: str, expected: str | None = None) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
             if not await self._client.collection_exists(checked_collection(name)):
                 raise NotFound(f"There is no collection {name}: create it before switching to it.")
+            # The server has no conditional move; the caller looks again afterwards.
+            check_moved(await self._target(), name, expected)
             create = models.CreateAlias(collection_name=name, alias_name=self._alias)
             await self._client.update_collection_aliases(
                 [models.CreateAliasOperation(create_alias=create)]

@@ -180,17 +180,10 @@ def delete_selectors(
     """What to delete; with `revs` the server compares, so that nothing comes in between."""
     if revs is None:
         return [models.PointIdsList(points=list(ids))]
-    by_rev: dict[int, list[models.ExtendedPointId]] = {}
+    by_rev: dict[int, list[str]] = {}
     for point_id in ids:
         by_rev.setdefault(revs[point_id], []).append(point_id)
     return [
-        models.FilterSelector(
-            filter=models.Filter(
-                must=[
-                    models.HasIdCondition(has_id=group),
-                    models.FieldCondition(key="rev", range=models.Range(lte=rev)),
-                ]
-            )
-        )
+        models.FilterSelector(filter=filter_of(not_newer_than(rev, tuple(group))))
         for rev, group in by_rev.items()
     ]

@@ -15,7 +15,7 @@ import ray
 
 from rayapp.domain.jobs import Job
 from rayapp.errors import InvalidInput, JobsDown
-from rayapp.settings import ENV_EXTRA, ENV_PREFIX, PLAIN_ENV, Settings
+from rayapp.settings import ENV_EXTRA, ENV_PREFIX, Settings
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
@@ -24,6 +24,8 @@ KIND = re.compile(r"[a-z][a-z_]{0,63}")
 RETRY_AFTER_S = 5.0
 # A cluster that does not answer within this is away, seconds.
 TIMEOUT_S = 30.0
+# Last parts of the settings that name a server or a key: a URI may hold a password.
+SECRETS = frozenset({"URI", "URL", "API_KEY"})
 
 
 class RayJobLauncher:
@@ -38,6 +40,8 @@ class RayJobLauncher:
         self._client: JobSubmissionClient | None = None
 
     async def launch(self, job: Job) -> str:
+        """A cluster that answers too late may start the driver all the same: the store of the
+        jobs decides whether it still takes its job."""
         if not KIND.fullmatch(job.kind):
             raise InvalidInput(f"{job.kind!r} is no kind of job: use letters and underscores.")
         try:
@@ -73,30 +77,23 @@ def cluster_address() -> str:
 
 
 def job_environment(settings: Settings, env: Mapping[str, str]) -> dict[str, str]:
-    """What a driver needs to attach.
+    """What a driver is told. Ray keeps it and shows it in the list of jobs, so no secret is in it.
 
-    The folder is enough where a local stack runs, and no address then shows in the list of jobs.
-    Elsewhere it gets what this process was given.
+    The folder is enough where a local stack runs. Elsewhere the driver finds the servers in the
+    environment of its node, which has them from `ray start` (MONGODB_URI, QDRANT_URL, REDIS_URL),
+    and is told how else this process was set.
     """
     folder = settings.data.dir.resolve()
     found = {f"{ENV_PREFIX}DATA__DIR": str(folder)}
     if _has_stack(folder):
         return found
-    given = {name: value for name, value in env.items() if _is_setting(name)}
-    known = {
-        "MONGODB_URI": settings.mongo.uri,
-        "QDRANT_URL": settings.qdrant.url,
-        "REDIS_URL": settings.redis.url,
-    }
-    return given | {name: value for name, value in known.items() if value} | found
+    return {name: value for name, value in env.items() if _is_told(name)} | found
 
 
-def _is_setting(name: str) -> bool:
-    if name == "RAY_ADDRESS":
-        return False  # Ray sets it in a driver
-    kept = {"RAYAPP_PROFILE", "RAYAPP_CONFIG"}
-    own = name.startswith(ENV_PREFIX) and (name in kept or name not in ENV_EXTRA)
-    return own or name in PLAIN_ENV
+def _is_told(name: str) -> bool:
+    if not name.startswith(ENV_PREFIX) or name.rsplit("__", 1)[-1].upper() in SECRETS:
+        return False
+    return name in {"RAYAPP_PROFILE", "RAYAPP_CONFIG"} or name not in ENV_EXTRA
 
 
 def _has_stack(folder: Path) -> bool:

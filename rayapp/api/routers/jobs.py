@@ -115,16 +115,24 @@ OPERATIONS = (
         errors=(NotFound,),
     ),
     _action(
-        "pause", JobWish.PAUSE, "Pause a job", "Its workers stop after their step; nothing is lost."
+        "pause",
+        JobWish.PAUSE,
+        "Pause a job",
+        "Its workers stop after their step; nothing is lost. What it does at its end (comparing, "
+        "switching) is cut short and done again when it goes on.",
     ),
     _action(
         "resume",
         JobWish.RUN,
         "Go on with a job",
-        "A paused job, or one whose driver died, gets a new driver and goes on where it was.",
+        "A paused job, one whose driver died, or one that failed in the last 24 hours gets a new "
+        "driver and goes on where it was.",
     ),
     _action(
-        "cancel", JobWish.CANCEL, "Cancel a job", "Its workers stop after their step, for good."
+        "cancel",
+        JobWish.CANCEL,
+        "Cancel a job",
+        "Its workers stop after their step, for good; what it does at its end is cut short.",
     ),
     Operation(
         method="GET",

@@ -96,7 +96,9 @@ def _given_id(data: Any) -> str | None:
 async def items(call: Call) -> Response:
     query = call.query_as(ItemsQuery, LIST_ALIASES)
     where = query.item_filter(
-        tiers=query.tiers, statuses=(query.status,), now=call.services.clock.now()
+        tiers=call.services.tiers_default if query.tiers is None else query.tiers,
+        statuses=(query.status,),
+        now=call.services.clock.now(),
     )
     page = await call.services.memories.page(
         call.reads,

@@ -20,6 +20,8 @@ from rayapp.domain.jobs import Job, JobWish
 from rayapp.errors import Conflict, EmbedderDown, JobsDown
 
 EMBEDDING = "embedding"
+# Jobs looked through for the one that is meant.
+RECENT = 20
 RECOVERY = (
     "Run `rayapp doctor`: it names what the embedder lacks.",
     "Read the log of the embedding deployment in the Ray dashboard.",
@@ -28,8 +30,12 @@ RECOVERY = (
 
 
 async def _newest(call: Call, kind: str) -> Job | None:
-    found = await call.services.jobs.recent(kind, 1)
-    return found[0] if found else None
+    """The one that goes on, else the last one that had a driver: a submit that was refused
+    because another job went on leaves a row too."""
+    found = await call.services.jobs.recent(kind, RECENT)
+    going_on = (job for job in found if not job.final)
+    driven = (job for job in found if job.started_at is not None)
+    return next(going_on, None) or next(driven, None) or next(iter(found), None)
 
 
 async def _submitted(call: Call, kind: str, params: dict[str, Any]) -> Response:

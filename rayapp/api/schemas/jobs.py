@@ -42,7 +42,7 @@ class JobView(Answer):
     failed: int
     share: float = Field(description="0 to 1; 1 only when it has completed.")
     counts: dict[str, int]
-    attempts: int = Field(description="Drivers that took it so far.")
+    attempts: int = Field(description="Drivers that died, and the present one.")
     requested_by: str
     submission_id: str | None = Field(description="Of the Ray job that runs it.")
     error: str | None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from rayapp.api.schemas.answers import Answer
-from rayapp.api.schemas.bases import Flag, IdempotencyKey, Lenient, TierName, UtcTime, Whole
+from rayapp.api.schemas.bases import Flag, IdempotencyKey, Lenient, Strict, TierName, UtcTime, Whole
 from rayapp.api.schemas.jobs import JobWord
 from rayapp.domain.memory import USER_ID_PATTERN
 
@@ -35,7 +35,7 @@ UserId = Annotated[
 ]
 
 
-class ReindexBody(Lenient):
+class ReindexBody(Strict):
     """Whose vectors are made anew even where the old ones fit; all others are copied then."""
 
     tier: TierName | None = None
@@ -44,7 +44,7 @@ class ReindexBody(Lenient):
     idempotency_key: IdempotencyKey = None
 
 
-class DeferredBody(Lenient):
+class DeferredBody(Strict):
     """Whose items are made due."""
 
     user_id: UserId = None
@@ -57,7 +57,7 @@ class DeferredQuery(Lenient):
     user_id: UserId = None
 
 
-class ConsistencyBody(Lenient):
+class ConsistencyBody(Strict):
     """A sampled look now, or with `full` a job over everything."""
 
     dry_run: Flag = Field(False, description="Repair nothing.")
@@ -68,7 +68,7 @@ class ConsistencyBody(Lenient):
     idempotency_key: IdempotencyKey = None
 
 
-class DatagovBody(Lenient):
+class DatagovBody(Strict):
     """Where the catalogue is read from."""
 
     source: Literal["ckan"] | None = Field(

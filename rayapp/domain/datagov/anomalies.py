@@ -20,7 +20,7 @@ ANOMALIES: dict[str, str] = {
     "side_file_missing": "Files beside the catalogue that are missing.",
     "row_unreadable": "Rows of the source that could not be read and were left out.",
     "rows_short": "Datasets that the source counted but did not send.",
-    "fields_unread": "Tables whose columns could not be asked for.",
+    "fields_unread": "Tables that did not answer: what is stored of them stays.",
     "field_name_is_data": "Column names that are data, such as 24/03/2025: left out.",
     "field_name_whitespace": "Column names with line breaks or tabs: repaired.",
     "field_name_marks": "Column names with invisible marks (direction, zero width): repaired.",

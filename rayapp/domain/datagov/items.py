@@ -89,6 +89,21 @@ def kind_of(memory_id: str) -> Kind | None:
     return next((k for k in IMPORTANCE if memory_id.startswith(f"{PREFIX}_{k}_")), None)
 
 
+def partial_ids(catalogue: Catalogue) -> frozenset[str]:
+    """Items that tell of a table that did not answer: its own, its dataset's, the category's.
+
+    What is stored of them is better than what can be made of them now.
+    """
+    unread, found = set(catalogue.unread), set()
+    for dataset in catalogue.datasets:
+        tables = [one.resource_id for one in dataset.resources if one.resource_id in unread]
+        if tables:
+            found.add(memory_id_of("category", main_category(dataset.categories)))
+            found.add(memory_id_of("dataset", dataset.dataset_id))
+            found.update(memory_id_of("resource", one) for one in tables)
+    return frozenset(found)
+
+
 def items_of(
     catalogue: Catalogue, entries: Iterable[Entry], now: datetime, *, site: str = SITE
 ) -> list[MemoryItem]:

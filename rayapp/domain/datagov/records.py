@@ -68,6 +68,7 @@ class Catalogue:
     """All of it. `oddities`: what the source itself lacked, as kind -> samples (see `anomalies`).
 
     `odd_counts` says how many there were; samples are only a few of them.
+    `unread`: ids of resources whose table did not answer: its columns and records are not known.
     """
 
     origin: str
@@ -75,6 +76,7 @@ class Catalogue:
     datasets: tuple[Dataset, ...] = ()
     odd_counts: Mapping[str, int] = field(default_factory=dict)
     oddities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
 
 def dataset_document(dataset: Dataset) -> dict[str, Any]:

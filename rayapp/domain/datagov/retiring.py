@@ -13,6 +13,9 @@ from rayapp.domain.memory import Status
 MIN_SHARE = 0.5
 # What says that the source did not give all it has.
 CUT_SHORT = ("rows_short", "row_unreadable")
+# After which a run is not complete. A table that did not answer is still in the catalogue: it says
+# nothing about what left it.
+INCOMPLETE = (*CUT_SHORT, "fields_unread")
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,23 @@ async def test_without_a_cluster_resuming_is_503(api: httpx.AsyncClient, world: 
     assert "Retry-After" in response.headers
 
 
-@pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
-@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED])
-async def test_a_job_that_ended_can_be_asked_nothing(
+async def test_a_failed_job_goes_on(api: httpx.AsyncClient, world: World) -> None:
+    await a_job(world.jobs, JobState.FAILED)
+    response = await api.post(f"{ONE}/resume")
+    assert (response.status_code, response.json()["job"]["state"]) == (200, "submitted")
+    assert [job.job_id for job in world.jobs.launcher.launched] == ["job-1"]
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        (state, action)
+        for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+        for action in ("pause", "resume", "cancel")
+        if (state, action) != (JobState.FAILED, "resume")
+    ],
+)
+async def test_a_job_that_ended_can_be_asked_nothing_else(
     api: httpx.AsyncClient, world: World, action: str, state: JobState
 ) -> None:
     await a_job(world.jobs, state)

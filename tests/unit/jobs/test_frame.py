@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,8 +120,6 @@ def test_bad_arguments_are_one_sentence_and_2(
 
 async def test_a_bad_out_is_refused_before_anything_is_done(run: Run, stores: Stores) -> None:
     # In a thread, because `run` has its own event loop.
-    import asyncio
-
     assert await asyncio.to_thread(run, "--out", "/no/such/folder/x.json") == 2
     assert await stores.jobs.recent(None, 10) == []
 
@@ -126,8 +127,6 @@ async def test_a_bad_out_is_refused_before_anything_is_done(run: Run, stores: St
 async def test_a_dry_run_prints_the_plan_and_writes_nothing(
     run: Run, stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import asyncio
-
     out = tmp_path / "plan.json"
     assert await asyncio.to_thread(run, "--dry-run", "--out", str(out)) == 0
     assert "40 records in 2 partitions" in capsys.readouterr().out
@@ -183,6 +182,24 @@ def test_the_driver_of_a_submitted_job_knows_its_submission(
     assert frame.submission_id() == "toy-1"
     monkeypatch.setenv(frame.RAY_JOB_CONFIG, "[]")
     assert frame.submission_id() is None
+
+
+@pytest.mark.parametrize(("number", "pause"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+async def test_a_person_pauses_a_job_and_a_node_that_goes_down_hands_it_on(
+    number: signal.Signals, pause: bool
+) -> None:
+    asked: list[bool] = []
+    stopped = asyncio.Event()
+
+    class Runner:
+        def stop(self, *, pause: bool = False) -> None:
+            asked.append(pause)
+            stopped.set()
+
+    with frame._signals(Runner()):  # type: ignore[arg-type]
+        os.kill(os.getpid(), number)
+        await stopped.wait()
+    assert asked == [pause]
 
 
 def test_resume_is_on_and_dry_run_is_only_for_jobs_that_write() -> None:

@@ -189,6 +189,59 @@ async def test_a_source_that_was_cut_short_is_no_success(rig: Rig) -> None:
     assert counts_of(finish, "inserted")["dataset"] == 2
 
 
+def unanswered(*datasets: Dataset, unread: Dataset) -> Catalogue:
+    """A catalogue in which the first table of one dataset did not answer."""
+    table = unread.resources[0]
+    silent = replace(table, fields=(), total_records=None)
+    without = replace(unread, resources=(silent, *unread.resources[1:]))
+    return replace(
+        a_catalogue(*(without if one is unread else one for one in datasets)),
+        odd_counts={"fields_unread": 1},
+        unread=(table.resource_id,),
+    )
+
+
+async def test_what_is_stored_of_a_table_that_does_not_answer_stays(rig: Rig) -> None:
+    await rig.run()
+    before = await rig.texts()
+    renamed = replace(WELLS, title="Levels of water in wells")
+    rig.source.catalogue = unanswered(VEHICLES, renamed, unread=VEHICLES)
+    would = (await rig.work().plan()).facts["would"]
+    second = await rig.run()
+    after = await rig.texts()
+    assert not second.complete
+    # What did answer is brought in: the dataset, its table, its category.
+    assert counts_of(second, "updated") == {"category": 1, "dataset": 1, "resource": 1}
+    assert (would["update"], would["insert"], would["retire"]) == (3, 0, 0)
+    assert second.report["retired"] == 0
+    for memory_id in (
+        f"datagov_dataset_{VEHICLES.dataset_id}",
+        f"datagov_resource_{VEHICLES.resources[0].resource_id}",
+        "datagov_category_transportation",
+    ):
+        assert after[memory_id] == before[memory_id]
+    third = await rig.run(VEHICLES, renamed)
+    assert third.complete
+    assert counts_of(third, "updated") == counts_of(third, "inserted") == {}
+
+
+async def test_a_new_table_that_does_not_answer_is_found_by_its_title_and_completed_later(
+    rig: Rig,
+) -> None:
+    rig.source.catalogue = unanswered(VEHICLES, WELLS, unread=WELLS)
+    first = await rig.run()
+    assert not first.complete
+    await rig.harness.drain()
+    found = await rig.harness.found("Water levels in wells", tiers=(Tier.DATAGOV_SCHEMA,))
+    assert found[0] in await rig.texts()
+    resource = f"datagov_resource_{WELLS.resources[0].resource_id}"
+    assert "WellName" not in (await rig.texts())[resource]
+    second = await rig.run(VEHICLES, WELLS)
+    assert second.complete
+    assert counts_of(second, "updated") == {"category": 1, "dataset": 1, "resource": 1}
+    assert "WellName" in (await rig.texts())[resource]
+
+
 async def test_known_anomalies_are_reported_and_are_no_failures(rig: Rig) -> None:
     rig.source.catalogue = replace(a_catalogue(), odd_counts={"split_file_missing": 94})
     finish = await rig.run()

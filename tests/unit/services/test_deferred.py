@@ -13,7 +13,7 @@ from rayapp.domain.scope import ReadScope
 from rayapp.errors import BadVector, EmbedderDown, IndexDown
 from rayapp.services import deferred as module
 from rayapp.services.deferred import COOLDOWN_S, MAX_LOOKS, MAX_USERS, DeferredService
-from rayapp.services.deferred_work import QUIET_LOOKS, DeferredWork
+from rayapp.services.deferred_work import FAILURES_SHOWN, QUIET_LOOKS, DeferredWork
 from rayapp.testing.harness import Harness
 
 DANA, NOAM = ReadScope("dana"), ReadScope("noam")
@@ -276,7 +276,7 @@ def job_of(world: Harness, user_id: str | None = None) -> DeferredWork:
     async def no_pause(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    return DeferredWork(world.items, user_id=user_id, sleep=no_pause)
+    return DeferredWork(world.items, world.scan, user_id=user_id, sleep=no_pause)
 
 
 @pytest.mark.parametrize("user_id", [None, "dana"])
@@ -321,6 +321,45 @@ async def test_the_job_gives_up_when_nobody_works() -> None:
     assert (row.steps, row.done, row.failed) == (QUIET_LOOKS + 1, 1, 1)
     finish = await work.finish([row])
     assert (finish.complete, finish.report["stuck"], finish.report["indexed"]) == (False, 1, 0)
+
+
+@pytest.mark.parametrize("user_id", [None, "dana"])
+async def test_items_that_come_in_meanwhile_keep_the_job_from_nothing(user_id: str | None) -> None:
+    """Two new ones for every look: the queue is never empty."""
+    world = await opened()
+    await world.store(TEXTS[0])
+    work = job_of(world, user_id)
+    numbers = iter(range(1_000))
+
+    async def two_more() -> None:
+        world.clock.advance(1)
+        for _ in range(2):
+            await world.store(f"{TEXTS[1]} {next(numbers)}")
+
+    async def drained_and_two_more() -> None:
+        await world.drain()
+        await two_more()
+
+    row = await driven(work, world, [two_more, two_more, drained_and_two_more])
+    finish = await work.finish([row])
+    assert (row.done, row.failed, row.steps) == (1, 0, 4)
+    assert (finish.complete, finish.report["waiting"]) == (True, 2)
+
+
+async def test_the_job_of_a_user_names_the_failures_of_that_user() -> None:
+    world = await Harness.open(indexer={"max_attempts": 1})
+
+    async def refuses(*args: Any, **kwargs: Any) -> None:
+        raise BadVector("The vector has no length.")
+
+    for n in range(FAILURES_SHOWN + 1):
+        await world.store(f"{TEXTS[0]} {n}", user="noam")
+    memory_id = await world.store(TEXTS[1])
+    world.index.inner.upsert = refuses
+    await world.drain()
+    finish = await job_of(world, "dana").finish([])
+    assert [one["memory_id"] for one in finish.report["failures"]] == [memory_id]
+    assert not finish.complete
 
 
 async def test_with_nothing_to_do_the_job_is_done() -> None:

@@ -11,7 +11,7 @@ from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.consistency import Drift
 from rayapp.domain.job_kinds import DATAGOV
-from rayapp.domain.jobs import JobState, Partition, Plan
+from rayapp.domain.jobs import JobState, JobWish, Partition, Plan
 from rayapp.errors import IndexDown, JobsDown, RayappError
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.services.duties import ONCE, RETRY_S, Duties, Duty
@@ -174,8 +174,9 @@ class Catalogue:
         self.store, self.launcher = InMemoryJobStore(clock), FakeLauncher()
         self.clock = clock
         runtime = bootstrap.runtime_of(wanted, InMemoryMetrics(), clock)
-        jobs = JobsService(self.store, InMemoryLeaseStore(clock), self.launcher, runtime=runtime)
-        self.duty = preload_duty(DatagovPreload(jobs, wanted.datagov))
+        leases = InMemoryLeaseStore(clock)
+        self.jobs = JobsService(self.store, leases, self.launcher, runtime=runtime)
+        self.duty = preload_duty(DatagovPreload(self.jobs, wanted.datagov))
 
     async def asked(self) -> list[dict[str, Any]]:
         """The parameters of the jobs that one run of the duty started."""
@@ -197,31 +198,78 @@ async def test_preload_is_off_by_default(clock: FakeClock) -> None:
     assert await Catalogue(clock, preload=False).asked() == []
 
 
-async def test_preload_asks_once_for_its_source(clock: FakeClock) -> None:
+async def test_preload_asks_for_its_source(clock: FakeClock) -> None:
     catalogue = Catalogue(clock)
     assert await catalogue.asked() == [{"source": "ckan"}]
     assert await catalogue.asked() == []  # it runs already
-    await catalogue.end(JobState.COMPLETED, source="ckan")
-    assert await catalogue.asked() == []
     [job] = await catalogue.store.recent(DATAGOV, 9)
     assert job.requested_by == "maintenance"
 
 
-async def test_a_preload_that_failed_is_asked_for_again(clock: FakeClock) -> None:
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED])
+async def test_every_start_asks_again_whatever_became_of_the_last_ingest(
+    clock: FakeClock, state: JobState
+) -> None:
+    """It may have been incomplete, and the files or the texts may have changed since."""
     catalogue = Catalogue(clock)
     await catalogue.asked()
-    await catalogue.end(JobState.FAILED, source="ckan")
+    await catalogue.end(state, source="ckan")
     assert await catalogue.asked() == [{"source": "ckan"}]
 
 
-async def test_another_source_is_loaded_and_no_path_is_sent(clock: FakeClock) -> None:
-    folder = "/srv/catalogue"
-    catalogue = Catalogue(clock, source=folder)
-    assert await catalogue.asked() == [{}]
+async def test_one_owner_asks_once(clock: FakeClock) -> None:
+    catalogue = Catalogue(clock)
+    duties = Duties([catalogue.duty], clock)
+    for _ in range(3):
+        await duties.run_due()
+        clock.advance(catalogue.duty.first_s)
     await catalogue.end(JobState.COMPLETED, source="ckan")
-    assert await catalogue.asked() == [{}]
-    await catalogue.end(JobState.COMPLETED, source=folder)
-    assert await catalogue.asked() == []
+    clock.advance(1e9)
+    await duties.run_due()
+    assert len(catalogue.launcher.launched) == 1
+
+
+@pytest.mark.parametrize("state", [JobState.PAUSED, JobState.SUBMITTED, JobState.RUNNING])
+async def test_an_ingest_that_lost_its_driver_is_begun_anew(
+    clock: FakeClock, state: JobState
+) -> None:
+    """It was paused with its driver, handed back by it, or left by one that was killed."""
+    catalogue = Catalogue(clock)
+    await catalogue.asked()
+    await catalogue.end(state, source="ckan")
+    if state is JobState.RUNNING:
+        assert await catalogue.asked() == []  # its driver may be alive
+        clock.advance(300)
+    assert await catalogue.asked() == [{"source": "ckan"}]
+    new, old = await catalogue.store.recent(DATAGOV, 9)
+    assert (new.state, old.state) == (JobState.SUBMITTED, JobState.CANCELLED)
+
+
+async def test_an_ingest_that_people_paused_stays_and_is_asked_about_again(
+    clock: FakeClock,
+) -> None:
+    catalogue = Catalogue(clock)
+    await catalogue.asked()
+    job = catalogue.launcher.launched[-1]
+    await catalogue.store.take(job.job_id, 1, submission_id=None)
+    await catalogue.store.wish(job.job_id, JobWish.PAUSE)
+    await catalogue.store.end(job.job_id, 1, JobState.PAUSED)
+    assert not await catalogue.duty.run()
+    assert (await catalogue.jobs.get(job.job_id)).state is JobState.PAUSED
+    await catalogue.store.wish(job.job_id, JobWish.CANCEL)
+    assert await catalogue.asked() == [{"source": "ckan"}]
+
+
+async def test_a_stopped_ingest_of_somebody_else_stays(clock: FakeClock) -> None:
+    catalogue = Catalogue(clock)
+    job = await catalogue.jobs.submit(DATAGOV, {}, requested_by="dana")
+    await catalogue.end(JobState.PAUSED)
+    assert not await catalogue.duty.run()
+    assert (await catalogue.jobs.get(job.job_id)).state is JobState.PAUSED
+
+
+async def test_a_folder_of_the_settings_is_loaded_and_no_path_is_sent(clock: FakeClock) -> None:
+    assert await Catalogue(clock, source="/srv/catalogue").asked() == [{}]
 
 
 async def test_a_cluster_that_takes_no_jobs_is_asked_again_later(clock: FakeClock) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,30 @@ from hypothesis import strategies as st
 
 from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
-from rayapp.domain.jobs import Job, JobState, JobWish, PartitionState
-from rayapp.errors import Conflict, DependencyDown, IndexDown, InvalidInput, NotFound, StoreDown
+from rayapp.domain.jobs import (
+    Finish,
+    Job,
+    JobState,
+    JobWish,
+    PartitionRow,
+    PartitionState,
+    Plan,
+    Step,
+)
+from rayapp.errors import (
+    ConfigError,
+    Conflict,
+    DeadlineExceeded,
+    DependencyDown,
+    IndexDown,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RayappError,
+    StoreDown,
+)
 from rayapp.services.job_runner import (
+    EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_DONE,
     EXIT_INCOMPLETE,
@@ -294,6 +315,50 @@ async def test_a_wish_stops_the_workers_after_their_step(wish: JobWish, state: J
     assert len(rig.world.worked) == 400 if same else 400 + result.job.done
 
 
+async def test_a_pause_that_is_taken_back_at_once_leaves_nothing_undone() -> None:
+    class Wavering(InMemoryJobStore):
+        """A pause is asked for at the first checkpoint, and taken back before the driver looks."""
+
+        asked = False
+
+        async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+            wish = await super().checkpoint(job_id, index, fence, step)
+            if self.asked:
+                return wish
+            self.asked = True
+            await self.wish(job_id, JobWish.PAUSE)
+            return JobWish.PAUSE
+
+        async def progress(self, job_id: str, fence: int) -> Job:
+            if self.asked:
+                await self.wish(job_id, JobWish.RUN)
+            return await super().progress(job_id, fence)
+
+    rig = Rig(World(sizes=[4, 4, 4], batch=2), jobs=Wavering(FakeClock()))
+    result = await rig.run(concurrency=1)
+    assert result.job.state is JobState.COMPLETED
+    assert result.job.done == 12
+    rows = await rig.jobs.partitions(result.job.job_id)
+    assert {row.state for row in rows} == {PartitionState.DONE}
+
+
+async def test_partitions_of_one_step_stop_at_a_wish_too() -> None:
+    rig = Rig(World(sizes=[2] * 9, batch=2))
+    request = rig.request(concurrency=1)
+    moment = rig.world.moment
+
+    def asked() -> None:
+        moment()
+        if len(rig.world.worked) == 4:
+            asks.append(asyncio.create_task(rig.jobs.wish(request.new_id, JobWish.PAUSE)))
+
+    asks: list[asyncio.Task[Any]] = []
+    rig.world.moment = asked  # type: ignore[method-assign]
+    result = await rig.driver().run(request)
+    assert result.job.state is JobState.PAUSED
+    assert 0 < result.job.done < 18
+
+
 async def test_a_job_cancelled_before_its_driver_came_is_not_run() -> None:
     rig = Rig()
     await rig.jobs.create(Job(job_id="x", kind=KIND, params={}, created_at=rig.clock.now()))
@@ -304,24 +369,157 @@ async def test_a_job_cancelled_before_its_driver_came_is_not_run() -> None:
     assert rig.world.plans == 0
 
 
-async def test_stop_pauses_the_job_and_gives_the_lease_back() -> None:
+@pytest.mark.parametrize(
+    ("pause", "state", "says"),
+    [(True, JobState.PAUSED, "was paused"), (False, JobState.SUBMITTED, "service starts the next")],
+)
+async def test_stop_gives_the_lease_back_and_leaves_the_job_to_a_person_or_to_the_service(
+    pause: bool, state: JobState, says: str
+) -> None:
     rig = Rig(World(sizes=[400, 400], batch=1))
     runner = rig.driver()
-    result = await runner.run(rig.request(), lambda job: runner.stop())
+    result = await runner.run(rig.request(), lambda job: runner.stop(pause=pause))
     assert result.exit_code == EXIT_INCOMPLETE
-    assert result.job.state is JobState.PAUSED
+    assert result.job.state is state
+    assert says in result.sentence
     assert 0 < len(rig.world.worked) < 800
     assert await rig.leases.current(f"job:{KIND}") is None
     again = await rig.run()
     assert again.exit_code == EXIT_DONE
+    assert again.job.attempts == 1
     assert len(rig.world.worked) == 800
+
+
+@pytest.mark.parametrize(
+    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+)
+async def test_a_stop_does_what_people_asked_before(wish: JobWish, state: JobState) -> None:
+    rig = Rig()
+    runner = rig.driver()
+    asked = rig.request()
+
+    async def open_work(_params: Mapping[str, Any]) -> CountingWork:
+        await rig.jobs.wish(asked.new_id, wish)
+        runner.stop()
+        return CountingWork(rig.world)
+
+    runner._open_work = open_work
+    assert (await runner.run(asked)).job.state is state
+
+
+class LongFinish(CountingWork):
+    """Its finish ends only when it is cut short, and says so."""
+
+    cut = False
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cut = True
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+)
+async def test_a_wish_cuts_the_finish_short(wish: JobWish, state: JobState) -> None:
+    rig = Rig()
+    work, runner = LongFinish(rig.world), rig.driver()
+
+    async def open_work(_params: Mapping[str, Any]) -> CountingWork:
+        return work
+
+    runner._open_work = open_work
+    asks: list[asyncio.Task[Job]] = []
+
+    def ask(job: Job) -> None:
+        if job.stage == "finish" and not asks:
+            asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
+
+    result = await runner.run(rig.request(), ask)
+    assert (result.job.state, result.job.report) == (state, None)
+    assert work.cut
+    again = await rig.run()
+    assert again.exit_code == EXIT_DONE
+    assert (again.job.job_id == result.job.job_id) is (wish is JobWish.PAUSE)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConfigError("No such folder."), InvalidInput("No."), NotFound("Nothing."), Conflict("x")],
+)
+@pytest.mark.parametrize("where", ["open", "plan"])
+async def test_arguments_that_cannot_be_met_end_with_2_and_the_job_is_not_taken_again(
+    error: RayappError, where: str
+) -> None:
+    rig = Rig()
+    runner = rig.driver()
+
+    class Refusing(CountingWork):
+        async def plan(self) -> Plan:
+            raise error
+
+    async def open_work(_params: Mapping[str, Any]) -> CountingWork:
+        if where == "open":
+            raise error
+        return Refusing(rig.world)
+
+    runner._open_work = open_work
+    result = await runner.run(rig.request())
+    assert (result.exit_code, result.sentence) == (EXIT_BAD_ARGUMENTS, error.message)
+    assert (result.job.state, result.job.error) == (JobState.FAILED, error.message)
+    with pytest.raises(Conflict) as refused:
+        await rig.run(job_id=result.job.job_id)
+    assert refused.value.code == "job_final"
+    assert (await rig.run()).job.job_id != result.job.job_id
+
+
+async def test_a_refusal_after_the_plan_is_a_failure() -> None:
+    rig = Rig(World(errors=[InvalidInput("A record is bad.")]))
+    assert (await rig.run()).exit_code == EXIT_INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    "error", [Overloaded("Full."), DeadlineExceeded("Late."), StoreDown("MongoDB is away.")]
+)
+@pytest.mark.parametrize("call", ["progress", "stage", "partitions", "planned"])
+async def test_a_store_that_fails_for_a_moment_ends_no_job(error: RayappError, call: str) -> None:
+    rig = Rig(World(sizes=[40], batch=1))
+    real, count = getattr(rig.jobs, call), 0
+
+    async def shaky(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count % 2:
+            raise error
+        return await real(*args, **kwargs)
+
+    setattr(rig.jobs, call, shaky)
+    assert (await rig.run()).exit_code == EXIT_DONE
+
+
+async def test_a_renewal_that_is_refused_for_a_moment_keeps_the_lease() -> None:
+    rig = Rig(World(sizes=[400], batch=1))
+    acquire, count = rig.leases.acquire, 0
+
+    async def shaky(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count % 2 == 0:
+            raise Overloaded("Full.")
+        return await acquire(*args)
+
+    rig.leases.acquire = shaky  # type: ignore[method-assign]
+    assert (await rig.run()).exit_code == EXIT_DONE
+    assert count > 1
 
 
 async def test_stop_during_the_plan_or_the_finish_leaves_it_to_the_next_driver() -> None:
     rig = Rig()
     runner = rig.driver()
     runner.stop()
-    assert (await runner.run(rig.request())).job.state is JobState.PAUSED
+    assert (await runner.run(rig.request())).job.state is JobState.SUBMITTED
     assert rig.world.worked == []
     assert (await rig.run()).exit_code == EXIT_DONE
 
@@ -346,7 +544,7 @@ async def test_a_dependency_that_stays_away_fails_the_job_with_4_and_it_is_resum
     again = await rig.run()
     assert again.exit_code == EXIT_DONE
     assert again.job.job_id == result.job.job_id
-    assert (again.job.error, again.job.attempts) == (None, 2)
+    assert (again.job.error, again.job.attempts) == (None, 1)
 
 
 async def test_a_bug_fails_the_job_with_one_sentence() -> None:

@@ -12,7 +12,7 @@ from rayapp import bootstrap
 from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.job_kinds import CONSISTENCY, DEFERRED, PROMOTION, REINDEX, lease_of
-from rayapp.domain.jobs import Job, JobState, JobWish
+from rayapp.domain.jobs import Job, JobState, JobWish, Plan
 from rayapp.errors import Conflict, InvalidInput, JobsDown, NotFound, RayappError, StoreDown
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.services.jobs import GIVE_UP_S, START_S, JobsService
@@ -151,6 +151,27 @@ class TestSubmit:
         cluster.launcher.error = None
         await cluster.submit()
 
+    async def test_a_driver_that_comes_after_its_launch_was_given_up_runs_nothing(
+        self, cluster: Cluster
+    ) -> None:
+        cluster.launcher.error = JobsDown("No answer within 30 s.")
+        with pytest.raises(JobsDown):
+            await cluster.submit()
+        (job,) = await cluster.store.recent(None, 10)
+        with pytest.raises(Conflict) as refused:
+            await cluster.driver(job)
+        assert refused.value.code == "job_final"
+
+    async def test_a_driver_that_came_before_its_launch_was_given_up_goes_on(
+        self, cluster: Cluster
+    ) -> None:
+        async def late(job: Job) -> str:
+            await cluster.driver(job)
+            raise JobsDown("No answer within 30 s.")
+
+        cluster.launcher.launch = late  # type: ignore[method-assign]
+        assert (await cluster.submit()).state is JobState.RUNNING
+
     async def test_of_two_at_the_same_moment_the_later_one_steps_back(
         self, cluster: Cluster
     ) -> None:
@@ -268,6 +289,55 @@ class TestWishes:
         cluster.clock.advance(LATE)
         assert (await cluster.service.wish(job.job_id, wish)).state is state
 
+    async def failed(self, cluster: Cluster) -> Job:
+        job = await cluster.running()
+        await cluster.store.planned(job.job_id, job.fence, Plan(partitions=(), total=1))
+        return await cluster.store.end(job.job_id, job.fence, JobState.FAILED, error="Full.")
+
+    async def test_a_failed_job_goes_on_from_its_checkpoints(self, cluster: Cluster) -> None:
+        job = await self.failed(cluster)
+        cluster.clock.advance(3_600)
+        again = await cluster.service.wish(job.job_id, JobWish.RUN)
+        assert (again.state, again.error) == (JobState.SUBMITTED, None)
+        assert [one.job_id for one in cluster.launcher.launched] == [job.job_id] * 2
+        with pytest.raises(Conflict):
+            await cluster.submit()
+        cluster.clock.advance(LATE)
+        assert await cluster.service.resume_lost() == 1
+        assert (await cluster.driver(again)).attempts == 1
+
+    async def test_a_failed_job_stays_so_when_no_driver_can_be_started(
+        self, cluster: Cluster
+    ) -> None:
+        job = await self.failed(cluster)
+        cluster.launcher.error = JobsDown("No cluster.")
+        with pytest.raises(JobsDown):
+            await cluster.service.wish(job.job_id, JobWish.RUN)
+        after = await cluster.service.get(job.job_id)
+        assert (after.state, after.error) == (JobState.FAILED, "Full.")
+
+    async def test_a_failed_job_does_not_go_on_beside_another_one(self, cluster: Cluster) -> None:
+        job = await self.failed(cluster)
+        await cluster.submit()
+        with pytest.raises(Conflict) as refused:
+            await cluster.service.wish(job.job_id, JobWish.RUN)
+        assert refused.value.code == "busy"
+        assert (await cluster.service.get(job.job_id)).state is JobState.FAILED
+
+    @pytest.mark.parametrize("late", [False, True])
+    async def test_a_failed_job_without_a_plan_or_of_long_ago_is_over(
+        self, cluster: Cluster, late: bool
+    ) -> None:
+        if late:
+            job = await self.failed(cluster)
+            cluster.clock.advance(2 * 86_400)
+        else:
+            job = await cluster.running()
+            await cluster.store.end(job.job_id, job.fence, JobState.FAILED)
+        with pytest.raises(Conflict, match="start a new one") as refused:
+            await cluster.service.wish(job.job_id, JobWish.RUN)
+        assert refused.value.code == "job_final"
+
     @pytest.mark.parametrize("wish", list(JobWish))
     async def test_a_job_that_ended_can_be_asked_nothing(
         self, cluster: Cluster, wish: JobWish
@@ -336,11 +406,33 @@ class TestLostDrivers:
         assert (await cluster.service.get(job.job_id)).state is state
         assert len(cluster.launcher.launched) == 1
 
+    async def test_a_job_that_was_handed_back_goes_on_however_often(self, cluster: Cluster) -> None:
+        """A stack that goes down and comes back takes no job with it."""
+        job = await cluster.submit()
+        rounds = 2 * load_settings("local", env={}).jobs.attempts
+        for _ in range(rounds):
+            taken = await cluster.driver(job)
+            await cluster.store.end(job.job_id, taken.fence, JobState.SUBMITTED)
+            cluster.clock.advance(GIVE_UP_S)
+            assert await cluster.service.resume_lost() == 1
+        assert len(cluster.launcher.launched) == 1 + rounds
+
     async def test_a_paused_job_is_left_alone(self, cluster: Cluster) -> None:
         job = await cluster.running()
+        await cluster.store.wish(job.job_id, JobWish.PAUSE)
         await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
         cluster.clock.advance(LATE)
         assert await cluster.service.resume_lost() == 0
+
+    async def test_one_that_was_told_to_go_on_while_its_driver_left_goes_on(
+        self, cluster: Cluster
+    ) -> None:
+        job = await cluster.running()
+        await cluster.store.wish(job.job_id, JobWish.PAUSE)
+        await cluster.store.wish(job.job_id, JobWish.RUN)
+        await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
+        cluster.clock.advance(LATE)
+        assert await cluster.service.resume_lost() == 1
 
     @pytest.mark.parametrize("error", [JobsDown("No cluster."), StoreDown("No primary.")])
     async def test_one_that_cannot_be_started_waits_and_stops_no_other(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from rayapp.domain.jobs import JobState
+from rayapp.domain.jobs import Job, JobState
 from rayapp.domain.requests import MemoryEdit
 from rayapp.errors import Conflict, NotFound
 from rayapp.services.reindex_rollback import adopt_ready
@@ -217,6 +218,120 @@ async def test_only_a_proved_collection_of_the_same_schema_is_adopted(world: Wor
     assert not await adopt(world, await world.parts(OtherModel("third/model")))
     await world.service.index.drop_collection(driver.job.facts["collection"])
     assert not await adopt(world, parts)
+
+
+async def ready_for_a_restart(world: World) -> tuple[Any, Job]:
+    parts = await world.parts(OtherModel())
+    sleep = await beaten(world, world.service.schema)
+    job, finish = await world.run(parts=replace(parts, sleep=sleep))
+    assert finish.report["ready"]
+    world.service.clock.advance(60)
+    return parts, job
+
+
+async def test_drop_old_spares_what_waits_for_a_restart(world: World) -> None:
+    await world.fill(3)
+    old = await world.target()
+    parts, job = await ready_for_a_restart(world)
+    _, finish = await world.run({"drop_old": True})
+    assert finish.report["dropped"] == [old]
+    assert await adopt(world, parts)
+    assert await world.target() == job.facts["collection"]
+    # Once it was served it is an old collection like any other.
+    await world.run({"drop_old": True}, parts=parts)
+    assert await world.service.index.collections() == [await world.target()]
+
+
+async def test_the_way_back_is_open_for_its_time_after_the_restart(world: World) -> None:
+    await world.fill(3)
+    old = await world.target()
+    parts, _ = await ready_for_a_restart(world)
+    world.service.clock.advance(HOURS.total_seconds() - 3_600)
+    assert await adopt(world, parts)
+    world.service.clock.advance(HOURS.total_seconds() - 60)
+    assert await world.cleanup().run() == []
+    await world.rollback()
+    assert await world.target() == old
+
+
+async def test_the_way_back_ends_its_time_after_the_restart(world: World) -> None:
+    await world.fill(3)
+    old = await world.target()
+    parts, _ = await ready_for_a_restart(world)
+    world.service.clock.advance(HOURS.total_seconds() - 3_600)
+    assert await adopt(world, parts)
+    world.service.clock.advance(HOURS.total_seconds() + 1)
+    assert await world.cleanup().run() == [old]
+
+
+class Moving:
+    """An index whose alias somebody moves to `name` just before it is switched."""
+
+    def __init__(self, inner: Any, name: str) -> None:
+        self._inner, self._name = inner, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def switch_alias(self, name: str, expected: str | None = None) -> None:
+        await self._inner.switch_alias(self._name)
+        await self._inner.switch_alias(name, expected)
+
+
+@pytest.mark.parametrize("kind", ["reindex", "rollback", "restart"])
+async def test_who_comes_late_moves_nothing(world: World, kind: str) -> None:
+    await world.fill(4)
+    index, other = world.service.index, "memories_x_1_1"
+    await index.create_collection(other, world.service.schema)
+    moving: Any = Moving(index, other)
+    if kind == "restart":
+        ready, _ = await ready_for_a_restart(world)
+        service = world.service
+        stores = (service.jobs, service.scan, service.leases)
+        assert not await adopt_ready(moving, *stores, schema=ready.schema, sleep=world.sleep)
+    elif kind == "rollback":
+        await world.run()
+        finish = await world.rollback(await world.parts(index=moving))
+        assert (finish.complete, finish.report["switched"]) == (False, False)
+    else:
+        _, finish = await world.run(parts=await world.parts(index=moving))
+        assert (finish.complete, finish.report["switched"]) == (False, False)
+        assert f"moved to {other}" in finish.report["reason"]
+    assert await world.target() == other
+
+
+async def test_a_service_that_comes_up_before_a_rollback_keeps_its_index(world: World) -> None:
+    await world.fill(3)
+    await world.run(parts=await world.parts(OtherModel()))
+    new = await world.target()
+    driver = Driver(world, {"rollback": True}, await world.parts())
+    await driver.prepare()
+    await beat(world.service.leases, await world.service.index.schema_of(new), "new")
+    finish = await driver.finish()
+    assert (finish.complete, finish.report["switched"]) == (False, False)
+    assert "restart it with" in finish.report["reason"]
+    assert await world.target() == new
+
+
+async def test_a_service_that_comes_up_before_the_restart_moves_keeps_its_index(
+    world: World,
+) -> None:
+    await world.fill(3)
+    old, parts = await world.target(), await world.parts(OtherModel())
+    await world.run({"switch": "never"}, parts=parts)
+
+    class Scan:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.service.scan, name)
+
+        async def requeue_indexed_since(self, since: Any) -> int:
+            await beat(world.service.leases, world.service.schema, "old-model")
+            return await world.service.scan.requeue_indexed_since(since)
+
+    service, scan = world.service, Scan()
+    asked = (service.index, service.jobs, scan, service.leases)
+    assert not await adopt_ready(*asked, schema=parts.schema, sleep=world.sleep)  # type: ignore[arg-type]
+    assert await world.target() == old
 
 
 # --- who serves

@@ -154,6 +154,30 @@ async def test_a_table_that_is_not_there_is_marked_and_the_others_are_read(
     assert found.odd_counts == {}
 
 
+@pytest.mark.parametrize("status", [401, 403, 409, 400, 500])
+async def test_a_table_that_gives_no_answer_is_not_a_broken_one(
+    site: CkanServer, status: int
+) -> None:
+    tries = FAST.retries.attempts if status == 500 else 1
+    one_at_a_time = replace(FAST, concurrency=1)
+    site.status, site.failures = status, {"datastore_search": tries}
+    found = await read(site, one_at_a_time)
+    table = VEHICLES.resources[0].resource_id
+    assert found.unread == (table,)
+    assert found.datasets[0].resources[0].error is None
+    assert found.odd_counts == {"fields_unread": 1}
+    assert found.oddities == {"fields_unread": (table,)}
+    assert len(site.asked("datastore_search")) == 7 + tries - 1
+    assert all(one.resources[0].fields for one in found.datasets[1:])
+
+
+async def test_a_firewall_that_refuses_every_table_is_an_error() -> None:
+    async with ckan_server(many_datasets(UNREAD_IN_A_ROW + 5)) as site:
+        site.status, site.failures = 403, {"datastore_search": -1}
+        with pytest.raises(DependencyDown, match="HTTP 403 at datastore_search"):
+            await read(site)
+
+
 async def test_when_tables_stop_answering_nothing_is_brought_in() -> None:
     async with ckan_server(many_datasets(UNREAD_IN_A_ROW + 5)) as site:
         site.failures = {"datastore_search": -1}

@@ -132,6 +132,16 @@ async def test_equal_records_have_one_key_and_others_another(tmp_path: Path) -> 
     assert len(names(tmp_path, "*")) == 2
 
 
+async def test_a_table_that_did_not_answer_is_kept_as_such(tmp_path: Path) -> None:
+    snapshots = ParquetSnapshots(tmp_path)
+    whole = await snapshots.keep(a_catalogue())
+    unread = replace(a_catalogue(), unread=(WELLS.resources[0].resource_id,))
+    key = await snapshots.keep(unread)
+    assert key != whole
+    assert await snapshots.load(key) == unread
+    assert await snapshots.load(whole) == a_catalogue()
+
+
 async def test_the_newest_of_an_origin_is_found_and_old_ones_go(tmp_path: Path) -> None:
     snapshots = ParquetSnapshots(tmp_path)
     assert await snapshots.newest("ckan") is None

@@ -118,6 +118,6 @@ def test_count_over_everything_has_no_condition() -> None:
 
 
 def test_rev_guard_names_the_points_it_was_given() -> None:
-    rev = Range(key="rev", lte=4.0)
-    assert not_newer_than(4) == Predicate((rev,))
-    assert not_newer_than(4, ("a", "b")) == Predicate((HasIds(("a", "b")), rev))
+    newer = Range(key="rev", gt=4.0)
+    assert not_newer_than(4) == Predicate((), (newer,))
+    assert not_newer_than(4, ("a", "b")) == Predicate((HasIds(("a", "b")),), (newer,))

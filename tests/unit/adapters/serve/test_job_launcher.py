@@ -92,27 +92,40 @@ def test_beside_a_local_stack_the_folder_is_all_a_driver_is_told(
     assert job_environment(settings, env) == {"RAYAPP_DATA__DIR": str(tmp_path.resolve())}
 
 
-def test_elsewhere_a_driver_gets_the_settings_of_this_process(tmp_path: Path) -> None:
-    settings = load_settings(
-        env={},
-        overrides={
-            "data": {"dir": str(tmp_path)},
-            "mongo": {"uri": "mongodb://resolved:27017"},
-            "qdrant": {"url": "http://q:6333"},
-        },
-    )
+def test_elsewhere_a_driver_gets_the_settings_of_this_process_but_no_secret(
+    settings: Settings, tmp_path: Path
+) -> None:
     env = {
         "RAYAPP_PROFILE": "prod",
         "RAYAPP_STACK": "mark",
         "RAYAPP_JOBS__LEASE_S": "20",
-        "MONGODB_URI": "mongodb://old:27017",
+        "RAYAPP_DATAGOV__CKAN_URL": "https://data.gov.il",
+        "MONGODB_URI": "mongodb://u:secret@h:27017",
+        "RAYAPP_MONGO__URI": "mongodb://u:secret@h:27017",
+        "REDIS_URL": "redis://:secret@h",
+        "QDRANT_URL": "http://h:6333",
+        "RAYAPP_QDRANT__API_KEY": "secret",
         "RAY_ADDRESS": "10.0.0.1:6379",
         "HOME": "/home/u",
     }
     assert job_environment(settings, env) == {
         "RAYAPP_PROFILE": "prod",
         "RAYAPP_JOBS__LEASE_S": "20",
+        "RAYAPP_DATAGOV__CKAN_URL": "https://data.gov.il",
         "RAYAPP_DATA__DIR": str(tmp_path.resolve()),
-        "MONGODB_URI": "mongodb://resolved:27017",
-        "QDRANT_URL": "http://q:6333",
     }
+
+
+def test_no_setting_that_may_hold_a_secret_is_told(settings: Settings) -> None:
+    words = ("uri", "url", "key", "token", "password", "secret")
+    harmless = {"ckan_url", "max_tokens", "tokens_per_free_gib", "token_auth"}
+    names = [
+        f"{group}__{name}"
+        for group, value in settings.model_dump().items()
+        if isinstance(value, dict)
+        for name, found in value.items()
+        if isinstance(found, str) and any(word in name for word in words) and name not in harmless
+    ]
+    assert {"mongo__uri", "redis__url", "qdrant__api_key"} <= set(names)
+    env = {f"RAYAPP_{name.upper()}": "secret" for name in names}
+    assert "secret" not in job_environment(settings, env).values()

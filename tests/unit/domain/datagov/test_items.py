@@ -20,6 +20,7 @@ from rayapp.domain.datagov.items import (
     items_of,
     kind_of,
     memory_id_of,
+    partial_ids,
     record_hash_of,
 )
 from rayapp.domain.datagov.normalise import has_hebrew
@@ -319,6 +320,23 @@ def test_graph_rows_that_are_equal_are_not_written_again() -> None:
     assert gone == [nodes[0]]
 
 
+# --- tables that did not answer
+
+
+def test_a_table_that_did_not_answer_makes_its_dataset_and_category_partial() -> None:
+    table, file = VEHICLES.resources
+    catalogue, _ = prepared(replace(a_catalogue(), unread=(table.resource_id, "not there")))
+    found = partial_ids(catalogue)
+    assert found == {
+        f"datagov_resource_{table.resource_id}",
+        f"datagov_dataset_{VEHICLES.dataset_id}",
+        "datagov_category_transportation",
+    }
+    assert found < made().keys()
+    assert f"datagov_resource_{file.resource_id}" in made()
+    assert partial_ids(prepared(a_catalogue())[0]) == frozenset()
+
+
 # --- retiring
 
 
@@ -364,4 +382,5 @@ def test_a_source_that_was_cut_short_retires_nothing(kind: str) -> None:
     found = retiring(stored(*have), made(*have[:9]), {kind: 1})
     assert (found.memory_ids, found.kept) == ((), 2)
     # Other oddities say nothing about what is missing.
-    assert retiring(stored(*have), made(*have[:9]), {"resource_error": 5}).memory_ids
+    for other in ("resource_error", "fields_unread"):
+        assert retiring(stored(*have), made(*have[:9]), {other: 5}).memory_ids
