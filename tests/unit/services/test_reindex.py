@@ -366,7 +366,7 @@ def hits(*pairs: tuple[str, float]) -> list[ScoredPoint]:
         (hits(("a", 0.9)), [], 0.0),
         (hits(("a", 0.9), ("b", 0.9)), hits(("c", 0.89), ("d", 0.89)), 1.0),
     ],
-    ids=["order", "another", "tie", "shorter", "nothing"],
+    ids=["order", "another", "tie", "shorter", "nothing", "drift"],
 )
 def test_overlap_of_two_lists(
     one: list[ScoredPoint], other: list[ScoredPoint], share: float
