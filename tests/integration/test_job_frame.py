@@ -296,7 +296,7 @@ def test_the_launcher_runs_a_stored_job_that_ray_lists(toys: Toys) -> None:
     assert done.returncode == 0, done.stderr
     known = json.loads(done.stdout.splitlines()[-1])
     assert known["status"] == "SUCCEEDED", known["log"]
-    assert known["metadata"]["name"] == "toy_job"
+    assert known["metadata"]["job_name"] == "toy_job"
     assert known["env"] == {"RAYAPP_DATA__DIR": str(toys.folder)}
     after = toys.job()
     assert after.job_id == job.job_id
