@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.ray, pytest.mark.fault]
 
 # Who is killed, one after the other. A job goes on by itself when it loses a worker, so that comes
 # last: the drivers before it leave one and the same job.
-INGEST_VICTIMS = ("driver", "driver", "worker")
-REINDEX_VICTIMS = ("driver", "worker")
+INGEST_VICTIMS = ("driver", "worker")
+REINDEX_VICTIMS = ("driver",)
 JOB_LIMIT_S = 180
 # The longest wait from the moment a driver has its job to the kill, seconds: about what the work
 # takes. It is halved after each kill that came too late.
