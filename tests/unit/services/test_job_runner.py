@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.jobs import (
-    Finish,
     Job,
     JobState,
     JobWish,
-    PartitionRow,
     PartitionState,
     Plan,
-    Step,
 )
 from rayapp.errors import (
     ConfigError,
@@ -42,85 +39,15 @@ from rayapp.services.job_runner import (
     EXIT_DONE,
     EXIT_INCOMPLETE,
     JobResult,
-    JobRunner,
-    JobStores,
-    RunRequest,
 )
-from rayapp.settings import JobsSettings
 from rayapp.testing.clock import FakeClock
 from tests.unit.services.fake_workers import (
     CLOCK,
     CountingWork,
-    DriverKilled,
-    LocalWorkers,
     World,
     no_sleep,
 )
-
-KIND = "counting"
-
-
-class Rig:
-    """Stores that outlive every driver, and drivers on them."""
-
-    def __init__(self, world: World | None = None, jobs: InMemoryJobStore | None = None) -> None:
-        self.world = world or World()
-        self.clock = FakeClock()
-        self.jobs = jobs or InMemoryJobStore(self.clock)
-        self.leases = InMemoryLeaseStore(self.clock)
-        self.ids = iter(range(1, 1_000))
-        self.workers: list[LocalWorkers] = []
-        self.settings = JobsSettings()
-
-    def driver(self, process: str = "one") -> JobRunner:
-        self.workers.append(LocalWorkers(self.jobs, self.world))
-        return JobRunner(
-            JobStores(jobs=self.jobs, leases=self.leases),
-            self.workers[-1],
-            self.open_work,
-            settings=self.settings,
-            clock=self.clock,
-            process=process,
-            sleep=self.sleep,
-        )
-
-    async def open_work(self, _params: Mapping[str, Any]) -> CountingWork:
-        return CountingWork(self.world)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wall time passes only while nothing else can go on."""
-        for _ in range(50):
-            await asyncio.sleep(0)
-        self.clock.advance(seconds)
-
-    def request(self, **changes: Any) -> RunRequest:
-        # The order of ids is that of their making, as with UUIDv7.
-        request = RunRequest(kind=KIND, params={"a": 1}, new_id=f"job-{next(self.ids):04}")
-        return replace(request, **changes)
-
-    async def run(self, **changes: Any) -> JobResult:
-        self.clock.advance(1)
-        return await self.driver().run(self.request(**changes))
-
-    async def run_until_killed(self, process: str) -> JobResult | None:
-        """None when the driver died; its lease then runs out by itself."""
-        runner = self.driver(process)
-        release, self.leases.release = self.leases.release, _dead  # type: ignore[method-assign]
-        try:
-            result = await runner.run(self.request())
-        except DriverKilled:
-            return None
-        finally:
-            self.leases.release = release  # type: ignore[method-assign]
-        return result
-
-
-async def _dead(_lease: object) -> None:
-    """A killed process releases nothing."""
-
-
-def everything(world: World) -> list[tuple[int, int]]:
-    return [(n, record) for n, size in enumerate(world.sizes) for record in range(size)]
+from tests.unit.services.job_rig import KIND, Rig, everything
 
 
 async def test_a_job_is_planned_worked_on_and_finished() -> None:
@@ -291,158 +218,6 @@ async def test_a_fenced_out_driver_writes_nothing_more() -> None:
     after = await rig.jobs.get(job.job_id)
     assert after is not None
     assert (after.fence, after.state, after.error) == (99, JobState.RUNNING, None)
-
-
-@pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
-)
-async def test_a_wish_stops_the_workers_after_their_step(wish: JobWish, state: JobState) -> None:
-    rig = Rig(World(sizes=[400], batch=1))
-
-    def ask(job: Job) -> None:
-        asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
-
-    asks: list[asyncio.Task[Job]] = []
-    result = await rig.driver().run(rig.request(), lambda job: None if asks else ask(job))
-    assert result.job.state is state
-    assert result.exit_code == EXIT_INCOMPLETE
-    assert 0 < result.job.done < 400
-    assert rig.world.finished == 0
-    again = await rig.run()
-    assert again.exit_code == EXIT_DONE
-    same = again.job.job_id == result.job.job_id
-    assert same is (wish is JobWish.PAUSE)
-    assert len(rig.world.worked) == 400 if same else 400 + result.job.done
-
-
-async def test_a_pause_that_is_taken_back_at_once_leaves_nothing_undone() -> None:
-    class Wavering(InMemoryJobStore):
-        """A pause is asked for at the first checkpoint, and taken back before the driver looks."""
-
-        asked = False
-
-        async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
-            wish = await super().checkpoint(job_id, index, fence, step)
-            if self.asked:
-                return wish
-            self.asked = True
-            await self.wish(job_id, JobWish.PAUSE)
-            return JobWish.PAUSE
-
-        async def progress(self, job_id: str, fence: int) -> Job:
-            if self.asked:
-                await self.wish(job_id, JobWish.RUN)
-            return await super().progress(job_id, fence)
-
-    rig = Rig(World(sizes=[4, 4, 4], batch=2), jobs=Wavering(FakeClock()))
-    result = await rig.run(concurrency=1)
-    assert result.job.state is JobState.COMPLETED
-    assert result.job.done == 12
-    rows = await rig.jobs.partitions(result.job.job_id)
-    assert {row.state for row in rows} == {PartitionState.DONE}
-
-
-async def test_partitions_of_one_step_stop_at_a_wish_too() -> None:
-    rig = Rig(World(sizes=[2] * 9, batch=2))
-    request = rig.request(concurrency=1)
-    moment = rig.world.moment
-
-    def asked() -> None:
-        moment()
-        if len(rig.world.worked) == 4:
-            asks.append(asyncio.create_task(rig.jobs.wish(request.new_id, JobWish.PAUSE)))
-
-    asks: list[asyncio.Task[Any]] = []
-    rig.world.moment = asked  # type: ignore[method-assign]
-    result = await rig.driver().run(request)
-    assert result.job.state is JobState.PAUSED
-    assert 0 < result.job.done < 18
-
-
-async def test_a_job_cancelled_before_its_driver_came_is_not_run() -> None:
-    rig = Rig()
-    await rig.jobs.create(Job(job_id="x", kind=KIND, params={}, created_at=rig.clock.now()))
-    await rig.jobs.take("x", 0, submission_id=None)
-    await rig.jobs.wish("x", JobWish.CANCEL)
-    result = await rig.run(job_id="x")
-    assert result.job.state is JobState.CANCELLED
-    assert rig.world.plans == 0
-
-
-@pytest.mark.parametrize(
-    ("pause", "state", "says"),
-    [(True, JobState.PAUSED, "was paused"), (False, JobState.SUBMITTED, "service starts the next")],
-)
-async def test_stop_gives_the_lease_back_and_leaves_the_job_to_a_person_or_to_the_service(
-    pause: bool, state: JobState, says: str
-) -> None:
-    rig = Rig(World(sizes=[400, 400], batch=1))
-    runner = rig.driver()
-    result = await runner.run(rig.request(), lambda job: runner.stop(pause=pause))
-    assert result.exit_code == EXIT_INCOMPLETE
-    assert result.job.state is state
-    assert says in result.sentence
-    assert 0 < len(rig.world.worked) < 800
-    assert await rig.leases.current(f"job:{KIND}") is None
-    again = await rig.run()
-    assert again.exit_code == EXIT_DONE
-    assert again.job.attempts == 1
-    assert len(rig.world.worked) == 800
-
-
-@pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
-)
-async def test_a_stop_does_what_people_asked_before(wish: JobWish, state: JobState) -> None:
-    rig = Rig()
-    runner = rig.driver()
-    asked = rig.request()
-
-    async def open_work(_params: Mapping[str, Any]) -> CountingWork:
-        await rig.jobs.wish(asked.new_id, wish)
-        runner.stop()
-        return CountingWork(rig.world)
-
-    runner._open_work = open_work
-    assert (await runner.run(asked)).job.state is state
-
-
-class LongFinish(CountingWork):
-    """Its finish ends only when it is cut short, and says so."""
-
-    cut = False
-
-    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cut = True
-        raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
-)
-async def test_a_wish_cuts_the_finish_short(wish: JobWish, state: JobState) -> None:
-    rig = Rig()
-    work, runner = LongFinish(rig.world), rig.driver()
-
-    async def open_work(_params: Mapping[str, Any]) -> CountingWork:
-        return work
-
-    runner._open_work = open_work
-    asks: list[asyncio.Task[Job]] = []
-
-    def ask(job: Job) -> None:
-        if job.stage == "finish" and not asks:
-            asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
-
-    result = await runner.run(rig.request(), ask)
-    assert (result.job.state, result.job.report) == (state, None)
-    assert work.cut
-    again = await rig.run()
-    assert again.exit_code == EXIT_DONE
-    assert (again.job.job_id == result.job.job_id) is (wish is JobWish.PAUSE)
 
 
 @pytest.mark.parametrize(
