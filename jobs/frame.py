@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.job_arguments import parser_of
+from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
 from rayapp import bootstrap
 from rayapp.adapters.local_stack import stack
@@ -154,6 +155,7 @@ class _Run:
         # Imported after the stack's environment is set: Ray reads it at import.
         import ray
 
+        yield_cpu()
         connect(self._settings, self._spec.kind)
         try:
             stores = bootstrap.mongo_stores(self._settings)

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import importlib
 import logging
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
 from rayapp import bootstrap
 from rayapp.clock import SystemClock
@@ -26,8 +26,6 @@ from rayapp.settings import Settings
 log = logging.getLogger("rayapp.jobs")
 # A cluster that adds a node needs minutes; one that is full for longer needs a person.
 START_TIMEOUT_S = 300.0
-# Ray starts every worker process at niceness 15; those of jobs yield to the replicas beside them.
-YIELD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class PartitionWorker:
 
     def __init__(self, plan: WorkerPlan) -> None:
         configure_logging(plan.settings.logging)
-        os.nice(YIELD)
+        yield_cpu()
         self._plan = plan
         self._work: JobWork | None = None
         self._steps: PartitionSteps | None = None

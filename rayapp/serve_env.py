@@ -32,6 +32,11 @@ FAST: tuple[EnvRow, ...] = (
         "65536",
         "request line and headers must fit: a long Hebrew query in a URL is six bytes a letter",
     ),
+    EnvRow(
+        "RAY_worker_niceness",
+        "0",
+        "15 by default: replicas and the vector engine would wait for everything else of the node",
+    ),
     EnvRow("RAY_USAGE_STATS_ENABLED", "0", "no report leaves the machine"),
 )
 

@@ -108,7 +108,7 @@ class QdrantSettings(Concern):
     timeout_s: float = Field(1.5, gt=0, le=60, description="Limit of a read.")
     write_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of a write.")
     hnsw_m: int = Field(0, ge=0, le=64, description="HNSW links on a server; 0 = exact search.")
-    flush_interval_s: float = Field(1.0, gt=0, le=60, description="Embedded engine: flush period.")
+    flush_interval_s: float = Field(5.0, gt=0, le=60, description="Embedded engine: flush period.")
     upsert_batch: int = Field(256, ge=1, le=4096, description="Points per upsert call.")
 
 

@@ -8,11 +8,11 @@ reaches it through a transport. Any engine error closes the shard; the next call
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import qdrant_edge as edge
 
@@ -75,6 +75,14 @@ OPERATIONS = frozenset(
     }
 )
 
+# Operations on many points, and the methods that do them in pieces.
+IN_PIECES = {"upsert": "upserted", "retrieve": "retrieved"}
+PIECE_POINTS = 32  # 6 ms of writing at 256 dimensions
+
+Result = TypeVar("Result")
+Part = TypeVar("Part")
+Pieces = Generator[None, None, Result]
+
 
 class EdgeEngine:
     """`VectorIndex` without the await: same operations, same errors.
@@ -95,8 +103,15 @@ class EdgeEngine:
 
     def call(self, operation: str, args: tuple[Any, ...]) -> Any:
         """One operation by name: the door of every transport."""
+        return _exhaust(self.pieces(operation, args))
+
+    def pieces(self, operation: str, args: tuple[Any, ...]) -> Pieces[Any]:
+        """`call` that stops after each piece of long work, so that a search need not wait for
+        all of it: 256 points are written in 50 ms, a search takes 2 (our benchmark)."""
         if operation not in OPERATIONS:
             raise InvalidInput(f"The vector engine has no operation {operation!r}.")
+        if operation in IN_PIECES:
+            return (yield from getattr(self, IN_PIECES[operation])(*args))
         return getattr(self, operation)(*args)
 
     def open(self, schema: IndexSchema) -> None:
@@ -112,17 +127,29 @@ class EdgeEngine:
         self._target(None)
 
     def upsert(self, points: Sequence[IndexPoint], collection: str | None = None) -> None:
+        _exhaust(self.upserted(points, collection))
+
+    def upserted(self, points: Sequence[IndexPoint], collection: str | None = None) -> Pieces[None]:
+        """`upsert` in pieces. Another call may come between two of them."""
         name = self._target(collection)
         batch = checked_points(points, self._state().collections[name].schema)
-        if not batch:
-            return
         # Built whole before the engine is asked: a value that it cannot take writes nothing.
-        rows = convert.points_of(batch)
+        pieces = []
+        for part in _parts(batch):
+            pieces.append((part, convert.points_of(part)))
+            yield
+        for part, rows in pieces:
+            self._write_fresh(self._target(name), part, rows)
+            yield
+
+    def _write_fresh(
+        self, name: str, part: Sequence[IndexPoint], rows: Sequence[edge.Point]
+    ) -> None:
         with self._engine(name) as shard:
-            known = shard.retrieve([p.point_id for p in batch], ["rev"], False)
+            known = shard.retrieve([p.point_id for p in part], ["rev"], False)
             revs = {str(record.id): (record.payload or {}).get("rev", 0) for record in known}
             fresh = [
-                row for p, row in zip(batch, rows, strict=True) if p.rev >= revs.get(p.point_id, 0)
+                row for p, row in zip(part, rows, strict=True) if p.rev >= revs.get(p.point_id, 0)
             ]
             if fresh:
                 self._dirty.add(name)
@@ -190,11 +217,20 @@ class EdgeEngine:
     def retrieve(
         self, point_ids: Sequence[str], with_vectors: bool, collection: str | None = None
     ) -> list[StoredPoint]:
-        ids = checked_ids(point_ids)
-        with self._engine(self._target(collection)) as shard:
-            return [
-                convert.stored_point_of(r) for r in shard.retrieve(list(ids), True, with_vectors)
-            ]
+        return _exhaust(self.retrieved(point_ids, with_vectors, collection))
+
+    def retrieved(
+        self, point_ids: Sequence[str], with_vectors: bool, collection: str | None = None
+    ) -> Pieces[list[StoredPoint]]:
+        """`retrieve` in pieces. Another call may come between two of them."""
+        ids, name = checked_ids(point_ids), self._target(collection)
+        found: list[StoredPoint] = []
+        for part in _parts(ids):
+            with self._engine(self._target(name)) as shard:
+                records = shard.retrieve(list(part), True, with_vectors)
+            found += map(convert.stored_point_of, records)
+            yield
+        return found
 
     def scroll(
         self,
@@ -408,6 +444,20 @@ class InProcessTransport:
 
     async def close(self) -> None:
         self._engine.close()
+
+
+def _parts(whole: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    for start in range(0, len(whole), PIECE_POINTS):
+        yield whole[start : start + PIECE_POINTS]
+
+
+def _exhaust(pieces: Pieces[Result]) -> Result:
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
 
 
 def _pass_on_exits(error: BaseException) -> None:

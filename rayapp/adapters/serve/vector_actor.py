@@ -30,10 +30,14 @@ FOLDER_NAME: Final = "qdrant"
 RETRY_AFTER_S: Final = 1.0
 # Calls admitted to the event loop at once; they run one by one, further ones wait in Ray's queue.
 MAX_CONCURRENT_CALLS: Final = 256
+GIL_PAUSE_S: Final = 0.0005
 
 
 class VectorEngineActor:
-    """Runs engine calls one after the other on its event loop and flushes in the background."""
+    """Runs engine calls one after the other on its event loop and flushes in the background.
+
+    Calls on many points stop after each piece, so that others come between.
+    """
 
     def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
@@ -43,7 +47,14 @@ class VectorEngineActor:
     async def call(self, method: str, args: tuple[Any, ...]) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
-        return self._engine.call(method, args)
+        pieces = self._engine.pieces(method, args)
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as done:
+                return done.value
+            # Long enough for Ray's threads to get the GIL and hand in the searches that wait.
+            await asyncio.sleep(GIL_PAUSE_S)
 
     async def pid(self) -> int:
         return os.getpid()

@@ -1,0 +1,164 @@
+"""Retrieval on a bench: the service's own analyser, embedder and `rank`, with no server between.
+
+For choosing parameters and judging features, where thousands of rankings are compared; the numbers
+that count come from `jobs.evaluate`, over HTTP. One lab holds several corpora in one collection,
+so that IDF is taken over all of them, as in the index (decision 0010).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.suites.suite import Corpus, Document, Question
+from rayapp.domain.evaluation import Judged
+from rayapp.domain.memory import MemoryItem, point_id_of
+from rayapp.domain.retrieval.candidates import Candidate
+from rayapp.domain.retrieval.fusion import DenseArm
+from rayapp.domain.retrieval.query import plan_query
+from rayapp.domain.retrieval.ranking import Ranked, rank
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.text.analyser import inverse_frequencies
+from rayapp.domain.text.expansions import Expansion
+from rayapp.domain.text.language import detect_language
+from rayapp.domain.tiers import Tier
+from rayapp.services.runtime import Texts
+
+# Texts `[n]` to float32 `[n, dims]`, rows of length one.
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+Floats = npt.NDArray[np.float32]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the candidates of both arms; ranking it needs no arm again."""
+
+    question: Question
+    corpus: str
+    language: str
+    candidates: tuple[Candidate, ...]
+
+    def ranked(self, recipe: Recipe, langs: frozenset[str] = frozenset()) -> list[Ranked]:
+        """By the rules of the service. `langs`: what the embedder was made for, empty = all."""
+        arm = DenseArm(used=True, langs=langs)
+        return rank(self.candidates, query_lang=self.language, recipe=recipe, arm=arm)
+
+    def judged(self, ranked: Sequence[Ranked]) -> Judged:
+        question = self.question
+        return Judged(
+            question_id=question.question_id,
+            gold=question.gold,
+            ranked=tuple(one.item.memory_id for one in ranked),
+            category=question.category,
+            lang=question.lang,
+        )
+
+
+class _Tenant:
+    """The documents of one corpus: postings of their terms, and their vectors."""
+
+    def __init__(self, corpus: Corpus, texts: Texts, embed: Embed) -> None:
+        self.items = [_item(corpus.name, document) for document in corpus.documents]
+        contents = [document.text for document in corpus.documents]
+        self.dense: Floats = embed(contents)
+        self.sparse = [texts.analyser.document(text) for text in contents]
+        rows: dict[int, list[int]] = defaultdict(list)
+        values: dict[int, list[float]] = defaultdict(list)
+        for row, vector in enumerate(self.sparse):
+            for slot, value in zip(vector.indices, vector.values, strict=True):
+                rows[slot].append(row)
+                values[slot].append(value)
+        self.postings = {
+            slot: (np.asarray(rows[slot]), np.asarray(values[slot], np.float32)) for slot in rows
+        }
+
+
+class Lab:
+    """Corpora with their arms.
+
+    Args:
+        embed: vectors of documents and of questions.
+        depth: candidates per arm; a search for 10 hits takes 30, one for 50 takes 150.
+    """
+
+    def __init__(
+        self, corpora: Sequence[Corpus], texts: Texts, embed: Embed, *, depth: int = 30
+    ) -> None:
+        self._corpora, self._texts, self._embed, self._depth = corpora, texts, embed, depth
+        self._tenants = {corpus.name: _Tenant(corpus, texts, embed) for corpus in corpora}
+        self._idf: Mapping[int, float] = inverse_frequencies(
+            vector for tenant in self._tenants.values() for vector in tenant.sparse
+        )
+
+    def items(self, corpus: str) -> Sequence[MemoryItem]:
+        return self._tenants[corpus].items
+
+    def ask(self, recipe: Recipe) -> Iterator[Asked]:
+        """Every question of every corpus; `recipe` gives the weight of expansions."""
+        for corpus in self._corpora:
+            vectors = self._embed([question.text for question in corpus.questions])
+            for question, vector in zip(corpus.questions, vectors, strict=True):
+                yield self._asked(corpus, question, vector, recipe)
+
+    def _asked(self, corpus: Corpus, question: Question, vector: Floats, recipe: Recipe) -> Asked:
+        plan = plan_query(question.text, limit=10, sort_by=None, expansions=self._texts.expansions)
+        tenant = self._tenants[corpus.name]
+        dense = tenant.dense @ vector
+        text = self._text_scores(tenant, question.text, plan.expansions, recipe)
+        dense_rank = _ranks(dense, self._depth, least=-1.0)
+        text_rank = _ranks(text, self._depth, least=0.0)
+        candidates = tuple(
+            Candidate(
+                item=tenant.items[row],
+                dense=max(0.0, float(dense[row])) if row in dense_rank else None,
+                dense_rank=dense_rank.get(row),
+                sparse=float(text[row]) if row in text_rank else None,
+                sparse_rank=text_rank.get(row),
+            )
+            for row in sorted(dense_rank.keys() | text_rank.keys())
+        )
+        return Asked(question, corpus.name, plan.language, candidates)
+
+    def _text_scores(
+        self, tenant: _Tenant, text: str, expansions: Sequence[Expansion], recipe: Recipe
+    ) -> Floats:
+        query = self._texts.analyser.query(
+            text,
+            expansions,
+            expansion_weight=recipe.expansion_weight,
+        )
+        scores = np.zeros(len(tenant.items), np.float32)
+        for slot, weight in zip(query.indices, query.values, strict=True):
+            posting = tenant.postings.get(slot)
+            if posting is not None:
+                scores[posting[0]] += weight * self._idf[slot] * posting[1]
+        return scores
+
+
+def _ranks(scores: Floats, depth: int, *, least: float) -> dict[int, int]:
+    """Row to rank (from 1) of the best `depth` rows above `least`; ties by row."""
+    order = np.argsort(-scores, kind="stable")[:depth]
+    return {int(row): at for at, row in enumerate(order, start=1) if scores[row] > least}
+
+
+def _item(user_id: str, document: Document) -> MemoryItem:
+    at = document.created_at or NOW
+    return MemoryItem(
+        memory_id=document.doc_id,
+        point_id=point_id_of(user_id, document.doc_id),
+        user_id=user_id,
+        tier=Tier.HISTORY,
+        text=document.text,
+        content_hash=document.doc_id,
+        created_at=at,
+        stored_at=at,
+        updated_at=at,
+        tier_entered_at=at,
+        lang=detect_language(document.text),
+    )
