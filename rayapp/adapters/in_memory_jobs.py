@@ -165,7 +165,9 @@ class InMemoryJobStore:
         return self._save(job, wish=wish)
 
     async def submitted(self, job_id: str, submission_id: str) -> None:
-        self._save(self._job(job_id), submission_id=submission_id)
+        job = self._job(job_id)
+        state = JobState.SUBMITTED if job.state is JobState.PAUSED else job.state
+        self._save(job, submission_id=submission_id, state=state)
 
     async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
         job = self._job(job_id)

@@ -6,6 +6,7 @@ closed after M successful probes. A failed probe opens it again. Pattern: M. Nyg
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +26,10 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerPolicy:
-    """`failures` in a row open it, `open_s` seconds until a probe, `successes` close it."""
+    """`failures` in a row open it, `open_s` seconds until a probe, `successes` close it.
+
+    Calls that wait in one stall fail together: of failures that overlap in time, one counts.
+    """
 
     failures: int
     open_s: float
@@ -34,9 +38,10 @@ class BreakerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Leave to make one call; hand it back with `succeed`, `fail` or `release`."""
+    """Leave to make one call, given `at`; hand it back with `succeed`, `fail` or `release`."""
 
     generation: int
+    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,7 @@ class Breaker:
         self._failures = 0
         self._successes = 0
         self._opened_at = 0.0
+        self._failed_at = -math.inf
         self._probing = False
         self._last_error: str | None = None
 
@@ -71,10 +77,10 @@ class Breaker:
         if self._state is BreakerState.OPEN and self._wait_s(now) <= 0:
             self._enter(BreakerState.HALF_OPEN)
         if self._state is BreakerState.CLOSED:
-            return Ticket(self._generation)
+            return Ticket(self._generation, now)
         if self._state is BreakerState.HALF_OPEN and not self._probing:
             self._probing = True
-            return Ticket(self._generation)
+            return Ticket(self._generation, now)
         return None
 
     def succeed(self, ticket: Ticket) -> None:
@@ -91,6 +97,9 @@ class Breaker:
         if ticket.generation != self._generation:
             return
         self._last_error = error
+        if self._state is BreakerState.CLOSED and ticket.at < self._failed_at:
+            return  # it was on its way when the last failure came: the same stall
+        self._failed_at = now
         self._failures += 1
         if self._state is BreakerState.HALF_OPEN or self._failures >= self._policy.failures:
             self._opened_at = now

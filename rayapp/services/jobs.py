@@ -148,12 +148,12 @@ class JobsService:
         others = [one for one in await self._store.unfinished(job.kind) if one.job_id != job.job_id]
         self._refuse_second([one for one in others if one.state is not JobState.PAUSED])
         failed = (job.error or "") if job.final else None
-        again = job.final or await self._lost(job)
+        seen, again = job, job.final or await self._lost(job)
         job = await self._store.wish(job.job_id, JobWish.RUN)
         if not again and (job.state is not JobState.PAUSED or await self._driven(job.kind)):
             return job
         try:
-            return await self._launch(job)
+            return await self._launch(seen)
         except JobsDown as error:
             if failed is None:
                 raise
@@ -194,15 +194,28 @@ class JobsService:
             return "No driver ever took it: look at the jobs in the Ray dashboard, submit it again."
         return None
 
-    async def _launch(self, job: Job) -> Job:
+    async def _launch(self, seen: Job) -> Job:
+        """Start a driver, unless another call does or did since the job was `seen`."""
+        name = f"launch:{seen.kind}"
+        lease = await self._leases.acquire(name, self._new_id(), START_S)
+        if lease is None:
+            return await self.get(seen.job_id)
         try:
-            submission_id = await self._launcher.launch(job)
+            job = await self.get(seen.job_id)
+            if job.submission_id != seen.submission_id:
+                return job
+            await self._store.submitted(job.job_id, await self._submission(job))
+        finally:
+            await self._leases.release(lease)
+        return await self.get(job.job_id)
+
+    async def _submission(self, job: Job) -> str:
+        try:
+            return await self._launcher.launch(job)
         except JobsDown:
             raise
         except RayappError as error:
             raise JobsDown(error.message, code=error.code, details=error.details) from error
-        await self._store.submitted(job.job_id, submission_id)
-        return await self.get(job.job_id)
 
     async def _driven(self, kind: str) -> bool:
         return await self._leases.current(lease_of(kind)) is not None

@@ -396,7 +396,19 @@ class JobContract:
     async def test_the_ray_job_of_a_launched_job_is_kept(self, store: JobStore) -> None:
         await store.create(a_job())
         await store.submitted("j-1", "ray-9")
-        assert (await the_job(store)).submission_id == "ray-9"
+        job = await the_job(store)
+        assert (job.submission_id, job.state) == ("ray-9", JobState.SUBMITTED)
+
+    async def test_a_paused_job_waits_for_the_driver_that_was_launched(
+        self, store: JobStore
+    ) -> None:
+        await taken(store)
+        await store.submitted("j-1", "ray-9")
+        assert (await the_job(store)).state is JobState.RUNNING
+        await store.end("j-1", 1, JobState.PAUSED)
+        await store.submitted("j-1", "$ray-10")
+        job = await the_job(store)
+        assert (job.submission_id, job.state) == ("$ray-10", JobState.SUBMITTED)
 
     async def test_what_is_known_later_is_added_to_the_report(self, store: JobStore) -> None:
         await taken(store)

@@ -257,10 +257,14 @@ class MongoJobStore:
         return job
 
     async def submitted(self, job_id: str, submission_id: str) -> None:
+        resting = {"$eq": ["$state", JobState.PAUSED.value]}
+        change: Document = {
+            "submission_id": {"$literal": submission_id},
+            "state": {"$cond": [resting, JobState.SUBMITTED.value, "$state"]},
+            "updated_at": "$$NOW",
+        }
         with translated():
-            done = await self._jobs.update_one(
-                {"job_id": job_id}, {"$set": {"submission_id": submission_id}, **TOUCHED}
-            )
+            done = await self._jobs.update_one({"job_id": job_id}, [{"$set": change}])
         if not done.matched_count:
             raise no_job(job_id)
 

@@ -45,6 +45,15 @@ class TestClosed:
             breaker.succeed(probe(breaker, 0))
         assert state(breaker) is BreakerState.CLOSED
 
+    def test_calls_that_waited_in_one_stall_count_as_one_failure(self) -> None:
+        breaker = Breaker("embedder", POLICY)
+        together = [probe(breaker, 0) for _ in range(5)]
+        for late, ticket in enumerate(together):
+            breaker.fail(ticket, "late", 1.5 + late / 10)
+        assert (state(breaker), breaker.snapshot(2).failures) == (BreakerState.CLOSED, 1)
+        breaker.fail(probe(breaker, 2), "late", 3.5)
+        assert state(breaker) is BreakerState.OPEN
+
 
 class TestOpen:
     @pytest.mark.parametrize(("now", "admitted"), [(0, False), (59.9, False), (60, True)])

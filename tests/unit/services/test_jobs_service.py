@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -236,6 +237,15 @@ class TestWishes:
         cluster.clock.advance(20)
         await cluster.service.wish(job.job_id, JobWish.RUN)
         assert [one.job_id for one in cluster.launcher.launched] == [job.job_id] * 2
+
+    async def test_four_who_ask_at_once_start_one_driver(self, cluster: Cluster) -> None:
+        job = await cluster.running()
+        await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
+        cluster.clock.advance(20)
+        await asyncio.gather(*(cluster.service.wish(job.job_id, JobWish.RUN) for _ in range(4)))
+        again = await cluster.service.wish(job.job_id, JobWish.RUN)
+        assert again.state is JobState.SUBMITTED
+        assert len(cluster.launcher.launched) == 2
 
     async def test_a_paused_job_stays_so_when_no_driver_can_be_started(
         self, cluster: Cluster
