@@ -1,9 +1,13 @@
 """Retrieval quality through the public HTTP API, beside a plain BM25 floor of the same run.
 
     python -m jobs.evaluate --suite locomo --suite heq --data DIR --out report.json
+    python -m jobs.evaluate --all --data DIR --ablate --markdown report.md --picture report.svg
+    python -m jobs.evaluate --all --data DIR --golden FOLDER     # write the results to commit
+    python -m jobs.evaluate --all --data DIR --against FOLDER    # hold a run to them
 
 Every run stores under user ids of its own and deletes nothing. Exit codes: 0 done, 2 bad
-arguments, 3 finished with failures, 4 the service is away.
+arguments or other data than the committed results are of, 3 finished with failures or below the
+committed results, 4 the service is away.
 """
 
 from __future__ import annotations
@@ -14,42 +18,27 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import orjson
 from rich.console import Console
-from rich.table import Table
 
-from jobs.suites import SUITES
-from jobs.suites.datagov import DatagovRun, DatagovSuite
-from jobs.suites.datagov_report import (
-    datagov_line,
-    datagov_markdown,
-    datagov_report,
-    datagov_tables,
-)
-from jobs.suites.outcomes import OutcomesRun, OutcomesSuite
-from jobs.suites.outcomes_report import (
-    outcomes_line,
-    outcomes_markdown,
-    outcomes_report,
-    outcomes_tables,
-)
-from jobs.suites.report import counts_line, markdown, suite_report, tables
-from jobs.suites.runner import RunOptions, SuiteRun, run_suite
+from jobs.suites.ablation import ablated, variants
+from jobs.suites.compare import TOLERANCE
+from jobs.suites.gate import committed, gate
+from jobs.suites.golden import Golden, data_hashes, named, write_golden
+from jobs.suites.kinds import KINDS, Setting
+from jobs.suites.report import latency
+from jobs.suites.results import Evaluated, Results, show, write
+from jobs.suites.runner import RunOptions
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
+from rayapp.domain.retrieval.ablation import FEATURES, ablated_name
 from rayapp.errors import ConfigError, RayappError
 
-Run = SuiteRun | OutcomesRun | DatagovRun
-# Suites that are more than stored documents and questions: they run themselves.
-OWN_RUNNERS: Mapping[str, type[OutcomesSuite] | type[DatagovSuite]] = {
-    "outcomes": OutcomesSuite,
-    "datagov": DatagovSuite,
-}
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
@@ -61,12 +50,12 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     made = _Parser(prog="python -m jobs.evaluate", description=__doc__)
     made.formatter_class = argparse.RawDescriptionHelpFormatter
-    made.add_argument(
-        "--suite",
-        action="append",
-        required=True,
-        choices=sorted([*SUITES, *OWN_RUNNERS]),
-        help="set to run; repeat it for several",
+    chosen = made.add_mutually_exclusive_group(required=True)
+    chosen.add_argument(
+        "--suite", action="append", choices=sorted(KINDS), help="set to run; repeat it for several"
+    )
+    chosen.add_argument(
+        "--all", action="store_const", dest="suite", const=list(KINDS), help="run every set"
     )
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--url", help="service; default: the stack of --data-dir")
@@ -80,9 +69,34 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--recipe", help="retrieval recipe; default: the server's")
     made.add_argument("--limit-questions", type=_positive, help="questions per suite, spread")
     made.add_argument("--concurrency", type=_positive, default=4, help="questions in flight")
+    _add_comparisons(made)
     made.add_argument("--out", type=Path, help="JSON report")
     made.add_argument("--markdown", type=Path, help="Markdown report")
+    made.add_argument("--picture", type=Path, help="SVG of the results beside the floor")
     return made
+
+
+def _add_comparisons(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=list(FEATURES),
+        help="run with this feature off; repeat it for several",
+    )
+    made.add_argument(
+        "--ablate",
+        action="store_true",
+        help="run with everything and once without each feature (or each of --without), compared",
+    )
+    made.add_argument("--golden", type=Path, help="folder to write the results to commit to")
+    made.add_argument("--against", type=Path, help="folder of committed results to hold the run to")
+    made.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help=f"share of a measure that --against lets a run lose (default {TOLERANCE})",
+    )
 
 
 def _positive(text: str) -> int:
@@ -92,118 +106,133 @@ def _positive(text: str) -> int:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class _Probed:
+    """What answers: model, analyser and recipe, and the options of every variant to run."""
+
+    service: Mapping[str, str]
+    variants: Sequence[RunOptions]
+    features: Sequence[str]
+
+
 async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     """Run the suites and write the reports; returns the exit code."""
+    _check(arguments)
     chosen = list(dict.fromkeys(arguments.suite))
-    suites = {
-        name: SUITES[name](arguments.data).sampled(arguments.limit_questions)
-        for name in chosen
-        if name in SUITES
-    }
+    data = {name: data_hashes(KINDS[name].files, arguments.data) for name in chosen}
+    against = arguments.against
+    floors = {name: committed(against, name, data[name]) for name in chosen if against is not None}
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
-    options = RunOptions(
-        run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}",
-        recipe=arguments.recipe,
-        concurrency=arguments.concurrency,
-    )
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    options = RunOptions(run_id=run_id, recipe=arguments.recipe, concurrency=arguments.concurrency)
     started = time.monotonic()
-    runs: list[Run] = []
     async with MemoryClient(url, api_key=read_key(arguments.api_key_file)) as client:
-        await _probe(client, options)
+        probed = await _probe(client, options, arguments)
+        results = Results(run_id, url, probed.service)
         with Progress(console) as progress:
+            setting = Setting(
+                client=client,
+                data=arguments.data,
+                progress=progress,
+                limit_questions=arguments.limit_questions,
+            )
             for name in chosen:
-                if name in OWN_RUNNERS:
-                    suite = OWN_RUNNERS[name](
-                        client,
-                        arguments.data,
-                        options,
-                        progress,
-                        limit_questions=arguments.limit_questions,
-                    )
-                    runs.append(await suite.run())
-                else:
-                    runs.append(await run_suite(client, suites[name], options, progress))
-    report = {
-        "run_id": options.run_id,
-        "at": datetime.now(UTC).isoformat(),
-        "url": url,
-        "recipe": options.recipe,
-        "elapsed_s": round(time.monotonic() - started, 1),
-        "suites": [_report(run) for run in runs],
-    }
-    _write(arguments, report, runs)
-    for run in runs:
-        for table in _tables(run):
-            console.print(table)
-        console.print(_line(run))
-    failures = sum(run.failures for run in runs)
-    if failures:
-        console.print(f"{failures} memories or questions failed: see rejected and errors.")
-    return WITH_FAILURES if failures else DONE
+                await _run(name, setting, probed, data[name], results)
+    results.at = datetime.now(UTC).isoformat()
+    results.elapsed_s = round(time.monotonic() - started, 1)
+    _hold(arguments, floors, results)
+    write(results, arguments.out, arguments.markdown, arguments.picture)
+    show(results, console)
+    _commit(arguments.golden, results, console)
+    below = any(one.closed for one in results.gates)
+    return WITH_FAILURES if results.failures or below else DONE
 
 
-async def _probe(client: MemoryClient, options: RunOptions) -> None:
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises ConfigError: options that contradict each other."""
+    partly = arguments.limit_questions is not None or (arguments.without and not arguments.ablate)
+    if arguments.golden is not None and partly:
+        raise ConfigError(
+            "--golden writes what the whole service does with whole suites: "
+            "leave out --limit-questions and --without."
+        )
+    if not 0.0 <= arguments.tolerance < 1.0:
+        raise ConfigError("--tolerance is a share: pass a number from 0 up to 1.")
+
+
+async def _probe(
+    client: MemoryClient, options: RunOptions, arguments: argparse.Namespace
+) -> _Probed:
     """An absent service, a refused recipe or key end the run before anything is stored."""
-    await client.backlog()
-    await client.search(
+    config = (await client.diagnostics()).get("embedding_config") or {}
+    base = await _answering(client, options) or options.recipe or "default"
+    features = list(dict.fromkeys(arguments.without))
+    if arguments.ablate:
+        features = features or list(FEATURES)
+        chosen = variants(options, base, features)
+    else:
+        recipe = ablated_name(base, features) if features else options.recipe
+        chosen = [replace(options, recipe=recipe)]
+        base, features = recipe or base, []
+    for one in chosen if chosen != [options] else ():
+        await _answering(client, one)
+    service = {
+        "model": str(config.get("model", "unknown")),
+        "analyser": str(config.get("analyser", "unknown")),
+        "recipe": base,
+    }
+    return _Probed(service, chosen, features)
+
+
+async def _answering(client: MemoryClient, options: RunOptions) -> str | None:
+    """The recipe that the service says it used. Raises RayappError."""
+    reply = await client.search(
         "probe", limit=1, recipe=options.recipe, user_id=f"eval-probe-{options.run_id}"
     )
+    said = reply.debug.get("recipe")
+    return said if isinstance(said, str) else None
 
 
-def _report(run: Run) -> dict[str, Any]:
-    match run:
-        case OutcomesRun():
-            return outcomes_report(run)
-        case DatagovRun():
-            return datagov_report(run)
-        case _:
-            return suite_report(run)
-
-
-def _tables(run: Run) -> list[Table]:
-    match run:
-        case OutcomesRun():
-            return outcomes_tables(run)
-        case DatagovRun():
-            return datagov_tables(run)
-        case _:
-            return tables(run)
-
-
-def _line(run: Run) -> str:
-    match run:
-        case OutcomesRun():
-            return outcomes_line(run)
-        case DatagovRun():
-            return datagov_line(run)
-        case _:
-            return counts_line(run)
-
-
-def _markdown(run: Run) -> str:
-    match run:
-        case OutcomesRun():
-            return outcomes_markdown(run)
-        case DatagovRun():
-            return datagov_markdown(run)
-        case _:
-            return markdown(run)
-
-
-def _write(
-    arguments: argparse.Namespace,
-    report: dict[str, Any],
-    runs: Sequence[Run],
+async def _run(
+    name: str, setting: Setting, probed: _Probed, data: Mapping[str, str], results: Results
 ) -> None:
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
-    if arguments.markdown is not None:
-        head = f"# Retrieval, run {report['run_id']}\n\n"
-        arguments.markdown.parent.mkdir(parents=True, exist_ok=True)
-        arguments.markdown.write_text(
-            head + "\n".join(_markdown(run) for run in runs), encoding="utf-8"
-        )
+    """One suite with every variant; the first is the run that is reported."""
+    kind = KINDS[name]
+    runs = await kind.run(setting, probed.variants)
+    rows = [kind.rows(run) for run in runs]
+    results.suites.append(Evaluated(name=name, kind=kind, run=runs[0], rows=rows[0], data=data))
+    if probed.features:
+        times = [latency(kind.answered(run)) or {} for run in runs]
+        medians = [one.get("server_p50") for one in times]
+        results.ablation += ablated(name, probed.features, rows, medians)
+
+
+def _hold(arguments: argparse.Namespace, floors: Mapping[str, Golden], results: Results) -> None:
+    whole = arguments.limit_questions is None
+    for one in results.suites:
+        if one.name in floors:
+            results.gates.append(
+                gate(
+                    floors[one.name],
+                    one.rows,
+                    results.service,
+                    tolerance=arguments.tolerance,
+                    whole=whole,
+                )
+            )
+
+
+def _commit(folder: Path | None, results: Results, console: Console) -> None:
+    """A run with failures is nothing to hold later runs to: nothing is written."""
+    if folder is None:
+        return
+    if results.failures:
+        console.print(f"{folder} is left as it is, because the run had failures.", soft_wrap=True)
+        return
+    for one in results.suites:
+        rows = named(one.rows)
+        golden = Golden(suite=one.name, data=one.data, service=results.service, rows=rows)
+        console.print(f"Written: {write_golden(folder, golden)}", soft_wrap=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

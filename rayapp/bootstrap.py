@@ -5,11 +5,12 @@ Nothing here waits for a server: constructors assign and connect lazily, `open_*
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import socket
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import uuid6
@@ -32,11 +33,12 @@ from rayapp.adapters.mongo.quarantine import MongoQuarantine
 from rayapp.adapters.mongo.receipts import MongoReceiptStore
 from rayapp.adapters.mongo.shared_items import MongoSharedItems
 from rayapp.adapters.qdrant.server import QdrantServerIndex
-from rayapp.adapters.recipe_files import load_recipes
+from rayapp.adapters.recipe_files import load_calibration, load_recipes
 from rayapp.adapters.redis.cache import RedisCache
 from rayapp.clock import SystemClock
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.index import IndexSchema
+from rayapp.domain.retrieval.calibration import calibrated
 from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.tiers import CORE_TIERS
 from rayapp.job_protocols import ItemScan, JobLauncher, JobStore, QuarantineStore, SharedItems
@@ -95,6 +97,8 @@ from rayapp.services.search import SearchService
 from rayapp.services.statistics import StatisticsService
 from rayapp.services.sweep_log import SweepLog
 from rayapp.settings import CONFIG_DIR, Settings
+
+log = logging.getLogger("rayapp.bootstrap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +224,15 @@ def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
 
 def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
     """The reranker's model side; answers None for everything when none is configured."""
-    backend, traits = open_rerank_backend(settings.reranker)
+    reranker = settings.reranker
+    backend, traits = open_rerank_backend(reranker)
+    if reranker.backend == "features":
+        # Its candidates are compared with each other, so all of them go in one call.
+        whole = reranker.batch.model_copy(update={"max_size": reranker.max_candidates})
+        reranker = reranker.model_copy(update={"batch": whole})
     return RerankService(
         backend,
-        settings.reranker,
+        reranker,
         traits,
         breaker=breaker("reranker", settings),
         metrics=metrics,
@@ -251,6 +260,7 @@ def build_services(
         capacity=settings.memory_bank.capacity,
         new_id=runtime.new_id,
     )
+    parts, notice = with_calibration(parts)
     search = build_search(parts, reranker)
     search.on_empty = deferred.nudge
     used = Dependencies(
@@ -293,6 +303,7 @@ def build_services(
             schema=parts.schema,
             breakers=[parts.watch.breaker],
             start_problems=start_problems,
+            notices=[notice] if notice else [],
             runtime=runtime,
         ),
         statistics=StatisticsService(parts.stores.items, parts.stores.events, runtime=runtime),
@@ -300,6 +311,17 @@ def build_services(
         idempotency=parts.stores.idempotency,
         tiers_default=CORE_TIERS,
     )
+
+
+def with_calibration(parts: Parts) -> tuple[Parts, str | None]:
+    """`parts` with recipes that know how sure this embedder may be, and what is missing for it."""
+    model = parts.schema.model
+    made = calibrated(
+        parts.texts.recipes, load_calibration(CONFIG_DIR / "calibration", model), model
+    )
+    if made.notice is not None:
+        log.warning("%s", made.notice)
+    return replace(parts, texts=replace(parts.texts, recipes=made.recipes)), made.notice
 
 
 def build_search(parts: Parts, reranker: Reranker) -> SearchService:

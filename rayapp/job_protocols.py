@@ -14,7 +14,7 @@ from rayapp.domain.datagov.records import Catalogue
 from rayapp.domain.graphs.records import ContentEdge, ContentNode
 from rayapp.domain.index import StoredPoint
 from rayapp.domain.jobs import Finish, Job, JobState, JobWish, Partition, PartitionRow, Plan, Step
-from rayapp.domain.memory import IndexOp, MemoryItem, Status
+from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
 from rayapp.errors import RayappError
 
 
@@ -174,6 +174,17 @@ class Requeue:
     op: IndexOp
 
 
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """What decides whether the point of a row is right: an eighth of the row to read."""
+
+    point_id: str
+    status: Status
+    sync_state: SyncState
+    rev: int
+    content_hash: str
+
+
 class ItemScan(Protocol):
     """Reads and repairs over the items of all users, in the order of point ids.
 
@@ -190,6 +201,10 @@ class ItemScan(Protocol):
 
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         """Of every user and status, tombstones included."""
+        ...
+
+    async def states(self, point_ids: Sequence[str]) -> list[RowState]:
+        """As `by_points`, without what the items say."""
         ...
 
     async def existing(self, point_ids: Sequence[str]) -> set[str]:

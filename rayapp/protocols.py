@@ -16,6 +16,7 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     ScoredPoint,
     StoredPoint,
     Vector,
@@ -403,6 +404,15 @@ class VectorIndex(Protocol):
         """Write points whose rev is not below the stored one."""
         ...
 
+    async def copy(
+        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+    ) -> list[str]:
+        """Write points with the vectors that `source` holds under their ids, where its points are
+        of the wanted `vector_hash`; the ids for which it has none. A stored point of a higher rev
+        is left alone, as by `upsert`. NotFound; InvalidInput leaves nothing written.
+        """
+        ...
+
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None: ...
     async def delete(
         self,
@@ -430,8 +440,11 @@ class VectorIndex(Protocol):
         point_ids: Sequence[str],
         *,
         with_vectors: bool = False,
+        keys: Sequence[str] | None = None,
         collection: str | None = None,
-    ) -> list[StoredPoint]: ...
+    ) -> list[StoredPoint]:
+        """The points that are there. `keys`: of their payloads; None: all."""
+        ...
 
     async def scroll(
         self,
@@ -439,10 +452,12 @@ class VectorIndex(Protocol):
         after: str | None,
         limit: int,
         until: str | None = None,
+        keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
-        """Points in id order with after < id <= until; the second value continues, None ends."""
+        """Points in id order with after < id <= until; the second value continues, None ends.
+        `keys` as in `retrieve`."""
         ...
 
     async def count(

@@ -163,7 +163,7 @@ class BatchSettings(Concern):
 
 class EmbeddingSettings(Concern):
     backend: Literal["static", "http", "local"] = Field("static", description="Which backend.")
-    model: str = Field("potion-base-8m-int8", min_length=1, description="Model name or folder.")
+    model: str = Field("bilingual-static-1", min_length=1, description="Model name or folder.")
     url: str = Field("", description="http: base URL of the server.")
     api: Literal["dicta", "tei", "openai"] = Field("dicta", description="http: request shape.")
     api_key: str = Field("", description="http: bearer token.")
@@ -181,8 +181,12 @@ class EmbeddingSettings(Concern):
 
 
 class RerankerSettings(Concern):
-    backend: Literal["none", "http", "local"] = Field("none", description="Which backend.")
-    model: str = Field("", description="Model name or folder.")
+    backend: Literal["none", "features", "http", "local"] = Field(
+        "none", description="Which backend."
+    )
+    model: str = Field(
+        "", description="Model name or folder; features: its static model, empty = its own."
+    )
     url: str = Field("", description="http: base URL of the server.")
     api: Literal["rerank", "tei"] = Field("rerank", description="http: request shape.")
     api_key: str = Field("", description="http: bearer token.")
@@ -277,7 +281,7 @@ class JobsSettings(Concern):
     concurrency: int = Field(2, ge=1, le=256, description="Workers of a bulk job.")
     worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
     worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
-    lease_s: float = Field(15.0, gt=2, le=600, description="Lifetime of a driver's lease.")
+    lease_s: float = Field(30.0, gt=2, le=600, description="Lifetime of a driver's lease.")
     attempts: int = Field(
         5, ge=1, le=100, description="Deaths of workers at one step, or of drivers, that fail it."
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
+EVERY_CORE = ("-n", "auto", "--dist", "loadfile")
 
 
 def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
@@ -26,7 +27,8 @@ def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
         ("lint", [*python, "ruff", "check", *SOURCES]),
         ("types", [*python, "mypy"]),
         ("layers", [str(Path(sys.executable).parent / "lint-imports")]),
-        ("tests", [*python, "pytest", "-m", NEEDS_NOTHING, "--durations=5"]),
+        # A file to a process: its tests may share what they made.
+        ("tests", [*python, "pytest", "-m", NEEDS_NOTHING, "--durations=5", *EVERY_CORE]),
     ]
     if not everything:
         return fast

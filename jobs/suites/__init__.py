@@ -5,6 +5,11 @@ from pathlib import Path
 
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import load_locomo
+from jobs.suites.parashoot import load_parashoot
 from jobs.suites.suite import Suite
 
-SUITES: Mapping[str, Callable[[Path], Suite]] = {"locomo": load_locomo, "heq": load_heq}
+SUITES: Mapping[str, Callable[[Path], Suite]] = {
+    "locomo": load_locomo,
+    "heq": load_heq,
+    "parashoot": load_parashoot,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.table import Table
 from jobs.suites.datagov import DatagovRun
 from jobs.suites.datagov_set import CONTROL
 from jobs.suites.report import markdown_rows, suite_report, tables
+from jobs.suites.rows import Row, suite_rows
 
 
 def datagov_report(run: DatagovRun) -> dict[str, Any]:
@@ -52,6 +54,28 @@ def datagov_markdown(run: DatagovRun) -> str:
     for name, (turned, asked) in _intent(run).items():
         lines.append(f"| {name} | {turned} | {asked} | {turned / asked:.3f} |")
     return "\n".join(lines) + "\n"
+
+
+def datagov_rows(run: DatagovRun) -> list[Row]:
+    """Both parts by ranks, and whether a search turned to the catalogue as it should."""
+    rows = [
+        replace(row, part=f"{part.suite.name} {row.lang}".removeprefix("datagov "))
+        for part in run.parts
+        for row in suite_rows(part)
+    ]
+    for one in sorted(run.turned, key=lambda one: one.question.question_id):
+        question = one.question
+        control = question.category == CONTROL
+        rows.append(
+            Row(
+                part="controls" if control else "intent",
+                question_id=question.question_id,
+                category=question.category,
+                lang=question.lang,
+                values={"right": float(one.to_catalogue != control)},
+            )
+        )
+    return rows
 
 
 def datagov_line(run: DatagovRun) -> str:

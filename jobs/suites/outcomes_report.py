@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
 
-from jobs.suites.outcomes import LEVELS, FormRun, OutcomesRun
+from jobs.suites.outcomes import JUDGED_LEVEL, LEVELS, FormRun, OutcomesRun
 from jobs.suites.report import suite_report, summary_rows
+from jobs.suites.rows import Row, suite_rows
 from jobs.suites.runner import SuiteRun
 
 HEAD = ("form", "outcomes each", "good first, of all", "of candidates", "scenarios", "candidates")
@@ -60,6 +62,24 @@ def outcomes_markdown(run: OutcomesRun) -> str:
         cells = f"{v['before']:.4f} | {v['after']:.4f} | {v['change']:+.4f}"
         lines.append(f"| {metric} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def outcomes_rows(run: OutcomesRun) -> list[Row]:
+    """Whether the good memory is first after a few outcomes; LoCoMo as it is afterwards."""
+    rows = [
+        Row(
+            part=form.form,
+            question_id=one.scenario_id,
+            category=form.form,
+            lang=one.lang,
+            values={f"good first, {one.level} outcomes": float(one.good_first)},
+        )
+        for form in run.forms
+        for one in form.placed
+        if one.level == JUDGED_LEVEL
+    ]
+    after = suite_rows(run.after) if run.after is not None else []
+    return rows + [replace(row, part=f"LoCoMo after, {row.part}") for row in after]
 
 
 def outcomes_line(run: OutcomesRun) -> str:

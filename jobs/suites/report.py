@@ -11,6 +11,7 @@ from rich.table import Table
 from jobs.suites.runner import Answered, SuiteRun
 from rayapp.domain.evaluation import (
     METRICS,
+    Estimate,
     Judged,
     Summary,
     percentile,
@@ -40,10 +41,14 @@ def suite_report(run: SuiteRun) -> dict[str, Any]:
         "excluded": suite.excluded,
         "errors": dict(Counter(one.error for one in run.answered if one.error is not None)),
         "degraded": dict(Counter(name for one in run.answered for name in one.degraded)),
-        "search_ms": _latency(run.answered),
+        "search_ms": latency(run.answered),
         "abstention": _abstention(run),
         "summaries": [
-            {"set": name, "system": system, "metrics": _values(summary)}
+            {
+                "set": name,
+                "system": system,
+                "metrics": {metric: values_of(value) for metric, value in summary.items()},
+            }
             for name, system, summary in summary_rows(run)
         ],
         "per_question": [_question(one) for one in run.answered],
@@ -113,8 +118,8 @@ def markdown_rows(run: SuiteRun) -> list[str]:
 
 def counts_line(run: SuiteRun) -> str:
     """One sentence with what was stored and asked."""
-    latency = _latency(run.answered)
-    speed = f", search p50 {latency['p50']} ms, p95 {latency['p95']} ms" if latency else ""
+    times = latency(run.answered)
+    speed = f", search p50 {times['p50']} ms, p95 {times['p95']} ms" if times else ""
     return (
         f"{run.suite.documents} memories ({run.stored} stored, {run.duplicates} duplicates, "
         f"{len(run.rejected)} rejected), {len(run.answered)} questions "
@@ -127,15 +132,23 @@ def _sets(run: SuiteRun, service: Sequence[Judged]) -> dict[str, list[Judged]]:
     if headline is None:
         return {"all": list(service)} if service else {}
     chosen = [one for one in service if one.category in headline]
-    sets = {f"categories {min(headline)}-{max(headline)}": chosen, "all": list(service)}
+    sets = {run.suite.headline_name: chosen, "all": list(service)}
     return {name: judged for name, judged in sets.items() if judged}
 
 
-def _latency(answered: Sequence[Answered]) -> dict[str, float] | None:
-    times = [one.elapsed_ms for one in answered if one.error is None]
-    if not times:
+def latency(answered: Sequence[Answered]) -> dict[str, float] | None:
+    """Milliseconds per search, by the client and (`server_`) inside the service."""
+    answers = [one for one in answered if one.error is None]
+    if not answers:
         return None
-    return {"p50": round(percentile(times, 0.5), 1), "p95": round(percentile(times, 0.95), 1)}
+    found = _percentiles([one.elapsed_ms for one in answers], "")
+    inside = [one.server_ms for one in answers if one.server_ms is not None]
+    return found | (_percentiles(inside, "server_") if inside else {})
+
+
+def _percentiles(times: Sequence[float], prefix: str) -> dict[str, float]:
+    shares = {"p50": 0.5, "p95": 0.95}
+    return {prefix + name: round(percentile(times, share), 1) for name, share in shares.items()}
 
 
 def _abstention(run: SuiteRun) -> dict[str, Any] | None:
@@ -170,15 +183,13 @@ def _question(one: Answered) -> dict[str, Any]:
     return row
 
 
-def _values(summary: Summary) -> dict[str, dict[str, float]]:
+def values_of(value: Estimate) -> dict[str, float]:
+    """A mean with its bounds as JSON."""
     return {
-        metric: {
-            "mean": round(value.mean, 4),
-            "low": round(value.low, 4),
-            "high": round(value.high, 4),
-            "n": value.n,
-        }
-        for metric, value in summary.items()
+        "mean": round(value.mean, 4),
+        "low": round(value.low, 4),
+        "high": round(value.high, 4),
+        "n": value.n,
     }
 
 

@@ -37,6 +37,7 @@ class Answered:
     ranked: tuple[str, ...]
     floor: tuple[str, ...]
     elapsed_ms: float = 0.0
+    server_ms: float | None = None
     abstained: bool = False
     confidence: str | float | None = None
     degraded: tuple[str, ...] = ()
@@ -102,6 +103,18 @@ class _Names:
         return tuple(dict.fromkeys(self.by_document.get(name, name) for name in ids))
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSuite:
+    """A suite whose memories are in the service under the users of `run_id`."""
+
+    suite: Suite
+    run_id: str
+    names: dict[str, _Names]
+    stored: int
+    duplicates: int
+    rejected: tuple[str, ...]
+
+
 async def run_suite(
     client: MemoryClient, suite: Suite, options: RunOptions, progress: Progress
 ) -> SuiteRun:
@@ -111,21 +124,40 @@ async def run_suite(
         RayappError: the service is away or refuses the caller; a single bad document or
             question is recorded in the run instead.
     """
+    stored = await store_suite(client, suite, options.run_id, progress)
+    return await ask_suite(client, stored, options, progress)
+
+
+async def store_suite(
+    client: MemoryClient, suite: Suite, run_id: str, progress: Progress
+) -> StoredSuite:
+    """Store every document and wait until all are indexed. Raises as `run_suite`."""
     run = SuiteRun(suite)
     names: dict[str, _Names] = {}
     with progress.step(f"{suite.name}: store", suite.documents) as bar:
         for corpus in suite.corpora:
             known = names.setdefault(corpus.name, _Names())
-            user_id = user_of(suite, corpus, options.run_id)
+            user_id = user_of(suite, corpus, run_id)
             for batch in _batches(corpus.documents, BATCH_ITEMS):
                 await _store(client, user_id, batch, run, known)
                 bar.advance(len(batch))
     await wait_indexed(client, progress, f"{suite.name}: index")
-    with progress.step(f"{suite.name}: ask", suite.questions) as bar:
+    return StoredSuite(
+        suite, run_id, names, run.stored, run.duplicates, rejected=tuple(run.rejected)
+    )
+
+
+async def ask_suite(
+    client: MemoryClient, stored: StoredSuite, options: RunOptions, progress: Progress
+) -> SuiteRun:
+    """Ask every question with the recipe of `options`. Raises as `run_suite`."""
+    suite = stored.suite
+    run = SuiteRun(suite, stored.stored, stored.duplicates, list(stored.rejected))
+    label = f"{suite.name}: ask" + (f" {options.recipe}" if options.recipe else "")
+    with progress.step(label, suite.questions) as bar:
         for corpus in suite.corpora:
-            floor = PlainBm25(corpus.documents)
             gate = asyncio.Semaphore(options.concurrency)
-            asker = _Asker(client, suite, corpus, options, names[corpus.name], floor)
+            asker = _Asker(client, stored, corpus, options, PlainBm25(corpus.documents))
             tasks = [asyncio.create_task(asker.ask(q, gate)) for q in corpus.questions]
             try:
                 for done in asyncio.as_completed(tasks):
@@ -162,16 +194,19 @@ async def _store(
 @dataclass(frozen=True, slots=True)
 class _Asker:
     client: MemoryClient
-    suite: Suite
+    stored: StoredSuite
     corpus: Corpus
     options: RunOptions
-    known: _Names
     floor: PlainBm25
+
+    @property
+    def known(self) -> _Names:
+        return self.stored.names[self.corpus.name]
 
     async def ask(self, question: Question, gate: asyncio.Semaphore) -> Answered:
         floor = self.known.of_documents(self.floor.rank(question.text, DEPTH))
         question = replace(question, gold=self.known.of_documents(question.gold))
-        user_id = user_of(self.suite, self.corpus, self.options.run_id)
+        user_id = user_of(self.stored.suite, self.corpus, self.stored.run_id)
         async with gate:
             try:
                 reply = await self.client.search(
@@ -201,6 +236,7 @@ class _Asker:
             ranked=ranked,
             floor=floor,
             elapsed_ms=reply.elapsed_ms,
+            server_ms=reply.stage_timings_ms.get("total_ms"),
             abstained=reply.abstained,
             confidence=reply.confidence,
             degraded=reply.degraded,

@@ -67,6 +67,13 @@ class Suite:
     def questions(self) -> int:
         return sum(len(corpus.questions) for corpus in self.corpora)
 
+    @property
+    def headline_name(self) -> str:
+        """What the headline row is called."""
+        if self.headline is None:
+            return "all"
+        return f"categories {min(self.headline)}-{max(self.headline)}"
+
     def sampled(self, limit: int | None) -> Suite:
         """At most `limit` questions, evenly spread over the whole set; all documents stay."""
         if limit is None or limit >= self.questions:

@@ -19,16 +19,19 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     ScoredPoint,
     SparseVector,
     StoredPoint,
     Vector,
 )
 from rayapp.domain.points import (
+    VECTOR_HASH,
     check_moved,
     check_schema,
     checked_arms,
     checked_collection,
+    checked_copies,
     checked_ids,
     checked_points,
     checked_updates,
@@ -75,6 +78,21 @@ class InMemoryIndex:
                     point, dense=unit, payload=payload | {"rev": point.rev}
                 )
 
+    async def copy(
+        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+    ) -> list[str]:
+        rows, origin = self._rows(collection), self._rows(source)
+        found, left = list[IndexPoint](), list[str]()
+        for point in checked_copies(points):
+            old = origin.points.get(point.point_id)
+            fits = old is not None and old.payload.get(VECTOR_HASH) == point.payload[VECTOR_HASH]
+            if old is None or not fits or origin.schema != rows.schema:
+                left.append(point.point_id)
+            else:
+                found.append(replace(old, payload=point.payload, rev=point.rev))
+        await self.upsert(found, collection=collection)
+        return left
+
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
         rows = self._rows(None)
         for update in checked_updates(updates):
@@ -113,10 +131,12 @@ class InMemoryIndex:
         point_ids: Sequence[str],
         *,
         with_vectors: bool = False,
+        keys: Sequence[str] | None = None,
         collection: str | None = None,
     ) -> list[StoredPoint]:
         points = self._rows(collection).points
-        return [_stored(points[i], with_vectors) for i in checked_ids(point_ids) if i in points]
+        ids = [i for i in checked_ids(point_ids) if i in points]
+        return [_stored(points[i], with_vectors, keys) for i in ids]
 
     async def scroll(
         self,
@@ -124,6 +144,7 @@ class InMemoryIndex:
         after: str | None,
         limit: int,
         until: str | None = None,
+        keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
@@ -131,7 +152,7 @@ class InMemoryIndex:
         start = checked_ids([after])[0] if after is not None else ""
         end = checked_ids([until])[0] if until is not None else None
         ids = sorted(i for i in points if i > start and (end is None or i <= end))
-        page = [_stored(points[point_id], with_vectors) for point_id in ids[:limit]]
+        page = [_stored(points[point_id], with_vectors, keys) for point_id in ids[:limit]]
         return page, ids[limit - 1] if len(ids) > limit else None
 
     async def count(
@@ -199,10 +220,12 @@ class InMemoryIndex:
         return self._collections[name]
 
 
-def _stored(point: IndexPoint, with_vectors: bool) -> StoredPoint:
+def _stored(
+    point: IndexPoint, with_vectors: bool, keys: Sequence[str] | None = None
+) -> StoredPoint:
     return StoredPoint(
         point_id=point.point_id,
-        payload=dict(point.payload),
+        payload={k: v for k, v in point.payload.items() if keys is None or k in keys},
         dense=point.dense if with_vectors else None,
         sparse=point.sparse if with_vectors else None,
     )

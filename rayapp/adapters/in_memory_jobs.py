@@ -30,7 +30,7 @@ from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
 from rayapp.domain.points import home_of
 from rayapp.domain.revision import requeued
 from rayapp.errors import InvalidInput
-from rayapp.job_protocols import Requeue
+from rayapp.job_protocols import Requeue, RowState
 from rayapp.protocols import Clock
 
 QUARANTINE_LIFETIME = timedelta(days=30)
@@ -215,6 +215,18 @@ class InMemoryItemScan:
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         wanted = set(point_ids)
         return [row.item for row in self._store._rows.values() if row.item.point_id in wanted]
+
+    async def states(self, point_ids: Sequence[str]) -> list[RowState]:
+        return [
+            RowState(
+                item.point_id,
+                item.status,
+                item.index.sync_state,
+                item.index.rev,
+                item.content_hash,
+            )
+            for item in await self.by_points(point_ids)
+        ]
 
     async def existing(self, point_ids: Sequence[str]) -> set[str]:
         return set(point_ids) & self._store._rows.keys()

@@ -81,6 +81,8 @@ CODES: Mapping[str, ErrorRow] = {
     "bad_importance": ErrorRow(422, "importance is not between 0 and 1."),
     "bad_confidence": ErrorRow(422, "confidence is not between 0 and 1."),
     "bad_validity": ErrorRow(422, "valid_from is after valid_to."),
+    "bad_supersedes": ErrorRow(422, "supersedes names no memory that can be replaced."),
+    "already_superseded": ErrorRow(409, "Another memory replaced it; `details.memory_id`."),
     "bad_always_inject": ErrorRow(422, "always_inject is for memory_bank only."),
     "bank_no_tags": ErrorRow(422, "memory_bank needs a tag."),
     "bank_no_quality": ErrorRow(422, "memory_bank needs importance and confidence."),

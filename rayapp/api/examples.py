@@ -138,6 +138,8 @@ HIT_EXAMPLE: dict[str, Any] = {
         "solution_boost": 1.0,
         "total_boost": 1.0,
         "weights": {"dense": 0.2, "sparse": 0.8},
+        "relevance": None,
+        "named": ["Dana"],
         "wilson_score": 0.4385,
         "uses": 3,
         "created_at": "2025-05-04T09:30:00Z",

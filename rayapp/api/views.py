@@ -195,6 +195,8 @@ def hit_view(hit: Hit, now: datetime) -> dict[str, Any]:
             "solution_boost": summary.solution_boost,
             "total_boost": summary.total_boost,
             "weights": summary.weights,
+            "relevance": summary.relevance,
+            "named": summary.named,
             "wilson_score": stats.wilson_score,
             "uses": stats.uses,
             "created_at": item.created_at,

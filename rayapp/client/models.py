@@ -25,6 +25,7 @@ class Memory(BaseModel):
     entities: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    supersedes: str | None = None
 
     def body(self) -> dict[str, Any]:
         """JSON body with the unset fields left out."""

@@ -24,6 +24,7 @@ from rayapp.deployments.process import Process
 from rayapp.domain.requests import SearchQuery
 from rayapp.domain.scope import ReadScope
 from rayapp.errors import RayappError
+from rayapp.protocols import Metrics, Reranker
 from rayapp.resilience.breaker import BreakerState
 from rayapp.service_protocols import Services
 from rayapp.settings import Settings
@@ -36,6 +37,18 @@ WARM_UP_USER = "rayapp:warm-up"
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
 
+def search_reranker(
+    settings: Settings, reranker: DeploymentHandle[Any], metrics: Metrics
+) -> Reranker:
+    """The model of a replica of its own, or features right here (decision 0024).
+
+    Features cost 2 ms for 30 candidates; sending the candidates away costs as much again.
+    """
+    if settings.reranker.backend == "features":
+        return bootstrap.rerank_service(settings, metrics)
+    return HandleReranker(reranker)
+
+
 class SearchDeployment:
     """One replica of the ingress. Scaled by replicas; holds no state of any user."""
 
@@ -44,7 +57,7 @@ class SearchDeployment:
     ) -> None:
         self._settings = settings
         self._process = Process(settings, embedding)
-        self._reranker = HandleReranker(reranker)
+        self._reranker = search_reranker(settings, reranker, self._process.metrics)
         self._services: Services | None = None
 
     def __serve_build_asgi_app__(self) -> FastAPI:

@@ -71,6 +71,12 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
             "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",
             code="bad_memory_id",
         )
+    if new.supersedes is not None and not MEMORY_ID_PATTERN.fullmatch(new.supersedes):
+        raise InvalidInput(
+            "supersedes must be the id of a memory: 1 to 128 characters of letters, digits and "
+            ". _ : @ -.",
+            code="bad_supersedes",
+        )
     for name, value in (("importance", new.importance), ("confidence", new.confidence)):
         if value is not None and not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{name} must be between 0 and 1.", code=f"bad_{name}")
@@ -170,8 +176,15 @@ def new_item(
         expires_at=now + timedelta(hours=hours) if hours is not None else None,
         valid_from=new.valid_from,
         valid_to=new.valid_to,
+        supersedes=new.supersedes,
+        sequence=sequence_at(now),
         index=IndexState(next_attempt_at=now),
     )
+
+
+def sequence_at(now: datetime) -> int:
+    """The `sequence` of a memory that is stored now: microseconds since 1970."""
+    return round(now.timestamp() * 1_000_000)
 
 
 def dedup_scope(tier: Tier, source: Source) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -82,12 +82,27 @@ def matches(item: MemoryItem, where: ItemFilter) -> bool:
     `statuses` None keeps every status but deleted: a tombstone is seen only by who names it.
     Time ranges are half open: created_from <= created_at < created_to.
     """
-    return (
-        not where.matches_nothing
-        and _status_matches(item, where)
-        and _values_match(item, where)
+    return bool(kept((item,), where))
+
+
+def kept(items: Iterable[MemoryItem], where: ItemFilter) -> list[MemoryItem]:
+    """Those of `items` that meet every condition of `where`, as `matches` says, in order.
+
+    Each search asks this of all its candidates, and most filters name no values, so what depends
+    on the filter alone is looked at once (measured: 0.3 ms of a search, item by item).
+    """
+    if where.matches_nothing:
+        return []
+    named = [(have, wanted) for have, wanted in _named_values(where) if wanted is not None]
+    return [
+        item
+        for item in items
+        if _status_matches(item, where)
+        and (where.tiers is None or item.tier in where.tiers)
+        and all(any(value in wanted for value in have(item)) for have, wanted in named)
+        and _traits_match(item, where)
         and _times_match(item, where)
-    )
+    ]
 
 
 def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:
@@ -96,26 +111,33 @@ def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:
     return item.status in where.statuses
 
 
-def _values_match(item: MemoryItem, where: ItemFilter) -> bool:
-    source, datagov = item.source, item.source.datagov or {}
-    pairs: tuple[tuple[tuple[Any, ...] | None, tuple[Any, ...]], ...] = (
-        (where.tiers, (item.tier,)),
-        (where.tags_any, item.tags),
-        (where.entities_any, item.entities),
-        (where.source_types, (source.type,)),
-        (where.conversation_ids, (source.conversation_id,)),
-        (where.tool_names, (source.tool_name,)),
-        (where.doc_ids, (source.doc_id,)),
-        (where.subject_ids, (item.subject_id,)),
-        (where.categories, (datagov.get("category"),)),
-        (where.formats, (datagov.get("format"),)),
-        (where.organizations, (datagov.get("organization"),)),
-        (where.flags, flag_names(source)),
-        (where.langs, (item.lang,)),
-    )
+def _named_values(
+    where: ItemFilter,
+) -> tuple[tuple[Callable[[MemoryItem], tuple[Any, ...]], tuple[Any, ...] | None], ...]:
+    """What an item has, and which of those values the filter wants; None = any."""
     return (
-        all(wanted is None or any(v in wanted for v in have) for wanted, have in pairs)
-        and set(where.tags_all or ()) <= set(item.tags)
+        (lambda item: item.tags, where.tags_any),
+        (lambda item: item.entities, where.entities_any),
+        (lambda item: (item.source.type,), where.source_types),
+        (lambda item: (item.source.conversation_id,), where.conversation_ids),
+        (lambda item: (item.source.tool_name,), where.tool_names),
+        (lambda item: (item.source.doc_id,), where.doc_ids),
+        (lambda item: (item.subject_id,), where.subject_ids),
+        (lambda item: (_datagov(item).get("category"),), where.categories),
+        (lambda item: (_datagov(item).get("format"),), where.formats),
+        (lambda item: (_datagov(item).get("organization"),), where.organizations),
+        (lambda item: flag_names(item.source), where.flags),
+        (lambda item: (item.lang,), where.langs),
+    )
+
+
+def _datagov(item: MemoryItem) -> Mapping[str, Any]:
+    return item.source.datagov or {}
+
+
+def _traits_match(item: MemoryItem, where: ItemFilter) -> bool:
+    return (
+        (not where.tags_all or set(where.tags_all) <= set(item.tags))
         and (where.always_inject is None or item.always_inject == where.always_inject)
         and (where.include_superseded or item.superseded_by is None)
     )

@@ -51,6 +51,18 @@ class IndexPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointCopy:
+    """A point to be written with the vectors that another collection holds under its id.
+
+    `payload` is the whole new payload; its `vector_hash` says of which words they must be.
+    """
+
+    point_id: str
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadUpdate:
     """New payload keys of a point; ignored when the point is gone or has a higher rev."""
 

@@ -147,6 +147,8 @@ class MemoryItem:
     """One document of `memory_items`. `memory_id` never changes; `tier` may.
 
     `stored_by`: the principal (key) that stored it; its outcomes about it count in full.
+    `sequence`: the order in which memories came: microseconds since 1970, one more for each place
+    in a batch, so that what stood side by side differs by 1. 0 = not known.
     """
 
     memory_id: str
@@ -184,6 +186,7 @@ class MemoryItem:
     superseded_by: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

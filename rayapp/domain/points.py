@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     SparseVector,
     StoredPoint,
     Vector,
@@ -32,6 +33,9 @@ SPARSE_INDEX_LIMIT = 1 << 32
 COLLECTION_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,190}$")
 VECTOR_HASH_CHARS = 32
 STAMP_FORMAT = "%Y%m%d%H%M%S%f"
+VECTOR_HASH = "vector_hash"  # the payload key
+
+Written = TypeVar("Written", IndexPoint, PointCopy)
 
 
 def epoch_s(at: datetime | None) -> float | None:
@@ -80,12 +84,27 @@ def point_of(
     item: MemoryItem, dense: Vector, sparse: SparseVector, schema: IndexSchema
 ) -> IndexPoint:
     """The point of `item` with vectors made under `schema`."""
+    return IndexPoint(
+        point_id=item.point_id,
+        dense=dense,
+        sparse=sparse,
+        payload=_whole_payload(item, schema),
+        rev=item.index.rev,
+    )
+
+
+def copy_of(item: MemoryItem, schema: IndexSchema) -> PointCopy:
+    """The point of `item` with vectors that were made of the same words under `schema`."""
+    return PointCopy(
+        point_id=item.point_id, payload=_whole_payload(item, schema), rev=item.index.rev
+    )
+
+
+def _whole_payload(item: MemoryItem, schema: IndexSchema) -> dict[str, Any]:
     payload = payload_of(item)
     payload["analyser"] = schema.analyser
-    payload["vector_hash"] = vector_hash_of(item.content_hash, schema)
-    return IndexPoint(
-        point_id=item.point_id, dense=dense, sparse=sparse, payload=payload, rev=item.index.rev
-    )
+    payload[VECTOR_HASH] = vector_hash_of(item.content_hash, schema)
+    return payload
 
 
 def payload_update_of(item: MemoryItem) -> PayloadUpdate:
@@ -217,6 +236,16 @@ def checked_points(points: Sequence[IndexPoint], schema: IndexSchema) -> list[In
     return list(_newest(points))
 
 
+def checked_copies(copies: Sequence[PointCopy]) -> list[PointCopy]:
+    """One per id, as `checked_points`; InvalidInput when an id, rev, owner or hash is unusable."""
+    for copy in copies:
+        _check_identity(copy.point_id, copy.rev)
+        _check_owner(copy.payload.get("user_id"), copy.point_id)
+        if not isinstance(copy.payload.get(VECTOR_HASH), str):
+            raise InvalidInput(f"Copy {copy.point_id} names no {VECTOR_HASH}: use copy_of().")
+    return list(_newest(copies))
+
+
 def checked_updates(updates: Sequence[PayloadUpdate]) -> list[PayloadUpdate]:
     """The updates in rev order per id; InvalidInput when an id, rev or owner is not usable."""
     for update in updates:
@@ -240,8 +269,8 @@ def checked_arms(arms: Sequence[Arm], schema: IndexSchema) -> Sequence[Arm]:
     return arms
 
 
-def _newest(points: Sequence[IndexPoint]) -> Iterable[IndexPoint]:
-    kept: dict[str, IndexPoint] = {}
+def _newest(points: Sequence[Written]) -> Iterable[Written]:
+    kept: dict[str, Written] = {}
     for point in points:
         known = kept.get(point.point_id)
         if known is None or point.rev >= known.rev:

@@ -20,7 +20,8 @@ StoreStatus = Literal["stored", "duplicate", "rejected"]
 class NewMemory:
     """A memory to store. None = the default of its tier; `memory_id` None = we make a UUIDv7.
 
-    `score` is what an outcome known at birth gives it, 0..1.
+    `score` is what an outcome known at birth gives it, 0..1. `supersedes` is the id of the memory
+    that this one replaces.
     """
 
     text: str
@@ -37,6 +38,7 @@ class NewMemory:
     subject_id: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    supersedes: str | None = None
     score: float | None = None
 
 
@@ -75,6 +77,8 @@ class SearchQuery:
     """`tiers` None = the five core tiers; `limit` None = estimated from the question.
 
     `include_datagov` None = when a filter or the question itself asks for open data.
+    `min_relevance` leaves out hits whose relevance, a probability 0..1, is below it; `named_only`
+    those none of whose entities the question names.
     """
 
     query: str
@@ -84,6 +88,8 @@ class SearchQuery:
     sort_by: SortMode | None = None
     where: ItemFilter = field(default_factory=ItemFilter)
     min_confidence: ConfidenceLabel | None = None
+    min_relevance: float | None = None
+    named_only: bool = False
     include_datagov: bool | None = None
     as_of: datetime | None = None
     recipe: str | None = None
@@ -101,6 +107,8 @@ class ScoreSummary:
     evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
     distance_boost: how many times nearer quality brings a memory_bank item.
     total_boost: the product of all fields that end in `_boost`, capped.
+    relevance: probability that the item answers the question, None = nobody asked for it.
+    named: which of its entities the question names.
     """
 
     final_score: float
@@ -124,6 +132,8 @@ class ScoreSummary:
     solution_boost: float = 1.0
     total_boost: float = 1.0
     weights: dict[str, float] = field(default_factory=dict)
+    relevance: float | None = None
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from rayapp.domain.filtering import matches
+from rayapp.domain.filtering import kept
 from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
 from rayapp.domain.memory import MemoryItem, Status
@@ -147,13 +147,13 @@ class SearchArms:
         answer: list[list[ScoredPoint]] | None = None
         async with trace.stage("index", degrades="index"):
             limit = deadline.limit(self._settings.qdrant.timeout_s)
-            answer = await self._watch.breaker.call(
-                lambda: asyncio.wait_for(
-                    self._index.query(request.scope, request.where, arms), limit
-                ),
-                self._clock.monotonic,
-                IndexDown,
-            )
+
+            async def ask() -> list[list[ScoredPoint]]:
+                # Not `wait_for`, which puts a task and two turns of the event loop in between.
+                async with asyncio.timeout(limit):
+                    return await self._index.query(request.scope, request.where, arms)
+
+            answer = await self._watch.breaker.call(ask, self._clock.monotonic, IndexDown)
         if answer is None:
             return None
         if not any(answer) and await self._was_lost(trace):
@@ -208,7 +208,7 @@ class SearchArms:
         missing = len(point_ids) - sum(item.point_id in point_ids for item in living)
         if missing > 0:
             self._metrics.count("drift", missing, kind="search")
-        return [item for item in living if matches(item, request.where)]
+        return kept(living, request.where)
 
     def _pending_scores(self, text: str, waiting: Sequence[MemoryItem]) -> dict[str, float]:
         """Query coverage, 0..1, of items that the index does not hold in their current state."""

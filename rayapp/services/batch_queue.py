@@ -60,6 +60,11 @@ class BatchQueue:
     def depth(self) -> int:
         return len(self._waiting)
 
+    @property
+    def idle(self) -> bool:
+        """Nothing waits and nothing is with the model."""
+        return not self._waiting and not self._running and not self._slots.locked()
+
     def put(self, texts: Sequence[str], token_counts: Sequence[int]) -> list[Entry]:
         """Queue the texts of one caller.
 
@@ -83,6 +88,13 @@ class BatchQueue:
         if self._pump is None or self._pump.done():
             self._pump = loop.create_task(self._send_all())
         return entries
+
+    async def alone(self, text: str, tokens: int) -> Answer:
+        """Send one text now, past the queue. For callers who saw that it is `idle`."""
+        entry = Entry(text, tokens, asyncio.get_running_loop().create_future())
+        async with self._slots:
+            await self._run_batch([entry])
+        return entry.done.result()
 
     async def close(self) -> None:
         """Stop sending; whoever waits gets EmbedderDown."""

@@ -79,6 +79,7 @@ class EmbeddingService:
         self._backend = backend
         self._settings = settings
         self._text_tokens = traits.text_tokens
+        self._gathers = traits.gathers
         self._breaker = breaker
         self._metrics = metrics
         self._clock = clock
@@ -130,6 +131,8 @@ class EmbeddingService:
                 "A text without any character cannot be embedded: leave it out.",
                 details={"positions": empty},
             )
+        if len(prepared) == 1 and not self._gathers and self._lanes[kind].idle:
+            return [await self._alone(prepared[0], kind, timeout_s)]
         futures = [entry.done for entry in self._enqueue(prepared, kind)]
         try:
             _, late = await asyncio.wait(futures, timeout=timeout_s)
@@ -138,10 +141,22 @@ class EmbeddingService:
             for future in futures:
                 future.cancel()
         if late:
-            raise EmbedderDown(
-                f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
-            )
+            raise _late(timeout_s)
         return vectors_or_raise([future.result() for future in futures])
+
+    async def _alone(self, text: str, kind: TextKind, timeout_s: float) -> Vector:
+        """One text for a backend that gains nothing from company.
+
+        The lane costs three turns of the event loop, each behind the work of other requests
+        (measured: 3 ms of waiting for 0.1 ms of work).
+        """
+        (tokens,) = estimate_tokens([text], self._text_tokens)
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._lanes[kind].alone(text, tokens)
+        except TimeoutError:
+            raise _late(timeout_s) from None
+        return vectors_or_raise([answer])[0]
 
     def reset_breaker(self) -> None:
         self._breaker.reset()
@@ -222,6 +237,12 @@ class EmbeddingService:
         vectors = await self._breaker.call(encode, self._clock.monotonic, EmbedderDown)
         self._metrics.observe("embed_latency_s", self._clock.monotonic() - start)
         return vectors
+
+
+def _late(timeout_s: float) -> EmbedderDown:
+    return EmbedderDown(
+        f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
+    )
 
 
 def _any_vector(results: Sequence[Vector | RayappError]) -> bool:

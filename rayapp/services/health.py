@@ -61,6 +61,7 @@ class HealthService:
 
     Args:
         start_problems: reasons found while starting (a schema mismatch); they block readiness.
+        notices: what an operator should do some time; they block nothing.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class HealthService:
         schema: IndexSchema,
         breakers: Sequence[Breaker],
         start_problems: list[str],
+        notices: Sequence[str] = (),
         runtime: Runtime,
     ) -> None:
         self._store = used.store
@@ -83,6 +85,7 @@ class HealthService:
         self._schema = schema
         self._breakers = breakers
         self._start_problems = start_problems
+        self._notices = tuple(notices)
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._started = runtime.clock.monotonic()
@@ -157,6 +160,7 @@ class HealthService:
             "health_issues": [c.message for c in components if not c.healthy],
             "recommendations": [
                 *_recommendations(components, backlog, self._start_problems),
+                *self._notices,
                 *([] if learning["owner"] else [NO_OWNER]),
                 *_drift_advice(sweep),
             ],

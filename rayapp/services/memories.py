@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from rayapp.domain import creation
@@ -15,9 +15,11 @@ from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.supersession import reopened
 from rayapp.domain.tiers import TIER_POLICY, Tier
 from rayapp.errors import Conflict, DuplicateMemory, InvalidInput, NotFound, VersionConflict
 from rayapp.protocols import Clock, InsertResult, MemoryStore, Metrics
+from rayapp.services.supersession import Supersession
 
 # An edit without an expected version is repeated on the new state when another one came between.
 EDIT_ATTEMPTS = 12
@@ -51,9 +53,10 @@ class MemoriesService:
         self._limits = limits
         self._capacity = capacity
         self._new_id = new_id
+        self._supersession = Supersession(store, clock, self._change)
 
     async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
-        item = self._item(scope, new)
+        item = await self._supersession.stamped(scope, self._item(scope, new))
         result = await self._result(scope, item, await self._store.insert(item))
         if result.status == "rejected":
             if result.code == Conflict.default_code:
@@ -61,6 +64,7 @@ class MemoriesService:
             raise DuplicateMemory(
                 result.error or "", code=result.code, details={"memory_id": result.memory_id}
             )
+        await self._supersession.close(scope, item, result.memory_id)
         self._metrics.count("stored", status=result.status)
         if item.tier is Tier.MEMORY_BANK and result.status == "stored":
             return replace(result, archived=await self._archive_surplus(scope))
@@ -71,16 +75,23 @@ class MemoriesService:
     ) -> list[StoreResult]:
         results: list[StoreResult | None] = []
         items: list[tuple[int, MemoryItem]] = []
+        before: dict[str, MemoryItem] = {}
+        first = creation.sequence_at(self._clock.now())
         for position, one in enumerate(new):
-            made = one if isinstance(one, StoreResult) else self._item_or_rejection(scope, one)
+            made = await self._item_or_rejection(scope, one, before)
             if isinstance(made, StoreResult):
                 results.append(made)
             else:
                 results.append(None)
+                made = replace(made, sequence=first + position)
                 items.append((position, made))
+                before[made.memory_id] = made
         inserted = await self._store.insert_many([item for _, item in items])
         for (position, item), outcome in zip(items, inserted, strict=True):
-            results[position] = await self._result(scope, item, outcome)
+            result = await self._result(scope, item, outcome)
+            if result.status != "rejected":
+                await self._supersession.close(scope, item, result.memory_id)
+            results[position] = result
         done = [result for result in results if result is not None]
         for result in done:
             self._metrics.count("stored", status=result.status)
@@ -149,9 +160,11 @@ class MemoriesService:
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
             now = self._clock.now()
-            if item.status is Status.ACTIVE and not expired(item, now):
+            if item.status is not Status.ACTIVE:
+                return creation.restored(item, now)
+            if not expired(item, now) and item.superseded_by is None:
                 return item
-            return creation.restored(item, now)
+            return reopened(creation.restored(item, now))
 
         item = await self._change(
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
@@ -187,10 +200,15 @@ class MemoriesService:
             stored_by=scope.principal,
         )
 
-    def _item_or_rejection(self, scope: WriteScope, new: NewMemory) -> MemoryItem | StoreResult:
+    async def _item_or_rejection(
+        self, scope: WriteScope, new: NewMemory | StoreResult, before: Mapping[str, MemoryItem]
+    ) -> MemoryItem | StoreResult:
+        """`before`: memories of the same batch that come first."""
+        if isinstance(new, StoreResult):
+            return new
         try:
-            return self._item(scope, new)
-        except InvalidInput as error:
+            return await self._supersession.stamped(scope, self._item(scope, new), before)
+        except (InvalidInput, Conflict) as error:
             return StoreResult(
                 memory_id=new.memory_id, status="rejected", code=error.code, error=error.message
             )
@@ -212,8 +230,10 @@ class MemoriesService:
             return _rejected(existing, f"is {existing.status.value}; restore it or use a new id")
         now = self._clock.now()
         try:
-            if expired(existing, now):
-                # Hidden by its age, but still the owner of this text: saying it again renews it.
+            replaced = existing.superseded_by is not None
+            if outcome.clash == "text" if replaced else expired(existing, now):
+                # Hidden, but still the owner of this text: saying it again makes it current.
+                # A repeated import, by the same id, does not bring back what was replaced.
                 await self.restore(scope, existing.memory_id)
             if outcome.clash == "text":
                 await self._store.mention(scope, existing.memory_id, now)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rayapp.domain.index import IndexPoint, IndexSchema, SparseVector, Vector
+from rayapp.domain.index import IndexPoint, IndexSchema, Vector
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.points import point_of
 from rayapp.domain.text.analyser import Analyser
@@ -67,10 +67,6 @@ class PointMaker:
                 # One malformed item must never stop the items of others: it fails alone.
                 failures.append(PointFailure(item, _unusable(item, error)))
         return points, failures
-
-    def reused(self, item: MemoryItem, dense: Vector, sparse: SparseVector) -> IndexPoint:
-        """The point of `item` with vectors that were made of the same words by the same model."""
-        return point_of(item, dense, sparse, self._schema)
 
     def _point(self, item: MemoryItem, dense: Vector) -> IndexPoint:
         return point_of(item, dense, self._analyser.document(item.text), self._schema)

@@ -102,7 +102,7 @@ class ReindexWork:
         )
         done = await copier.fill(items)
         # The whole range, not the points just written: a try that was killed left some behind.
-        removed = await copier.tidy(after, last if last is not None else until)
+        removed = await copier.tidy(after, last if last is not None else until, len(items))
         counts = {"copied": done.copied, "embedded": done.embedded, "removed": removed}
         return Step(
             cursor=None if last is None else {"after": last},

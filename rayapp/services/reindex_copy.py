@@ -10,15 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from rayapp.domain.index import IndexPoint, StoredPoint
+from rayapp.domain.index import StoredPoint
 from rayapp.domain.memory import MemoryItem
-from rayapp.domain.points import vector_hash_of
+from rayapp.domain.points import VECTOR_HASH, copy_of, vector_hash_of
 from rayapp.errors import BadVector, InvalidInput, NotFound
+from rayapp.job_protocols import RowState
 from rayapp.services.point_making import PointFailure, written
-from rayapp.services.reindex_parts import Refresh, ReindexFacts, ReindexParts, belongs
+from rayapp.services.reindex_parts import Refresh, ReindexFacts, ReindexParts, belongs, wanted
 
-# Points per page of a look through a collection: payloads alone, about 1 KB each.
+# Points per page of a look through a collection, about 200 bytes each.
 TIDY_PAGE = 1_000
+# What a look reads of each payload.
+LOOKED_AT = ("rev", VECTOR_HASH)
 # A point that was replaced while it was looked at is looked at again, so often at most.
 LOOKS = 3
 # `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
@@ -60,15 +63,13 @@ class Copier:
 
         Raises what is not the items' fault: an outage, or a collection that was lost.
         """
-        wanted = [item for item in items if belongs(item)]
-        reused = await self._reused(wanted)
-        rest = [item for item in wanted if item.point_id not in reused]
+        here = [item for item in items if belongs(item)]
+        copied = await self._copied(here)
+        rest = [item for item in here if item.point_id not in copied]
         made, failures = await self._maker.made(rest)
-        points = [(item, reused[item.point_id]) for item in wanted if item.point_id in reused]
-        stored, refused = await written(self._index, [*points, *made], self._collection)
+        stored, refused = await written(self._index, made, self._collection)
         _raise_unless_theirs([*failures, *refused])
-        copied = sum(item.point_id in reused for item in stored)
-        return Copied(copied, len(stored) - copied, [*failures, *refused])
+        return Copied(len(copied), len(stored), [*failures, *refused])
 
     async def bring(self, items: Sequence[MemoryItem]) -> Copied:
         """`fill` those that the collection does not have as they are, and look again."""
@@ -81,12 +82,17 @@ class Copier:
         done.failures += again.failures
         return done
 
-    async def tidy(self, after: str | None, until: str | None) -> int:
-        """Look at every point of a range: how many had to go."""
+    async def tidy(self, after: str | None, until: str | None, expected: int = TIDY_PAGE) -> int:
+        """Look at every point of a range: how many had to go. `expected`: about so many points
+        are in it; an engine knows no range of ids, so a longer page reads beyond it in vain."""
         removed = 0
         while True:
             page, following = await self._index.scroll(
-                after=after, until=until, limit=TIDY_PAGE, collection=self._collection
+                after=after,
+                until=until,
+                limit=expected + 1,
+                keys=LOOKED_AT,
+                collection=self._collection,
             )
             gone = await self._outdated(page)
             if gone:
@@ -117,49 +123,46 @@ class Copier:
     async def _outdated(self, points: Sequence[StoredPoint]) -> list[str]:
         """Points that were read before this call and are not what the truth says now."""
         ids = [point.point_id for point in points]
-        items = {item.point_id: item for item in await self._scan.by_points(ids)} if ids else {}
-        return [p.point_id for p in points if not self._may_stay(p, items.get(p.point_id))]
+        rows = {row.point_id: row for row in await self._scan.states(ids)} if ids else {}
+        return [p.point_id for p in points if not self._may_stay(p, rows.get(p.point_id))]
 
-    def _may_stay(self, point: StoredPoint, item: MemoryItem | None) -> bool:
-        """The item was read after the point, so a lower rev than the point's is another life's."""
-        if item is None or not belongs(item):
+    def _may_stay(self, point: StoredPoint, row: RowState | None) -> bool:
+        """The row was read after the point, so a lower rev than the point's is another life's."""
+        if row is None or not wanted(row.status, row.sync_state):
             return False
         rev = int(point.payload.get("rev", 0))
-        if rev == item.index.rev:
-            return self._same_words(point, item)
-        return rev < item.index.rev
+        return self._same_words(point, row.content_hash) if rev == row.rev else rev < row.rev
 
     def _has(self, point: StoredPoint | None, item: MemoryItem) -> bool:
         if point is None or int(point.payload.get("rev", 0)) < item.index.rev:
             return False
-        return self._same_words(point, item)
+        return self._same_words(point, item.content_hash)
 
-    def _same_words(self, point: StoredPoint, item: MemoryItem) -> bool:
-        return point.payload.get("vector_hash") == vector_hash_of(item.content_hash, self._schema)
+    def _same_words(self, point: StoredPoint, content_hash: str) -> bool:
+        return point.payload.get(VECTOR_HASH) == vector_hash_of(content_hash, self._schema)
 
     async def _stored(self, point_ids: Sequence[str]) -> list[StoredPoint]:
-        return await self._index.retrieve(list(point_ids), collection=self._collection)
+        return await self._index.retrieve(
+            list(point_ids), keys=LOOKED_AT, collection=self._collection
+        )
 
-    async def _reused(self, items: Sequence[MemoryItem]) -> dict[str, IndexPoint]:
-        """Points with the vectors of the old collection, where they are of the same words."""
+    async def _copied(self, items: Sequence[MemoryItem]) -> set[str]:
+        """Points written with the vectors of the old collection, where they are of the same
+        words."""
         fit = [item for item in items if not self._refresh.takes(item)]
-        if not fit or not await self._can_reuse():
-            return {}
+        if not fit or self._previous is None or not await self._can_reuse():
+            return set()
+        copies = [copy_of(item, self._schema) for item in fit]
         try:
-            points = await self._index.retrieve(
-                [item.point_id for item in fit], with_vectors=True, collection=self._previous
+            left = await self._index.copy(
+                copies, source=self._previous, collection=self._collection
             )
         except NotFound:  # dropped meanwhile
-            return {}
-        old = {point.point_id: point for point in points}
-        found: dict[str, IndexPoint] = {}
-        for item in fit:
-            point = old.get(item.point_id)
-            if point is None or point.dense is None or point.sparse is None:
-                continue
-            if self._same_words(point, item):
-                found[item.point_id] = self._maker.reused(item, point.dense, point.sparse)
-        return found
+            return set()
+        except (BadVector, InvalidInput):
+            # One of them is bad: made one by one, it fails alone.
+            return set()
+        return {item.point_id for item in fit}.difference(left)
 
     async def _can_reuse(self) -> bool:
         if self._reusable is None:

@@ -88,7 +88,12 @@ def facts_of(stored: Mapping[str, Any]) -> ReindexFacts:
 
 def belongs(item: MemoryItem) -> bool:
     """The index is to hold it; items that gave up are told of elsewhere."""
-    return item.status is Status.ACTIVE and item.index.sync_state is not SyncState.FAILED
+    return wanted(item.status, item.index.sync_state)
+
+
+def wanted(status: Status, sync_state: SyncState) -> bool:
+    """`belongs` of a row of which no more is known."""
+    return status is Status.ACTIVE and sync_state is not SyncState.FAILED
 
 
 @dataclass(frozen=True, slots=True)

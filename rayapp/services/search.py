@@ -6,6 +6,7 @@ API, tools, prefetch and evaluation all come through here, so they rank alike.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,10 +14,12 @@ from datetime import timedelta
 from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.domain.retrieval import confidence
+from rayapp.domain.retrieval.ablation import find_recipe
 from rayapp.domain.retrieval.boosts import graph_boosts
 from rayapp.domain.retrieval.collapse import Kept, collapse
 from rayapp.domain.retrieval.fusion import DenseArm
 from rayapp.domain.retrieval.places import placed
+from rayapp.domain.retrieval.precision import Least, judged, precise
 from rayapp.domain.retrieval.query import QueryPlan, plan_query
 from rayapp.domain.retrieval.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.domain.retrieval.recipes import Recipe
@@ -24,7 +27,7 @@ from rayapp.domain.retrieval.tier_choice import choose_tiers
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.text.signature import may_collapse
 from rayapp.domain.tiers import Tier
-from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
+from rayapp.errors import DeadlineExceeded, DependencyDown
 from rayapp.protocols import Receipt, ReceiptStore, Reranker, Shown
 from rayapp.resilience.deadline import Deadline
 from rayapp.services.arms import ArmsRequest, Gathered, SearchArms
@@ -141,11 +144,7 @@ class SearchService:
         return choice.tiers, choice.datagov
 
     def recipe(self, name: str | None) -> Recipe:
-        found = self._texts.recipes.get(name or self._settings.search.recipe)
-        if found is None:
-            known = ", ".join(sorted(self._texts.recipes))
-            raise InvalidInput(f"No recipe {name!r}; use one of {known}.", code="unknown_recipe")
-        return found
+        return find_recipe(self._texts.recipes, name or self._settings.search.recipe)
 
     async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
         """Candidates of all arms; the graphs are read beside the embedding of the question."""
@@ -178,6 +177,7 @@ class SearchService:
                 recipe=prepared.recipe,
                 arm=DenseArm(used=gathered.dense_used, langs=self._langs),
                 graphs=graph_boosts(gathered.priors, prepared.recipe),
+                question=prepared.plan.text,
             )
         if len(ranked) > 2 * prepared.limit:
             ranked = await self._rerank(prepared, ranked, deadline, trace)
@@ -188,7 +188,7 @@ class SearchService:
         self, prepared: Prepared, ranked: list[Ranked], deadline: Deadline, trace: Trace
     ) -> list[Ranked]:
         top = min(prepared.recipe.rerank.top, self._settings.reranker.max_candidates)
-        if self._settings.reranker.backend == "none":
+        if self._settings.reranker.backend == "none" or not prepared.recipe.rerank.cross_encoder:
             return ranked
         if prepared.datagov.guessed:
             # Personal memories are read by the reranker as well: half of what it reads at least.
@@ -207,6 +207,7 @@ class SearchService:
 
     def _answer(self, prepared: Prepared, ranked: Sequence[Ranked], trace: Trace) -> SearchAnswer:
         offset, limit = prepared.query.offset, prepared.limit
+        best, ranked = ranked, self.precise(prepared, ranked)
         kept = self.distinct(prepared, ranked)
         shown = kept[offset : offset + limit]
         hits = tuple(
@@ -218,10 +219,12 @@ class SearchService:
             )
             for number, one in enumerate(shown, start=1)
         )
-        value = self._relevance(prepared, ranked)
+        value = self._relevance(prepared, ranked or best)
         label = confidence.label(value, prepared.recipe.confidence)
         least = prepared.query.min_confidence
         abstained = least is not None and not confidence.reaches(label, least)
+        abstained = abstained or (bool(best) and not ranked)
+        rejected = hits[0].summary if hits else best[0].summary if best else None
         return SearchAnswer(
             receipt_id=None,
             hits=() if abstained else hits,
@@ -229,7 +232,7 @@ class SearchService:
             confidence=label,
             relevance=value,
             abstained=abstained,
-            best_rejected=hits[0].summary.final_score if abstained and hits else None,
+            best_rejected=rejected.final_score if abstained and rejected else None,
             next_offset=offset + limit if len(kept) > offset + limit and not abstained else None,
             degraded=tuple(trace.degraded),
             errors=tuple(trace.errors),
@@ -265,11 +268,18 @@ class SearchService:
         if not ranked:
             return 0.0
         best = max(ranked, key=lambda one: one.summary.final_score)
-        features = confidence.Features(
-            cosine=best.summary.dense_similarity or 0.0,
-            coverage=self._texts.analyser.coverage(prepared.query.query, best.item.text),
+        return judged(prepared.query.query, best, prepared.recipe.confidence)
+
+    def precise(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
+        """What the caller holds to be precise enough; all of it when nothing was said."""
+        query = prepared.query
+        least = Least(
+            question=query.query,
+            relevance=query.min_relevance,
+            named_only=query.named_only,
+            wanted=query.offset + prepared.limit + 1,
         )
-        return confidence.relevance(features, prepared.recipe.confidence)
+        return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
 
     async def _with_receipt(
         self, prepared: Prepared, answer: SearchAnswer, trace: Trace
@@ -284,8 +294,8 @@ class SearchService:
             receipt_id = None
         if prepared.datagov.guessed:
             self._metrics.count("datagov_intent", reason=prepared.datagov.reason)
-        for hit in answer.hits:
-            self._metrics.count("search_hits", tier=hit.item.tier.value)
+        for tier, shown in Counter(hit.item.tier for hit in answer.hits).items():
+            self._metrics.count("search_hits", shown, tier=tier.value)
         return replace(
             answer,
             receipt_id=receipt_id,

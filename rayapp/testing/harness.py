@@ -48,7 +48,7 @@ from rayapp.testing.fake_jobs import FakeLauncher
 @lru_cache(maxsize=1)
 def bundled_model() -> StaticBackend:
     """The real embedded default, loaded once per test process."""
-    return StaticBackend("potion-base-8m-int8")
+    return StaticBackend("bilingual-static-1")
 
 
 class Switchable:

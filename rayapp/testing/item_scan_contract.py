@@ -111,6 +111,13 @@ class ItemScanContract:
         found = await rig.scan.by_points([*points(items), "00000000-0000-0000-0000-000000000000"])
         assert {item.point_id for item in found} == set(points(items))
         assert await rig.scan.by_points([]) == []
+        states = {state.point_id: state for state in await rig.scan.states(points(items))}
+        assert len(states) == len(items)
+        for item in items:
+            state = states[item.point_id]
+            assert (state.status, state.content_hash) == (item.status, item.content_hash)
+            assert (state.sync_state, state.rev) == (item.index.sync_state, item.index.rev)
+        assert await rig.scan.states([]) == []
 
     async def test_it_is_known_which_points_have_rows(self, rig: ScanRig) -> None:
         items = [an_item(user_id=f"u-{n}", status=status) for n, status in enumerate(Status)]

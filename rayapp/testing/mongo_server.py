@@ -50,6 +50,12 @@ class MongoServer:
     def uri(self) -> str:
         return f"mongodb://127.0.0.1:{self.port}/?replicaSet={REPLICA_SET}"
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None, "start it first"
+        return self._process.pid
+
     def settings(self, database: str = "rayapp-test", **changes: float) -> MongoSettings:
         return MongoSettings.model_validate({"uri": self.uri, "database": database, **changes})
 

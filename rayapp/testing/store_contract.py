@@ -110,6 +110,7 @@ class InsertContract:
             supersedes="x",
             valid_from=at,
             valid_to=at,
+            sequence=1_768_478_400_000_007,
         )
         assert await stored(stores.memories, item) == item
 

@@ -45,10 +45,13 @@ from rayapp.testing.vector_index_cases import (
     query_arms,
 )
 from rayapp.testing.vector_index_collection_contract import VectorIndexCollectionContract
+from rayapp.testing.vector_index_copy_contract import VectorIndexCopyContract
 from rayapp.testing.vector_index_write_contract import VectorIndexWriteContract
 
 
-class VectorIndexContract(VectorIndexWriteContract, VectorIndexCollectionContract):
+class VectorIndexContract(
+    VectorIndexWriteContract, VectorIndexCopyContract, VectorIndexCollectionContract
+):
     """Inherited by one test class per implementation."""
 
     # --- querying ------------------------------------------------------------------------

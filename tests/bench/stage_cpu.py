@@ -74,7 +74,7 @@ class _Metered(Awaitable[Any]):
                 self._into.seconds[self._name] += time.thread_time() - begun
             try:
                 given = yield waited_for
-            except BaseException as error:  # thrown into the stage, as the loop does
+            except BaseException as error:  # noqa: BLE001 - thrown into the stage as it is
                 send = functools.partial(self._inner.throw, error)
             else:
                 send = functools.partial(self._inner.send, given)

@@ -259,7 +259,7 @@ class TestStatic:
 
     async def test_info(self, backend: Any) -> None:
         info = await backend.info()
-        assert (info.model, info.dims, info.langs) == ("potion-base-8m-int8", 256, ("en",))
+        assert (info.model, info.dims, info.langs) == ("bilingual-static-1", 256, ("en", "he"))
 
     async def test_near_texts_are_near(self, backend: Any) -> None:
         texts = ["The dog barked all night.", "A puppy was barking loudly.", "Interest rates rose."]
@@ -299,9 +299,9 @@ class TestStatic:
         assert len(wakes) > 20
 
     def test_a_missing_model_names_those_there(self) -> None:
-        with pytest.raises(ConfigError, match="potion-base-8m-int8"):
+        with pytest.raises(ConfigError, match="bilingual-static-1"):
             open_embedding_backend(EmbeddingSettings(model="no-such-model"))
 
 
 def test_no_reranker_configured() -> None:
-    assert open_rerank_backend(RerankerSettings())[0] is None
+    assert open_rerank_backend(RerankerSettings(backend="none"))[0] is None

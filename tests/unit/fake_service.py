@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +34,7 @@ class FakeService:
     same: Callable[[str], str] = str  # texts with the same result are duplicates
     stuck: bool = False
     recipes: frozenset[str | None] = frozenset({None, "default"})
+    order: Callable[[str | None, Sequence[str]], Sequence[str]] = lambda _recipe, ids: ids
     answers: list[dict[str, Any]] = field(default_factory=list)  # of /readyz; the last one repeats
     searches: list[dict[str, Any]] = field(default_factory=list)
     rankers: dict[str, PlainBm25] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class FakeService:
         if mine and user not in self.rankers:
             self.rankers[user] = PlainBm25([Document(k, v["text"]) for k, v in mine.items()])
         ids = self.rankers[user].rank(body["query"], body.get("limit", 10)) if mine else ()
+        ids = self.order(body.get("recipe"), ids)
         hits = [
             {
                 "position": position,

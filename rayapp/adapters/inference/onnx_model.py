@@ -41,8 +41,7 @@ class OnnxModel:
             raise ConfigError(f"The folder {folder.name} needs model.onnx and tokenizer.json.")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads or _usable_cpus()
-        offered = runtime.get_available_providers()
-        providers = [name for name in PROVIDERS if name in offered]
+        providers = usable_providers(runtime.get_available_providers())
         try:
             self._session: Any = runtime.InferenceSession(str(path), options, providers=providers)
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -76,6 +75,11 @@ class OnnxModel:
         wanted = {name: array for name, array in feed.items() if name in self._inputs}
         output: Any = self._session.run(None, wanted)[0]
         return np.asarray(output, dtype=np.float32), mask
+
+
+def usable_providers(offered: Sequence[str]) -> list[str]:
+    """What a session may run on, the GPU first where the runtime offers one."""
+    return [name for name in PROVIDERS if name in offered]
 
 
 def _usable_cpus() -> int:

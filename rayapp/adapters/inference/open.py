@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rayapp.adapters.inference.features_rerank import FeaturesRerankBackend
 from rayapp.adapters.inference.gpu import free_gpu_bytes
 from rayapp.adapters.inference.http_embedding import HttpEmbeddingBackend
 from rayapp.adapters.inference.http_rerank import HttpRerankBackend
@@ -17,6 +18,8 @@ from rayapp.settings import BatchSettings, EmbeddingSettings, RerankerSettings
 # Calls in flight at a model server: one is computed, one is read, two wait at the server so that
 # it never idles. A local model computes one call at a time.
 HTTP_CONCURRENCY = 4
+# Token budget of a model that has none: nothing is padded, so a batch costs what its texts cost.
+UNBOUNDED_TOKENS = 1 << 30
 
 
 def open_embedding_backend(
@@ -47,6 +50,9 @@ def open_rerank_backend(
     """The same for the reranker; the backend is None when none is configured."""
     if settings.backend == "none":
         return None, BackendTraits(max_tokens=settings.batch.max_tokens)
+    if settings.backend == "features":
+        traits = BackendTraits(max_tokens=UNBOUNDED_TOKENS, gathers=False)
+        return FeaturesRerankBackend(settings.model), traits
     if settings.backend == "http":
         backend = HttpRerankBackend(
             settings.url,

@@ -18,7 +18,7 @@ class StaticBackend:
     """`EmbeddingBackend`; queries and passages share one space."""
 
     def __init__(self, name_or_folder: str) -> None:
-        """Loads the artefact (0.02 s). ConfigError when it is not there or broken."""
+        """Loads the artefact (0.1 s). ConfigError when it is not there or broken."""
         self._model = load_static_model(find_model(name_or_folder))
 
     async def info(self) -> EmbedderInfo:

@@ -1,16 +1,19 @@
 """Static models: one vector per token, a text is the sum of its tokens' vectors.
 
-An artefact is a folder, made by `rayapp.models.build_static`:
+An artefact is a folder. Format 1 is made by `rayapp.models.build_static`:
 
 `metadata.json`
-    `format` 1, `name` (goes into cache keys and the index schema), `dims`, `vocabulary`,
+    `format`, `name` (goes into cache keys and the index schema), `dims`, `vocabulary`,
     `langs` (ISO 639-1), `tokenizer` {`kind`, `file`}, `unknown_token`, `licence`, `origin`.
 `vectors.npz`
     `vectors` int8 `[V, D]` and `scales` float32 `[V]`; token `i` is `vectors[i] * scales[i]`.
     Row norms are the token weights.
 `tokenizer.json`
-    kind `tokenizers-json`: a file of the `tokenizers` library whose ids are the row numbers. A
-    bilingual model has the same layout with more rows and a vocabulary that covers both languages.
+    kind `tokenizers-json`: a file of the `tokenizers` library whose ids are the row numbers.
+
+Format 2, made by `rayapp.models.build_bilingual`, adds Hebrew in the same space: `vocabulary`
+English rows, then the rows of `hebrew` {`rules`, `words`, `pieces`}, whose two files name a lemma
+or a letter n-gram per line. Hebrew words of a text are read by those, the rest by the tokenizer.
 """
 
 from __future__ import annotations
@@ -26,10 +29,14 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 import rayapp.models
+from rayapp.adapters.inference.hebrew_reader import HebrewReader
 from rayapp.domain.index import Vector
+from rayapp.domain.text.hebrew import HAS_HEBREW
+from rayapp.domain.text.normalize import normalize
 from rayapp.errors import ConfigError
+from rayapp.models.hebrew_features import RULES, hebrew_words, without_hebrew
 
-FORMAT = 1
+FORMAT, BILINGUAL_FORMAT = 1, 2
 TOKENIZER_KIND = "tokenizers-json"
 BUNDLED = Path(rayapp.models.__file__).parent
 # Rows gathered at once: 16 MiB of float32 at 256 dimensions, whatever the texts' lengths.
@@ -47,32 +54,60 @@ class StaticModel:
     scales: npt.NDArray[np.float32]
     tokenizer: Tokenizer
     unknown_id: int
+    hebrew: HebrewReader | None = None
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Rows of the known tokens of each text.
-
-        A text without any known token (an emoji, a foreign script) gets the unknown token alone:
-        a vector of the model, close to nothing. Sub-word vocabularies know single letters, so
-        this is rare: the bundled model reads Hebrew letter by letter.
-        """
+        """Rows of the tokens that the tokenizer knows, of each text."""
         encoded = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        known = [[row for row in text.ids if row != self.unknown_id] for text in encoded]
-        return [rows or [self.unknown_id] for rows in known]
+        return [[row for row in text.ids if row != self.unknown_id] for text in encoded]
 
     def sums(self, texts: Sequence[str]) -> Vector:
-        """float32 `[n, dims]`: the sum of token vectors, which has the direction of their mean."""
-        ids = self.token_ids(texts)
-        out = np.empty((len(ids), self.dims), dtype=np.float32)
-        for position, rows in enumerate(ids):
-            out[position] = self._sum(np.asarray(rows, dtype=np.int64))
+        """float32 `[n, dims]`: the sum of token vectors, which has the direction of their mean.
+
+        A text without any known token (an emoji, a foreign script) gets the unknown token alone:
+        a vector of the model, close to nothing.
+        """
+        hebrew = self.hebrew
+        out = np.empty((len(texts), self.dims), dtype=np.float32)
+        rest = list(texts)
+        words: dict[int, tuple[list[int], list[float]]] = {}
+        if hebrew is not None:
+            for position, text in enumerate(texts):
+                if HAS_HEBREW.search(text):
+                    plain = normalize(text)
+                    words[position] = _rows_of(hebrew, plain)
+                    rest[position] = without_hebrew(plain)
+        for position, ids in enumerate(self.token_ids(rest)):
+            read = words.get(position)
+            if read is None:
+                out[position] = self._sum(ids, None)
+            else:
+                rows, weights = read
+                out[position] = self._sum(rows + ids, weights + [1.0] * len(ids))
         return out
 
-    def _sum(self, rows: npt.NDArray[np.int64]) -> Vector:
+    def _sum(self, rows: list[int], weights: list[float] | None) -> Vector:
+        """`weights` of the rows; None = each counts once."""
+        if not rows:
+            rows, weights = [self.unknown_id], None
         total = np.zeros(self.dims, dtype=np.float32)
         for begin in range(0, len(rows), TOKENS_PER_SUM):
-            part = rows[begin : begin + TOKENS_PER_SUM]
-            total += self.scales[part] @ self.vectors[part].astype(np.float32)
+            part = np.asarray(rows[begin : begin + TOKENS_PER_SUM], dtype=np.int64)
+            factors = self.scales[part]
+            if weights is not None:
+                factors *= np.asarray(weights[begin : begin + TOKENS_PER_SUM], dtype=np.float32)
+            total += factors @ self.vectors[part].astype(np.float32)
         return total
+
+
+def _rows_of(hebrew: HebrewReader, normalized: str) -> tuple[list[int], list[float]]:
+    rows: list[int] = []
+    weights: list[float] = []
+    for word in hebrew_words(normalized):
+        found = hebrew.rows(word)
+        rows += found[0]
+        weights += found[1]
+    return rows, weights
 
 
 def find_model(name_or_folder: str) -> Path:
@@ -96,7 +131,8 @@ def load_static_model(folder: Path) -> StaticModel:
             vectors, scales = arrays["vectors"], arrays["scales"]
         tokenizer = Tokenizer.from_file(str(folder / metadata["tokenizer"]["file"]))
         unknown_id = tokenizer.get_vocab()[metadata["unknown_token"]]
-        shape = (metadata["vocabulary"], metadata["dims"])
+        hebrew, extra = _hebrew_of(folder, metadata)
+        shape = (metadata["vocabulary"] + extra, metadata["dims"])
         model = StaticModel(
             name=metadata["name"],
             dims=metadata["dims"],
@@ -105,6 +141,7 @@ def load_static_model(folder: Path) -> StaticModel:
             scales=scales,
             tokenizer=tokenizer,
             unknown_id=unknown_id,
+            hebrew=hebrew,
         )
     except ConfigError:
         raise
@@ -120,12 +157,31 @@ def load_static_model(folder: Path) -> StaticModel:
 
 
 def _check_kind(metadata: dict[str, Any]) -> None:
-    kind = metadata["tokenizer"]["kind"]
-    if metadata["format"] != FORMAT or kind != TOKENIZER_KIND:
+    kind, number = metadata["tokenizer"]["kind"], metadata["format"]
+    if number not in (FORMAT, BILINGUAL_FORMAT) or kind != TOKENIZER_KIND:
         raise ConfigError(
-            f"Static model format {metadata['format']} with tokenizer {kind!r} is not known here: "
-            f"build it again for format {FORMAT} and {TOKENIZER_KIND!r}."
+            f"Static model format {number} with tokenizer {kind!r} is not known here: "
+            f"build it again for format {BILINGUAL_FORMAT} and {TOKENIZER_KIND!r}."
         )
+
+
+def _hebrew_of(folder: Path, metadata: dict[str, Any]) -> tuple[HebrewReader | None, int]:
+    """(reader, rows it names); (None, 0) for a model of format 1."""
+    if metadata["format"] == FORMAT:
+        return None, 0
+    part, at = metadata["hebrew"], metadata["vocabulary"]
+    if part["rules"] != RULES:
+        raise ConfigError(
+            f"The static model {metadata['name']} was fitted to Hebrew rules {part['rules']}, "
+            f"this version reads by {RULES}: build it again."
+        )
+    words = (folder / part["words"]).read_text(encoding="utf-8").split("\n")[:-1]
+    pieces = (folder / part["pieces"]).read_text(encoding="utf-8").split("\n")[:-1]
+    reader = HebrewReader(
+        {word: row for row, word in enumerate(words, at)},
+        {piece: row for row, piece in enumerate(pieces, at + len(words))},
+    )
+    return reader, len(words) + len(pieces)
 
 
 def _check_arrays(model: StaticModel, shape: tuple[int, int]) -> None:

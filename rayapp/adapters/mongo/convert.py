@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
+
+from bson.codec_options import CodecOptions
 
 from rayapp.domain.filtering import flag_names
 from rayapp.domain.memory import (
@@ -30,6 +32,22 @@ T = TypeVar("T")
 log = logging.getLogger("rayapp.mongo")
 # What a conversion says of a row with a field too few, one too many, or an unknown value.
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+
+# Reads times without a zone. The driver gives each time its zone with two calls of its own, which
+# is half of what it takes to decode a row; a search decodes dozens (measured: 0.35 ms of 0.74).
+PLAIN: CodecOptions[Document] = CodecOptions()
+ITEM_TIMES = (
+    "created_at",
+    "stored_at",
+    "updated_at",
+    "archived_at",
+    "expires_at",
+    "tier_entered_at",
+    "valid_from",
+    "valid_to",
+)
+STATS_TIMES = ("last_outcome_at",)
+INDEX_TIMES = ("next_attempt_at", "indexed_at")
 
 # Looking a member up in a dict is several times faster than calling the enum.
 _TIERS = {t.value: t for t in Tier}
@@ -104,6 +122,7 @@ def to_document(item: MemoryItem) -> Document:
         "superseded_by": item.superseded_by,
         "valid_from": utc(item.valid_from),
         "valid_to": utc(item.valid_to),
+        "sequence": item.sequence,
         "follow_up_at": item.stored_at if item.tier in FOLLOWED_TIERS else None,
         "contribution": None,
     }
@@ -165,7 +184,35 @@ def from_document(doc: Document) -> MemoryItem:
         superseded_by=doc["superseded_by"],
         valid_from=doc["valid_from"],
         valid_to=doc["valid_to"],
+        sequence=doc.get("sequence", 0),
     )
+
+
+def from_plain(doc: Document) -> MemoryItem:
+    """`from_document` of a row that was read with `PLAIN`; changes `doc`."""
+    _give_zones(doc, ITEM_TIMES)
+    _give_zones(doc["stats"], STATS_TIMES)
+    _give_zones(doc["index"], INDEX_TIMES)
+    source = doc["source"]
+    if source["datagov"] is not None:
+        source["datagov"] = _zoned(source["datagov"])
+    return from_document(doc)
+
+
+def _give_zones(doc: Document, names: tuple[str, ...]) -> None:
+    for name in names:
+        at = doc[name]
+        if at is not None:
+            doc[name] = at.replace(tzinfo=UTC)
+
+
+def _zoned(value: Any) -> Any:
+    """Times anywhere inside a value that a source of open data gave."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC)
+    if isinstance(value, dict):
+        return {key: _zoned(inner) for key, inner in value.items()}
+    return [_zoned(inner) for inner in value] if isinstance(value, list) else value
 
 
 def version_document(row: MemoryVersion) -> Document:

@@ -11,7 +11,13 @@ from typing import Any
 import pymongo
 from pymongo import DESCENDING
 
-from rayapp.adapters.mongo.convert import from_document, readable, version_from_document
+from rayapp.adapters.mongo.convert import (
+    PLAIN,
+    from_document,
+    from_plain,
+    readable,
+    version_from_document,
+)
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS, VERSIONS
@@ -48,6 +54,7 @@ class ItemReads:
 
     def __init__(self, database: MongoDatabase) -> None:
         self._items = database.collection(ITEMS)
+        self._plain = self._items.with_options(codec_options=PLAIN)
         self._versions = database.collection(VERSIONS)
         self._text_timeout_s = database.settings.text_timeout_s
 
@@ -62,8 +69,8 @@ class ItemReads:
             return []
         where = {"point_id": {"$in": list(point_ids)}, **visible(scope), **NOT_DELETED}
         with translated():
-            docs = await self._items.find(where, batch_size=len(point_ids) + 1).to_list()
-        return readable(docs, from_document)
+            docs = await self._plain.find(where, batch_size=len(point_ids) + 1).to_list()
+        return readable(docs, from_plain)
 
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
@@ -137,14 +144,14 @@ class ItemReads:
         with translated():
             lists = await asyncio.gather(
                 *(
-                    self._items.find(
+                    self._plain.find(
                         {**owned, "index.sync_state": state.value}, sort=order, limit=limit
                     ).to_list()
                     for owned in selected(scope, where)
                     for state in states
                 )
             )
-        items = [item for docs in lists for item in readable(docs, from_document)]
+        items = [item for docs in lists for item in readable(docs, from_plain)]
         return heapq.nlargest(limit, items, key=lambda item: item.stored_at)
 
     async def text_search(

@@ -22,10 +22,17 @@ from rayapp.adapters.mongo.requeue import queue_synced
 from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
 from rayapp.domain.tiers import Tier
 from rayapp.errors import InvalidInput
-from rayapp.job_protocols import Requeue
+from rayapp.job_protocols import Requeue, RowState
 
 Document = dict[str, Any]
 
+STATE: Document = {
+    "point_id": 1,
+    "status": 1,
+    "content_hash": 1,
+    "index.sync_state": 1,
+    "index.rev": 1,
+}
 BY_POINT = [("point_id", ASCENDING)]
 BY_INDEXED = [("index.indexed_at", ASCENDING), ("point_id", ASCENDING)]
 # All three keys are given, so that the server counts index keys and reads no document.
@@ -74,6 +81,13 @@ class MongoItemScan:
         with translated():
             docs = await self._items.find({"point_id": {"$in": list(point_ids)}}).to_list()
         return readable(docs, from_document)
+
+    async def states(self, point_ids: Sequence[str]) -> list[RowState]:
+        if not point_ids:
+            return []
+        with translated():
+            docs = await self._items.find({"point_id": {"$in": list(point_ids)}}, STATE).to_list()
+        return readable(docs, _state_of)
 
     async def existing(self, point_ids: Sequence[str]) -> set[str]:
         if not point_ids:
@@ -143,6 +157,17 @@ class MongoItemScan:
             hello = await self._database.client.admin.command("hello")
         at: datetime = hello["localTime"]
         return at.replace(tzinfo=UTC)
+
+
+def _state_of(doc: Document) -> RowState:
+    index = doc["index"]
+    return RowState(
+        doc["point_id"],
+        Status(doc["status"]),
+        SyncState(index["sync_state"]),
+        index["rev"],
+        doc["content_hash"],
+    )
 
 
 def in_range(after: str | None, until: str | None) -> Document:

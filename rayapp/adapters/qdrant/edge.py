@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from rayapp.adapters.qdrant.edge_pieces import PIECE_POINTS
 from rayapp.domain.index import (
     Arm,
     IndexHealth,
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     ScoredPoint,
     StoredPoint,
 )
@@ -44,6 +46,12 @@ class QdrantEdgeIndex:
     async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
         await self._write("upsert", list(points), collection)
 
+    async def copy(
+        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+    ) -> list[str]:
+        left: list[str] = await self._write("copy", list(points), source, collection)
+        return left
+
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
         await self._write("set_payload", list(updates))
 
@@ -75,11 +83,15 @@ class QdrantEdgeIndex:
         point_ids: Sequence[str],
         *,
         with_vectors: bool = False,
+        keys: Sequence[str] | None = None,
         collection: str | None = None,
     ) -> list[StoredPoint]:
-        # Whole points are read in bulk by jobs, which may wait as long as a write does.
-        call = self._write if with_vectors else self._read
-        found: list[StoredPoint] = await call("retrieve", list(point_ids), with_vectors, collection)
+        # Whole or many points are read by jobs, which may wait as long as a write does.
+        bulk = with_vectors or len(point_ids) > PIECE_POINTS
+        call = self._write if bulk else self._read
+        found: list[StoredPoint] = await call(
+            "retrieve", list(point_ids), with_vectors, keys, collection
+        )
         return found
 
     async def scroll(
@@ -88,11 +100,12 @@ class QdrantEdgeIndex:
         after: str | None,
         limit: int,
         until: str | None = None,
+        keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
         page: tuple[list[StoredPoint], str | None] = await self._write(
-            "scroll", after, until, limit, with_vectors, collection
+            "scroll", after, until, limit, with_vectors, keys, collection
         )
         return page
 

@@ -31,9 +31,11 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     SparseVector,
     StoredPoint,
 )
+from rayapp.domain.points import VECTOR_HASH
 from rayapp.errors import InvalidInput
 
 # The ids and the scores of one arm: cheaper to send between processes than one object per hit.
@@ -109,6 +111,26 @@ def points_of(points: Sequence[IndexPoint]) -> list[edge.Point]:
         raise InvalidInput(f"A payload holds what is not JSON: {error}") from error
 
 
+def copies_of(
+    points: Sequence[PointCopy], records: Sequence[edge.Record]
+) -> list[edge.Point | None]:
+    """Each of `points` with the vectors of its record, which stay the engine's own values; None
+    where there is no record of its words. InvalidInput as in `points_of`."""
+    found = {str(record.id): record for record in records}
+    try:
+        return [_copy_of(point, found.get(point.point_id)) for point in points]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"A payload holds what is not JSON: {error}") from error
+
+
+def _copy_of(point: PointCopy, record: edge.Record | None) -> edge.Point | None:
+    if record is None or record.vector is None:
+        return None
+    if (record.payload or {}).get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
+        return None
+    return edge.Point(point.point_id, record.vector, _payload_of(point))
+
+
 def payload_operations(updates: Sequence[PayloadUpdate]) -> list[edge.UpdateOperation]:
     """One guarded write per update; InvalidInput as in `points_of`."""
     operations = []
@@ -123,14 +145,18 @@ def payload_operations(updates: Sequence[PayloadUpdate]) -> list[edge.UpdateOper
 
 
 def _point_of(point: IndexPoint) -> edge.Point:
-    payload = {key: value for key, value in point.payload.items() if value is not None}
-    payload["rev"] = point.rev
-    # The engine reads float32 arrays as they are; its type stubs name lists only.
     vectors: dict[str, Any] = {
-        DENSE: point.dense,
+        # A list is read in a third of the time of an array (our benchmark).
+        DENSE: point.dense.tolist(),
         BM25: edge.SparseVector(point.sparse.indices, point.sparse.values),
     }
-    return edge.Point(point.point_id, vectors, payload)
+    return edge.Point(point.point_id, vectors, _payload_of(point))
+
+
+def _payload_of(point: IndexPoint | PointCopy) -> dict[str, Any]:
+    payload = {key: value for key, value in point.payload.items() if value is not None}
+    payload["rev"] = point.rev
+    return payload
 
 
 def query_of(arm: Arm, predicate: edge.Filter) -> edge.QueryRequest:

@@ -1,30 +1,21 @@
 """The embedded vector engine: synchronous, one process per folder, called from one thread.
 
 The engine never releases the GIL, so this lives in a process of its own; `QdrantEdgeIndex`
-reaches it through a transport. Any engine error closes the shard; the next call opens it again
-(the write-ahead log is replayed) or, when it does not open, sets it aside and starts empty.
+reaches it through a transport.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import qdrant_edge as edge
 
 from rayapp.adapters.qdrant import edge_convert as convert
-from rayapp.adapters.qdrant.edge_state import (
-    CollectionState,
-    EdgeState,
-    FolderLock,
-    load_state,
-    save_state,
-    set_aside,
-)
+from rayapp.adapters.qdrant.edge_pieces import Pieces, exhaust, parts
+from rayapp.adapters.qdrant.edge_shards import EdgeShards
+from rayapp.adapters.qdrant.edge_state import CollectionState, save_state
 from rayapp.adapters.qdrant.predicate import (
     Predicate,
     count_predicate,
@@ -36,13 +27,16 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     StoredPoint,
 )
 from rayapp.domain.points import (
+    VECTOR_HASH,
     check_moved,
     check_schema,
     checked_arms,
     checked_collection,
+    checked_copies,
     checked_ids,
     checked_points,
     checked_updates,
@@ -50,15 +44,15 @@ from rayapp.domain.points import (
     page_of,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.errors import Conflict, IndexDown, InvalidInput, NotFound
+from rayapp.errors import Conflict, InvalidInput, NotFound
 
 ENGINE_NAME = "qdrant-edge"
-RETRY_AFTER_S = 1.0
 # What a transport may call.
 OPERATIONS = frozenset(
     {
         "open",
         "upsert",
+        "copy",
         "set_payload",
         "delete",
         "query",
@@ -76,34 +70,21 @@ OPERATIONS = frozenset(
 )
 
 # Operations on many points, and the methods that do them in pieces.
-IN_PIECES = {"upsert": "upserted", "retrieve": "retrieved"}
-PIECE_POINTS = 32  # 6 ms of writing at 256 dimensions
+IN_PIECES = {
+    "upsert": "upserted",
+    "copy": "copied",
+    "retrieve": "retrieved",
+    "scroll": "scrolled",
+}
+SCROLL_POINTS = 256  # 6 ms of reading with whole payloads
 
-Result = TypeVar("Result")
-Part = TypeVar("Part")
-Pieces = Generator[None, None, Result]
 
-
-class EdgeEngine:
-    """`VectorIndex` without the await: same operations, same errors.
-
-    Args:
-        folder: everything the engine keeps; made when missing.
-        alias: the name that reads and writes without a collection go to.
-    """
-
-    def __init__(self, folder: Path, alias: str) -> None:
-        self._folder = folder
-        self._alias = alias
-        self._lock: FolderLock | None = None
-        self._known = EdgeState()
-        self._shards: dict[str, edge.EdgeShard] = {}
-        self._dirty: set[str] = set()
-        self._last_failure = ""
+class EdgeEngine(EdgeShards):
+    """`VectorIndex` without the await: same operations, same errors."""
 
     def call(self, operation: str, args: tuple[Any, ...]) -> Any:
         """One operation by name: the door of every transport."""
-        return _exhaust(self.pieces(operation, args))
+        return exhaust(self.pieces(operation, args))
 
     def pieces(self, operation: str, args: tuple[Any, ...]) -> Pieces[Any]:
         """`call` that stops after each piece of long work, so that a search need not wait for
@@ -127,7 +108,7 @@ class EdgeEngine:
         self._target(None)
 
     def upsert(self, points: Sequence[IndexPoint], collection: str | None = None) -> None:
-        _exhaust(self.upserted(points, collection))
+        exhaust(self.upserted(points, collection))
 
     def upserted(self, points: Sequence[IndexPoint], collection: str | None = None) -> Pieces[None]:
         """`upsert` in pieces. Another call may come between two of them."""
@@ -135,15 +116,47 @@ class EdgeEngine:
         batch = checked_points(points, self._state().collections[name].schema)
         # Built whole before the engine is asked: a value that it cannot take writes nothing.
         pieces = []
-        for part in _parts(batch):
+        for part in parts(batch):
             pieces.append((part, convert.points_of(part)))
             yield
         for part, rows in pieces:
             self._write_fresh(self._target(name), part, rows)
             yield
 
+    def copy(
+        self, points: Sequence[PointCopy], source: str, collection: str | None = None
+    ) -> list[str]:
+        return exhaust(self.copied(points, source, collection))
+
+    def copied(
+        self, points: Sequence[PointCopy], source: str, collection: str | None = None
+    ) -> Pieces[list[str]]:
+        """`copy` in pieces: vectors go from the engine's records into its points as they are."""
+        name = self._target(collection)
+        batch = checked_copies(points)
+        known = self._state().collections
+        self._target(source)
+        if known[source].schema != known[name].schema:
+            return [point.point_id for point in batch]
+        left: list[str] = []
+        # Built whole before anything is written, as in `upserted`.
+        pieces = []
+        for part in parts(batch):
+            with self._engine(self._target(source)) as shard:
+                ids: list[Any] = [point.point_id for point in part]
+                records = shard.retrieve(ids, [VECTOR_HASH], True)
+            found = convert.copies_of(part, records)
+            left += [p.point_id for p, row in zip(part, found, strict=True) if row is None]
+            pairs = [(p, row) for p, row in zip(part, found, strict=True) if row is not None]
+            pieces.append(([p for p, _ in pairs], [row for _, row in pairs]))
+            yield
+        for fits, rows in pieces:
+            self._write_fresh(self._target(name), fits, rows)
+            yield
+        return left
+
     def _write_fresh(
-        self, name: str, part: Sequence[IndexPoint], rows: Sequence[edge.Point]
+        self, name: str, part: Sequence[IndexPoint | PointCopy], rows: Sequence[edge.Point]
     ) -> None:
         with self._engine(name) as shard:
             known = shard.retrieve([p.point_id for p in part], ["rev"], False)
@@ -215,45 +228,63 @@ class EdgeEngine:
         return answers
 
     def retrieve(
-        self, point_ids: Sequence[str], with_vectors: bool, collection: str | None = None
+        self,
+        point_ids: Sequence[str],
+        with_vectors: bool,
+        keys: Sequence[str] | None = None,
+        collection: str | None = None,
     ) -> list[StoredPoint]:
-        return _exhaust(self.retrieved(point_ids, with_vectors, collection))
+        return exhaust(self.retrieved(point_ids, with_vectors, keys, collection))
 
     def retrieved(
-        self, point_ids: Sequence[str], with_vectors: bool, collection: str | None = None
+        self,
+        point_ids: Sequence[str],
+        with_vectors: bool,
+        keys: Sequence[str] | None = None,
+        collection: str | None = None,
     ) -> Pieces[list[StoredPoint]]:
         """`retrieve` in pieces. Another call may come between two of them."""
         ids, name = checked_ids(point_ids), self._target(collection)
         found: list[StoredPoint] = []
-        for part in _parts(ids):
+        for part in parts(ids):
             with self._engine(self._target(name)) as shard:
-                records = shard.retrieve(list(part), True, with_vectors)
+                records = shard.retrieve(list(part), _wanted(keys), with_vectors)
             found += map(convert.stored_point_of, records)
             yield
         return found
 
-    def scroll(
+    def scroll(self, *args: Any) -> tuple[list[StoredPoint], str | None]:
+        """As `scrolled`."""
+        return exhaust(self.scrolled(*args))
+
+    def scrolled(
         self,
         after: str | None,
         until: str | None,
         limit: int,
         with_vectors: bool,
-        collection: str | None,
-    ) -> tuple[list[StoredPoint], str | None]:
+        keys: Sequence[str] | None = None,
+        collection: str | None = None,
+    ) -> Pieces[tuple[list[StoredPoint], str | None]]:
+        """`scroll` in pieces. Another call may come between two of them."""
         start = checked_ids([after])[0] if after is not None else None
         end = checked_ids([until])[0] if until is not None else None
-        # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
-        request = edge.ScrollRequest(
-            offset=start,
-            limit=limit + (start is not None),
-            with_payload=True,
-            with_vector=with_vectors,
-        )
-        with self._engine(self._target(collection)) as shard:
-            records, following = shard.scroll(request)
-        points = [convert.stored_point_of(r) for r in records if str(r.id) != start]
-        more = following is not None or len(points) > limit
-        return page_of(points, limit, end, more=more)
+        name = self._target(collection)
+        offset: Any = start
+        points: list[StoredPoint] = []
+        while True:
+            # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
+            wanted = min(SCROLL_POINTS, limit + (start is not None) - len(points))
+            request = edge.ScrollRequest(
+                offset=offset, limit=wanted, with_payload=_wanted(keys), with_vector=with_vectors
+            )
+            with self._engine(self._target(name)) as shard:
+                records, offset = shard.scroll(request)
+            points += [convert.stored_point_of(r) for r in records if str(r.id) != start]
+            beyond = end is not None and points and points[-1].point_id > end
+            if offset is None or len(points) >= limit or beyond:
+                return page_of(points, limit, end, more=offset is not None or len(points) > limit)
+            yield
 
     def count(
         self, scope: ReadScope | None, where: ItemFilter | None, collection: str | None
@@ -294,6 +325,8 @@ class EdgeEngine:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
         # One thread runs all calls: nothing comes between this look and the move.
         check_moved(state.aliases.get(self._alias), name, expected)
+        # What is behind the alias counts as filled, after a power loss too.
+        self.flush(name)
         state.aliases[self._alias] = name
         save_state(self._folder, state)
 
@@ -302,13 +335,6 @@ class EdgeEngine:
         state = self._state()
         state.mark_rebuild(name, False)
         save_state(self._folder, state)
-
-    def flush_dirty(self) -> None:
-        """Make acknowledged writes durable against power loss (the log alone survives a kill)."""
-        for name in list(self._dirty):
-            self._dirty.discard(name)
-            with self._engine(name) as shard:
-                shard.flush()
 
     def health(self) -> IndexHealth:
         state = self._state()
@@ -333,104 +359,12 @@ class EdgeEngine:
             facts={"folder": str(self._folder), "dirty": len(self._dirty)},
         )
 
-    def close(self) -> None:
-        """Flush, close every shard and give the folder back; a later call opens it again."""
-        if self._lock is None:
-            return
-        try:
-            self.flush_dirty()
-        finally:
-            for name in list(self._shards):
-                self._close(name)
-            self._lock.release()
-            self._lock = None
-
-    def _state(self) -> EdgeState:
-        if self._lock is None:
-            self._lock = FolderLock(self._folder)
-            self._known = load_state(self._folder)
-        return self._known
-
-    def _target(self, collection: str | None) -> str:
-        """The collection meant, open; a broken one is set aside (and replaced behind the alias)."""
-        state = self._state()
-        name = state.aliases.get(self._alias) if collection is None else collection
-        if name is None:
-            raise IndexDown("The vector index is empty: open it with a schema first.")
-        if name not in state.collections:
-            raise NotFound(f"There is no collection {name}: create it first.")
-        if name in self._shards or self._load(name):
-            return name
-        self._replace_broken(name)
-        return self._target(collection)
-
-    def _load(self, name: str) -> bool:
-        try:
-            shard = edge.EdgeShard.load(str(self._folder / name))
-        except BaseException as error:  # noqa: BLE001 - the engine raises bare errors and panics
-            _pass_on_exits(error)
-            self._last_failure = f"{name} did not open and was set aside: {error}"
-            return False
-        self._shards[name] = shard
-        # What the log replayed is not on disk yet.
-        self._dirty.add(name)
-        return True
-
-    def _replace_broken(self, name: str) -> None:
-        state = self._state()
-        lost = state.collections.pop(name)
-        set_aside(self._folder / name)
-        if state.aliases.get(self._alias) == name:
-            fresh = collection_name(self._alias, lost.schema, datetime.now(UTC))
-            state.aliases[self._alias] = fresh
-            self._create(fresh, CollectionState(lost.schema, needs_rebuild=True))
-        else:
-            save_state(self._folder, state)
-
-    def _create(self, name: str, row: CollectionState) -> None:
-        path = self._folder / checked_collection(name)
-        # A folder that the state does not know is left from a crash or a lost state file.
-        set_aside(path)
-        try:
-            path.mkdir(parents=True)
-            shard = edge.EdgeShard.create(str(path), convert.shard_config(row.schema))
-            for operation in convert.field_indexes():
-                shard.update(operation)
-            shard.flush()
-        except BaseException as error:
-            raise _down("create", error) from error
-        self._shards[name] = shard
-        state = self._state()
-        state.collections[name] = row
-        save_state(self._folder, state)
-
     def _count(self, name: str, predicate: Predicate | None) -> int:
         if predicate is not None and predicate.matches_nothing:
             return 0
         kept = None if predicate is None else convert.filter_of(predicate)
         with self._engine(name) as shard:
             return shard.count(edge.CountRequest(exact=True, filter=kept))
-
-    @contextmanager
-    def _engine(self, name: str) -> Iterator[edge.EdgeShard]:
-        """The shard; on an engine error it is closed, so that the next call opens it again."""
-        try:
-            yield self._shards[name]
-        except BaseException as error:
-            _pass_on_exits(error)
-            self._last_failure = f"{name}: {error}"
-            self._close(name)
-            raise _down("answer", error) from error
-
-    def _close(self, name: str) -> None:
-        self._dirty.discard(name)
-        shard: Any = self._shards.pop(name, None)
-        if shard is None:
-            return
-        try:
-            shard.close()
-        except BaseException as error:  # noqa: BLE001 - a shard that fails to close is gone anyway
-            _pass_on_exits(error)
 
 
 class InProcessTransport:
@@ -446,30 +380,5 @@ class InProcessTransport:
         self._engine.close()
 
 
-def _parts(whole: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    for start in range(0, len(whole), PIECE_POINTS):
-        yield whole[start : start + PIECE_POINTS]
-
-
-def _exhaust(pieces: Pieces[Result]) -> Result:
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as done:
-            result: Result = done.value
-            return result
-
-
-def _pass_on_exits(error: BaseException) -> None:
-    """Panics of the engine are BaseExceptions too; only real exits go on."""
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
-        raise error
-
-
-def _down(what: str, error: BaseException) -> IndexDown:
-    _pass_on_exits(error)
-    return IndexDown(
-        f"The embedded vector engine could not {what}: it is opened again on the next call.",
-        details={"error": str(error)},
-        retry_after_s=RETRY_AFTER_S,
-    )
+def _wanted(keys: Sequence[str] | None) -> bool | list[str]:
+    return True if keys is None else list(keys)

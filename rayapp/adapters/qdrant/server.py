@@ -19,14 +19,17 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     ScoredPoint,
     StoredPoint,
 )
 from rayapp.domain.points import (
+    VECTOR_HASH,
     check_moved,
     check_schema,
     checked_arms,
     checked_collection,
+    checked_copies,
     checked_ids,
     checked_points,
     checked_updates,
@@ -76,6 +79,29 @@ class QdrantServerIndex:
                 for at in range(0, len(rows), step):
                     part = rows[at : at + step]
                     await self._client.upsert(name, part, wait=True, update_filter=guard)
+
+    async def copy(
+        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+    ) -> list[str]:
+        batch = checked_copies(points)
+        if await self._schema_of(source) != await self._schema_of(collection):
+            return [point.point_id for point in batch]
+        stored = await self.retrieve(
+            [point.point_id for point in batch],
+            with_vectors=True,
+            keys=[VECTOR_HASH],
+            collection=source,
+        )
+        old = {point.point_id: point for point in stored}
+        found, left = list[IndexPoint](), list[str]()
+        for point in batch:
+            copied = convert.copied_point(point, old.get(point.point_id))
+            if copied is None:
+                left.append(point.point_id)
+            else:
+                found.append(copied)
+        await self.upsert(found, collection=collection)
+        return left
 
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
         operations = [convert.payload_operation(update) for update in checked_updates(updates)]
@@ -131,6 +157,7 @@ class QdrantServerIndex:
         point_ids: Sequence[str],
         *,
         with_vectors: bool = False,
+        keys: Sequence[str] | None = None,
         collection: str | None = None,
     ) -> list[StoredPoint]:
         ids = checked_ids(point_ids)
@@ -139,7 +166,10 @@ class QdrantServerIndex:
         limit_s = rules.write_timeout_s if with_vectors else rules.timeout_s
         async with qdrant_errors(limit_s, named=collection is not None):
             records = await self._client.retrieve(
-                collection or self._alias, list(ids), with_payload=True, with_vectors=with_vectors
+                collection or self._alias,
+                list(ids),
+                with_payload=convert.payload_keys(keys),
+                with_vectors=with_vectors,
             )
         return [convert.stored_point_of(record) for record in records]
 
@@ -149,6 +179,7 @@ class QdrantServerIndex:
         after: str | None,
         limit: int,
         until: str | None = None,
+        keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
@@ -161,7 +192,7 @@ class QdrantServerIndex:
                 collection or self._alias,
                 offset=start,
                 limit=limit + (start is not None),
-                with_payload=True,
+                with_payload=convert.payload_keys(keys),
                 with_vectors=with_vectors,
             )
         points = [convert.stored_point_of(r) for r in records if str(r.id) != start]

@@ -31,9 +31,11 @@ from rayapp.domain.index import (
     IndexPoint,
     IndexSchema,
     PayloadUpdate,
+    PointCopy,
     SparseVector,
     StoredPoint,
 )
+from rayapp.domain.points import VECTOR_HASH
 
 META_MODEL = "model"
 META_DIMS = "dims"
@@ -135,6 +137,25 @@ def point_of(point: IndexPoint) -> models.PointStruct:
         BM25: models.SparseVector(indices=point.sparse.indices, values=point.sparse.values),
     }
     return models.PointStruct(id=point.point_id, vector=vectors, payload=payload)
+
+
+def copied_point(point: PointCopy, stored: StoredPoint | None) -> IndexPoint | None:
+    """`point` with the vectors of `stored`; None when they are not of its words."""
+    if stored is None or stored.dense is None or stored.sparse is None:
+        return None
+    if stored.payload.get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
+        return None
+    return IndexPoint(
+        point_id=point.point_id,
+        dense=stored.dense,
+        sparse=stored.sparse,
+        payload=point.payload,
+        rev=point.rev,
+    )
+
+
+def payload_keys(keys: Sequence[str] | None) -> bool | list[str]:
+    return True if keys is None else list(keys)
 
 
 def payload_operation(update: PayloadUpdate) -> models.SetPayloadOperation:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +18,10 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine
+from rayapp.adapters.qdrant.edge_turns import EngineTurns
+from rayapp.adapters.serve.engine_door import DoorTransport, EngineDoor
 from rayapp.errors import IndexDown, RayappError
 from rayapp.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 ACTOR_NAME: Final = "vector-engine"
 ACTOR_NAMESPACE: Final = "rayapp"
@@ -30,37 +29,30 @@ FOLDER_NAME: Final = "qdrant"
 RETRY_AFTER_S: Final = 1.0
 # Calls admitted to the event loop at once; they run one by one, further ones wait in Ray's queue.
 MAX_CONCURRENT_CALLS: Final = 256
-GIL_PAUSE_S: Final = 0.0005
 
 
 class VectorEngineActor:
-    """Runs engine calls one after the other on its event loop and flushes in the background.
-
-    Calls on many points stop after each piece, so that others come between.
-    """
+    """Runs engine calls one after the other on its event loop and flushes in the background."""
 
     def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
+        self._turns = EngineTurns(self._engine)
+        self._door = EngineDoor(Path(folder), self._turns.call)
         self._flush_interval_s = flush_interval_s
         self._flusher: asyncio.Task[None] | None = None
 
     async def call(self, method: str, args: tuple[Any, ...]) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
-        pieces = self._engine.pieces(method, args)
-        while True:
-            try:
-                next(pieces)
-            except StopIteration as done:
-                return done.value
-            # Long enough for Ray's threads to get the GIL and hand in the searches that wait.
-            await asyncio.sleep(GIL_PAUSE_S)
+            await self._door.open()
+        return await self._turns.call(method, args)
 
     async def pid(self) -> int:
         return os.getpid()
 
     async def close(self) -> None:
         """Flush and give the folder back; a later call opens it again."""
+        await self._door.close()
         if self._flusher is not None:
             self._flusher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -71,10 +63,7 @@ class VectorEngineActor:
     async def _flush_forever(self) -> None:
         while True:
             await asyncio.sleep(self._flush_interval_s)
-            try:
-                self._engine.flush_dirty()
-            except IndexDown as error:
-                logger.warning("vector flush failed, the log is replayed: %s", error.details)
+            await self._turns.flush()
 
 
 class RayTransport:
@@ -110,13 +99,22 @@ class RayTransport:
         self._actor = None
 
 
+def engine_transport(settings: Settings) -> DoorTransport:
+    """How the processes of the service reach the engine: searches by its local door."""
+    return DoorTransport(RayTransport(settings), engine_folder(settings))
+
+
+def engine_folder(settings: Settings) -> Path:
+    return settings.data.dir.resolve() / FOLDER_NAME
+
+
 def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) -> Any:
     """The handle of the one engine actor of the cluster; started on this node when missing.
 
     Callers find it by name and never open the folder themselves.
     """
     here = ray.get_runtime_context().get_node_id()
-    folder = settings.data.dir.resolve() / FOLDER_NAME
+    folder = engine_folder(settings)
     return (
         ray.remote(VectorEngineActor)
         .options(

@@ -82,6 +82,11 @@ class StoreItem(Strict):
     subject_id: Name | None = Field(None, description="Whom it is about; default the user.")
     valid_from: UtcTime | None = Field(None, description="Valid from; naive is UTC.")
     valid_to: UtcTime | None = Field(None, description="Valid until; naive is UTC.")
+    supersedes: MemoryId | None = Field(
+        None,
+        description="Id of the memory that this one replaces: it is valid until this one is, and "
+        "hidden unless asked for (`include_superseded`, `as_of`).",
+    )
 
     def new_memory(self) -> NewMemory:
         return NewMemory(
@@ -99,6 +104,7 @@ class StoreItem(Strict):
             subject_id=self.subject_id,
             valid_from=self.valid_from,
             valid_to=self.valid_to,
+            supersedes=self.supersedes,
         )
 
 

@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from rayapp.api.schemas.bases import MAX_OFFSET, MAX_PAGE, Flag, Lenient, Strict, UtcTime, Whole
+from rayapp.api.schemas.bases import (
+    MAX_OFFSET,
+    MAX_PAGE,
+    Flag,
+    Lenient,
+    Share,
+    Strict,
+    UtcTime,
+    Whole,
+)
 from rayapp.api.schemas.filters import CategorySlug, Filters, TierList
 from rayapp.domain.datagov.filter_names import category_slug
 from rayapp.domain.requests import SearchQuery, SortMode
@@ -20,6 +29,8 @@ ALIASES = {
     "datagovCategories": "datagov_categories",
     "conversationId": "conversation_id",
     "minConfidence": "min_confidence",
+    "minRelevance": "min_relevance",
+    "namedOnly": "named_only",
     "asOf": "as_of",
 }
 
@@ -78,6 +89,16 @@ class SearchBody(Strict):
     min_confidence: Literal["high", "medium", "low"] | None = Field(
         None, description="Abstain below this confidence."
     )
+    min_relevance: Share | None = Field(
+        None,
+        description="Leave out hits whose `score_summary.relevance`, a probability from 0 to 1, "
+        "is below this. 0 leaves nothing out, and fills that field.",
+    )
+    named_only: Flag = Field(
+        False,
+        description="Only memories one of whose entities the question names, whatever else it "
+        "says; `score_summary.named` says which.",
+    )
     include_datagov: Flag | None = Field(
         None,
         description="Also search open data. When absent, a filter on it or the words of the "
@@ -105,6 +126,8 @@ class SearchBody(Strict):
             sort_by=self.sort_by,
             where=filters.item_filter(**more),
             min_confidence=self.min_confidence,
+            min_relevance=self.min_relevance,
+            named_only=self.named_only,
             include_datagov=datagov,
             as_of=self.as_of,
             recipe=self.recipe,

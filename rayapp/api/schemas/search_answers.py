@@ -43,6 +43,10 @@ class ScoreSummaryView(Answer):
     solution_boost: float
     total_boost: float = Field(description="Product of all boosts, capped by the recipe.")
     weights: dict[str, float]
+    relevance: float | None = Field(
+        description="Probability that it answers; null without `min_relevance`."
+    )
+    named: list[str] = Field(description="Entities of it that the question names.")
     wilson_score: float
     uses: int
     created_at: datetime

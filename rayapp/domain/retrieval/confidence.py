@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rayapp.domain.requests import ConfidenceLabel
+from rayapp.domain.retrieval.answering import Features
 from rayapp.domain.retrieval.recipes import ConfidenceModel
 
 LEVELS: tuple[ConfidenceLabel, ...] = ("low", "medium", "high")
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """cosine of query and best hit, 0..1; coverage = share of the query's words the hit holds."""
-
-    cosine: float
-    coverage: float
-
-
 def relevance(features: Features, model: ConfidenceModel) -> float:
     """Probability that the hit answers the question, 0..1."""
-    z = model.bias + model.cosine * features.cosine + model.coverage * features.coverage
+    z = (
+        model.bias
+        + model.cosine * features.cosine
+        + model.coverage * features.coverage
+        + model.passage * features.passage
+        + model.words * features.words
+        + model.number_missing * features.number_missing
+    )
     return 1.0 / (1.0 + math.exp(-z))
 
 

@@ -1,6 +1,7 @@
 """rank(): the sole entry to scoring. API, tools, prefetch and evaluation all come through here.
 
-final = fused relevance x outcome evidence x (total boost, capped)
+final = relevance x outcome evidence x (total boost, capped)
+relevance = both arms fused, with what the turns around the item and its speaker add
 after a rerank: final = 0.4 x final + 0.6 x probability x outcome evidence, for the top candidates.
 Evidence bears on the reranker too: it reads words as retrieval does, so it would lift again what
 experience has pushed down.
@@ -18,6 +19,7 @@ from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.fusion import DenseArm, Fused, fuse
 from rayapp.domain.retrieval.quality import distance_boost, quality_boost, total_boost
 from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.retrieval.turns import with_turns
 from rayapp.domain.retrieval.weights import evidence_factor, learned_score, weights_of
 
 
@@ -34,12 +36,22 @@ def rank(
     recipe: Recipe,
     arm: DenseArm,
     graphs: GraphBoosts = NO_BOOSTS,
+    question: str = "",
 ) -> list[Ranked]:
-    """Candidates by final score, best first; ties go to the newer item, then to the id."""
+    """Candidates by final score, best first; ties go to the newer item, then to the id.
+
+    `question`: its words, to know whether it names a speaker.
+    """
     fused = fuse(candidates, query_lang, recipe, arm)
+    relevance = with_turns(
+        [candidate.item for candidate in candidates],
+        [value.score for value in fused],
+        question,
+        recipe.turns,
+    )
     ranked = [
-        _score(candidate, value, recipe, graphs)
-        for candidate, value in zip(candidates, fused, strict=True)
+        _score(candidate, value, score, recipe, graphs)
+        for candidate, value, score in zip(candidates, fused, relevance, strict=True)
     ]
     ranked.sort(key=_best_first)
     return ranked
@@ -50,11 +62,14 @@ def _best_first(ranked: Ranked) -> tuple[float, float, str]:
     return (-ranked.summary.final_score, -item.created_at.timestamp(), item.point_id)
 
 
-def _score(candidate: Candidate, fused: Fused, recipe: Recipe, graphs: GraphBoosts) -> Ranked:
+def _score(
+    candidate: Candidate, fused: Fused, relevance: float, recipe: Recipe, graphs: GraphBoosts
+) -> Ranked:
+    """`relevance`: the fused score with what the turns around the item add."""
     item = candidate.item
     evidence = evidence_factor(item, recipe)
-    distance = distance_boost(fused.score, item, recipe)
-    quality, boosts = quality_boost(item, recipe), graphs.of(item, fused.score)
+    distance = distance_boost(relevance, item, recipe)
+    quality, boosts = quality_boost(item, recipe), graphs.of(item, relevance)
     boost = total_boost(
         recipe.total_boost_cap,
         distance,
@@ -66,10 +81,10 @@ def _score(candidate: Candidate, fused: Fused, recipe: Recipe, graphs: GraphBoos
     )
     weights = weights_of(item)
     summary = ScoreSummary(
-        final_score=fused.score * evidence * boost,
+        final_score=relevance * evidence * boost,
         dense_similarity=candidate.dense,
         text_similarity=fused.text,
-        fused=fused.score,
+        fused=relevance,
         rrf_score=fused.rrf,
         vector_rank=candidate.dense_rank,
         text_rank=candidate.sparse_rank,

@@ -26,6 +26,21 @@ class DenseWeights(_Part):
     )
 
 
+class TurnShares(_Part):
+    """What a turn of a conversation gets beyond its own words; all 0 = off."""
+
+    neighbour: float = Field(
+        0.2, ge=0, le=1, description="Share of the squared relevance of the turns next to it."
+    )
+    second: float = Field(1.0, ge=0, le=1, description="Part of that for the turns after those.")
+    answer: float = Field(
+        1.0, ge=0, le=8, description="How much more it gets from a turn before it that asks."
+    )
+    speaker: float = Field(
+        0.3, ge=0, le=1, description="Gain of what the one speaker says that the question names."
+    )
+
+
 class RerankBlend(_Part):
     """Decision 18: probabilities only, never raw logits."""
 
@@ -35,11 +50,18 @@ class RerankBlend(_Part):
 
 
 class ConfidenceModel(_Part):
-    """Logistic model over features with an absolute scale; written by the evaluation job."""
+    """Logistic model over features with an absolute scale (domain/retrieval/answering.py).
+
+    The values here stand in for a calibration: `configs/calibration` holds one per embedder and
+    recipe, written by `jobs/calibrate.py`.
+    """
 
     bias: float = -2.0
     cosine: float = 2.0
     coverage: float = 4.0
+    passage: float = 0.0
+    words: float = 0.0
+    number_missing: float = 0.0
     high: float = Field(0.7, ge=0, le=1, description="Relevance from which an answer is `high`.")
     medium: float = Field(0.4, ge=0, le=1, description="Relevance from which it is `medium`.")
 
@@ -49,7 +71,8 @@ class Recipe(_Part):
     fusion: Literal["weighted", "rrf"] = "weighted"
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion (its paper: 60).")
     dense: DenseWeights = DenseWeights()
-    expansion_weight: float = Field(0.4, ge=0, le=1, description="Weight of expansion terms.")
+    turns: TurnShares = TurnShares()
+    expansion_weight: float = Field(0.6, ge=0, le=1, description="Weight of expansion terms.")
     maturity: bool = Field(True, description="Outcome evidence takes part (decision 20).")
     # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
     # by cross-validation over conversations (decision record 0016).

@@ -42,7 +42,8 @@ class Bm25:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermWeights:
-    """Query side, relative to a raw term. Source: the same grid.
+    """Query side, relative to a raw term. Source: the same grid, `lemma` with the open-data
+    questions beside it (decision record 0022).
 
     Attributes:
         lemma: a lemma.
@@ -52,7 +53,7 @@ class TermWeights:
     """
 
     raw: float = 1.0
-    lemma: float = 2.0
+    lemma: float = 1.5
     c4: float = 0.3
     stop: float = 0.3
     expansion: float = 0.4
@@ -125,7 +126,7 @@ class Analyser:
         factor = self._weights.expansion if expansion_weight is None else expansion_weight
         own = self._weighted(self._terms(text), 1.0)
         added: dict[int, float] = {}
-        for expansion in expansions:
+        for expansion in expansions if factor > 0.0 else ():
             scale = expansion.weight * factor
             for slot, weight in self._weighted(self._terms(expansion.text), scale).items():
                 added[slot] = max(added.get(slot, 0.0), weight)

@@ -249,6 +249,23 @@ def test_intent_is_measured_without_asking_for_the_catalogue(
     assert sorted(flags, key=str) == [None, True]
 
 
+def test_parts_and_languages_have_headlines_of_their_own(
+    data: Path, service: CatalogueService
+) -> None:
+    _, section = run(data, service)
+    parts = {(one["set"], one["metric"]) for one in section["headline"]}
+    assert {name for name, _ in parts} == {
+        "descriptions he",
+        "questions he",
+        "questions en",
+        "intent",
+        "controls",
+    }
+    right = {one["set"]: one["service"] for one in section["headline"] if one["metric"] == "right"}
+    assert right["controls"]["mean"] == 1.0  # nothing turns to the catalogue unasked here
+    assert right["intent"]["mean"] == 0.0
+
+
 def test_indexed_descriptions_fail_the_run(
     data: Path, service: CatalogueService, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,6 +148,27 @@ class TestBatches:
         # Had it waited for company, both would be in one call.
         assert [len(call) for call in bench.backend.calls] == [1, 1]
 
+    async def test_a_lone_text_for_such_a_model_is_made_in_its_own_turn(self, make: Make) -> None:
+        bench, order = make(gathers=False), list[str]()
+        asyncio.get_running_loop().call_soon(order.append, "another request")
+        vector = await bench.one("שאלה")
+        order.append("vector")
+        assert vector == pytest.approx(hash_vector("שאלה", DIMS), abs=1e-6)
+        assert order == ["vector"]
+
+    async def test_a_lone_text_has_the_limits_of_a_batch(self, make: Make) -> None:
+        bench = make(gathers=False, delay_s=0.2)
+        with pytest.raises(EmbedderDown) as late:
+            await bench.one("question", timeout_s=0.02)
+        assert late.value.code == "embedder_timeout"
+        first = asyncio.ensure_future(bench.one("one"))
+        await asyncio.sleep(0.01)
+        assert not bench.service._lanes["query"].idle
+        second = asyncio.ensure_future(bench.one("two"))
+        await asyncio.sleep(0.01)
+        assert bench.backend.calls == [["question"], ["one"]]  # one call at a time
+        await asyncio.gather(first, second)
+
     async def test_token_budget_bounds_a_batch(self, make: Make) -> None:
         bench = make(max_size=64, max_tokens=200)
         await bench.service.embed(["x" * 200] * 6, "passage", timeout_s=5)

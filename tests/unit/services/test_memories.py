@@ -108,6 +108,22 @@ async def test_nobody_writes_for_the_shared_or_a_malformed_user(
         await service.services.memories.store(WriteScope(user), NewMemory(text="x"))
 
 
+async def test_a_batch_keeps_its_order_and_an_edit_its_place(service: Harness) -> None:
+    """What stood side by side differs by one; what was stored before comes before."""
+    await service.store("earlier", memory_id="before")
+    service.clock.advance(0.5)
+    await service.services.memories.store_batch(
+        ME, [NewMemory(text=name, memory_id=name) for name in ("a", "b", "c")]
+    )
+    await service.services.memories.edit(ME, "b", MemoryEdit(text="changed"))
+    found = {
+        name: (await service.services.memories.get(READ, name)).sequence
+        for name in ("before", "a", "b", "c")
+    }
+    assert (found["b"] - found["a"], found["c"] - found["b"]) == (1, 1)
+    assert found["a"] - found["before"] == 500_000
+
+
 async def test_a_bad_item_of_a_batch_rejects_itself_only(service: Harness) -> None:
     rejected = StoreResult(memory_id=None, status="rejected", code="shape", error="no text")
     results = await service.services.memories.store_batch(

@@ -106,7 +106,7 @@ def test_what_belongs_elsewhere_never_merges(changes: dict[str, Any], why: str) 
     assert twin(fact(**changes), fact(), 1.0, PARAMS).reason == why
 
 
-@pytest.mark.parametrize("tier", set(Tier) - {Tier.MEMORY_BANK, Tier.PATTERNS})
+@pytest.mark.parametrize("tier", sorted(set(Tier) - {Tier.MEMORY_BANK, Tier.PATTERNS}))
 def test_other_tiers_are_left_alone(tier: Tier) -> None:
     assert twin(fact(tier=tier), fact(tier=tier), 1.0, PARAMS).reason == "tier"
 

@@ -1,0 +1,272 @@
+"""Fits how sure the service may be of an answer, per embedder and recipe.
+
+    python -m jobs.calibrate --data DIR [--model NAME] [--recipe NAME ...]
+
+Features of the best hit go into a logistic model that says whether it answers. It learns from HeQ
+(CC BY 4.0; its impossible questions are asked about a paragraph on the topic that does not answer)
+and from `jobs/calibration_pairs.yaml`, which we wrote. Both are judged by cross-validation over
+paragraphs, and the result goes to `configs/calibration/<model>.yaml`. No server takes part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from rich.console import Console
+
+from jobs.suites.heq import load_heq
+from jobs.suites.lab import Lab
+from jobs.suites.suite import Corpus, Document, Question
+from rayapp import bootstrap
+from rayapp.adapters.inference.static_model import find_model, load_static_model
+from rayapp.domain.retrieval.answering import Features, features_of
+from rayapp.errors import ConfigError, RayappError
+from rayapp.settings import load_settings
+
+Floats = npt.NDArray[np.float64]
+NAMES = ("cosine", "coverage", "passage", "words", "number_missing")
+# Direction that each weight may have, 0 = any: a hit that holds more of the question must never be
+# trusted less, whatever the examples of one set say of two features that go together.
+SIGNS = (1, 1, 1, 0, -1)
+FOLDS = 10
+RIDGE = 3.0  # penalty on weights of standardised features; flat between 1 and 10
+STEPS = 30  # of Newton's method; it ends at machine precision after about eight
+DECIMALS = 4
+# Right answers that `medium` may refuse, share, and the precision that `high` promises. Of all
+# questions with an answer a tenth at most may be refused; the wrong best hits among them, which are
+# refused more often, leave 7 % for the right ones.
+REFUSED = 0.07
+SURE = 0.85
+PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
+OUT = Path(__file__).parent.parent / "configs" / "calibration"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The best hit of a question. `group`: the paragraph; its questions stay in one fold.
+
+    `answerable` without `answers`: the answer is there, but another hit came first.
+    """
+
+    features: Features
+    answers: bool
+    answerable: bool
+    group: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Weights by name with `bias`, the cuts, and what cross-validation says of them."""
+
+    weights: dict[str, float]
+    medium: float
+    high: float
+    measured: dict[str, float]
+
+
+def fit(examples: Sequence[Example]) -> Fitted:
+    """The model over all examples; its cuts and measures come from held-out predictions."""
+    x, y = matrix(examples)
+    held = held_out(x, y, folds(examples))
+    raw = logistic(x, y)
+    answerable = np.array([one.answerable for one in examples])
+    right = np.sort(held[y > 0])
+    medium = float(right[int(REFUSED * len(right))])
+    measured = {
+        "examples": float(len(examples)),
+        "auc": auc(held, y),
+        "brier": float(np.mean((held - y) ** 2)),
+        "abstained": float(np.mean(held[~answerable] < medium)),
+        "refused": float(np.mean(held[answerable] < medium)),
+    }
+    return Fitted(
+        weights={"bias": raw[0], **dict(zip(NAMES, raw[1:], strict=True))},
+        medium=medium,
+        high=_sure_from(held, y, medium),
+        measured=measured,
+    )
+
+
+def matrix(examples: Sequence[Example]) -> tuple[Floats, Floats]:
+    x = np.array([[getattr(one.features, name) for name in NAMES] for one in examples])
+    return x, np.array([float(one.answers) for one in examples])
+
+
+def folds(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
+    """Fold of each example, by the order in which its group first appears."""
+    order = {group: n for n, group in enumerate(dict.fromkeys(one.group for one in examples))}
+    return np.array([order[one.group] % FOLDS for one in examples])
+
+
+def held_out(x: Floats, y: Floats, fold: npt.NDArray[np.int64]) -> Floats:
+    """Probability of each example by a model that saw nothing of its fold."""
+    held = np.zeros(len(y))
+    for one in range(FOLDS):
+        out = fold == one
+        if out.any():
+            raw = logistic(x[~out], y[~out])
+            held[out] = _probability(x[out], raw)
+    return held
+
+
+def logistic(x: Floats, y: Floats) -> Floats:
+    """`[bias, weights]`; a feature whose weight has the wrong sign is left out, the worst first."""
+    kept = list(range(x.shape[1]))
+    while True:
+        raw = _unsigned(x[:, kept], y)
+        wrong = [(raw[1 + at] * SIGNS[one], one) for at, one in enumerate(kept)]
+        worst = min(wrong, default=(0.0, -1))
+        if worst[0] >= 0.0:
+            break
+        kept.remove(worst[1])
+    full = np.zeros(1 + x.shape[1])
+    full[0] = raw[0]
+    full[[1 + one for one in kept]] = raw[1:]
+    return full
+
+
+def _unsigned(x: Floats, y: Floats) -> Floats:
+    """As `logistic`, of any sign; ridge on standardised features, weights on their own scale."""
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    spread = np.where(spread > 0.0, spread, 1.0)
+    design = np.c_[np.ones(len(x)), (x - mean) / spread]
+    penalty = RIDGE * np.diag([0.0, *np.ones(x.shape[1])])
+    found = np.zeros(design.shape[1])
+    for _ in range(STEPS):
+        p = 1.0 / (1.0 + np.exp(-design @ found))
+        gradient = design.T @ (p - y) + penalty @ found
+        curve = (design * (p * (1.0 - p))[:, None]).T @ design + penalty
+        found = found - np.linalg.solve(curve + 1e-9 * np.eye(len(found)), gradient)
+    slopes = found[1:] / spread
+    return np.array([found[0] - float(slopes @ mean), *slopes])
+
+
+def _probability(x: Floats, raw: Floats) -> Floats:
+    made: Floats = 1.0 / (1.0 + np.exp(-(raw[0] + x @ raw[1:])))
+    return made
+
+
+def _sure_from(held: Floats, y: Floats, medium: float) -> float:
+    """Least probability above which answers are right as often as `high` promises."""
+    for cut in np.arange(max(medium, 0.5), 0.99, 0.01):
+        above = held >= cut
+        if above.any() and float(y[above].mean()) >= SURE:
+            return float(cut)
+    return 0.99
+
+
+def auc(held: Floats, y: Floats) -> float:
+    """Share of (answering, not answering) pairs in the right order; ties count half."""
+    _, place, count = np.unique(held, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    rank = ((last - count + 1 + last) / 2.0)[place]
+    right, wrong = float(y.sum()), float(len(y) - y.sum())
+    return float((rank[y > 0].sum() - right * (right + 1) / 2.0) / (right * wrong))
+
+
+def examples_of(lab: Lab, recipe: Any, langs: frozenset[str], source: str) -> Iterable[Example]:
+    """The best hit of every question of the lab, as the service ranks."""
+    for asked in lab.ask(recipe):
+        ranked = asked.ranked(recipe, langs)
+        if not ranked:
+            continue
+        best = ranked[0]
+        yield Example(
+            features_of(asked.question.text, best.item.text, best.summary.dense_similarity),
+            best.item.memory_id in asked.question.gold,
+            bool(asked.question.gold),
+            best.item.memory_id,
+            source,
+        )
+
+
+def load_pairs(path: Path = PAIRS) -> Corpus:
+    """Our own memories and questions of both languages.
+
+    Raises:
+        ConfigError: the file is missing or has another form.
+    """
+    try:
+        rows = yaml.safe_load(path.read_text(encoding="utf-8"))
+        documents = tuple(Document(f"own:{n}", str(r["text"])) for n, r in enumerate(rows))
+        questions = tuple(
+            Question(f"own:{n}:{kind}:{at}", str(text), (f"own:{n}",) if kind else (), "own", "")
+            for n, row in enumerate(rows)
+            for kind, field in ((1, "answered"), (0, "not_answered"))
+            for at, text in enumerate(row[field])
+        )
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path.name} cannot be read: {error}.") from None
+    return Corpus("own", documents, questions)
+
+
+def calibrate(data: Path, model: str, recipes: Sequence[str], console: Console) -> dict[str, Any]:
+    """The tree of `configs/calibration/<model>.yaml`."""
+    texts = bootstrap.load_texts()
+    static = load_static_model(find_model(model))
+    langs = frozenset(static.langs)
+
+    def embed(some: Sequence[str]) -> npt.NDArray[np.float32]:
+        sums = static.sums(list(some))
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        made: npt.NDArray[np.float32] = sums / np.maximum(norms, 1e-9)
+        return made
+
+    own, heq = load_pairs(), load_heq(data)
+    labs = [("own", Lab([own], texts, embed)), ("heq", Lab(list(heq.corpora), texts, embed))]
+    tree: dict[str, Any] = {}
+    for name in recipes:
+        recipe = texts.recipes[name]
+        found = [one for source, lab in labs for one in examples_of(lab, recipe, langs, source)]
+        fitted = fit(found)
+        for source, _ in labs:
+            part = fit([one for one in found if one.source == source]).measured
+            fitted.measured.update({f"{source}_{key}": value for key, value in part.items()})
+        tree[name] = {
+            **{key: round(float(value), DECIMALS) for key, value in fitted.weights.items()},
+            "medium": round(fitted.medium, DECIMALS),
+            "high": round(fitted.high, DECIMALS),
+        }
+        tree.setdefault("measured", {})[name] = {
+            key: round(value, DECIMALS) for key, value in fitted.measured.items()
+        }
+        console.print(name, tree[name], fitted.measured)
+    return tree
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit codes: 0 done, 2 bad arguments."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.calibrate", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
+    parser.add_argument("--model", help="static model; default: the one of the settings")
+    parser.add_argument("--recipe", action="append", help="recipe; default: all")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the result")
+    arguments = parser.parse_args(argv)
+    console = Console(markup=False, emoji=False)
+    try:
+        model = arguments.model or load_settings(env={}).embedding.model
+        recipes = arguments.recipe or sorted(bootstrap.load_texts().recipes)
+        tree = calibrate(arguments.data, model, recipes, console)
+    except RayappError as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    head = f"# Written by `python -m jobs.calibrate --model {model}`; do not edit by hand.\n"
+    measured = tree.pop("measured", {})
+    body = yaml.safe_dump({"recipes": tree, "measured": measured}, sort_keys=False)
+    (arguments.out / f"{model}.yaml").write_text(head + body, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

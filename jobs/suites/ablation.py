@@ -1,0 +1,165 @@
+"""What a feature is worth: the suites with everything, and once more without each feature.
+
+The same questions of the same stored memories are asked under recipe names such as
+`default-without-dense`, and compared question by question. A feature whose absence lowers no
+measure earns nothing in these suites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.table import Table
+
+from jobs.suites.compare import Difference, compare
+from jobs.suites.rows import Row
+from jobs.suites.runner import RunOptions
+from rayapp.domain.retrieval.ablation import ablated_name
+
+HEAD = ("suite", "set", "measure", "with", "without", "change", "95 % interval", "n")
+LEFT = 3  # columns of HEAD that hold words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ablated:
+    """One suite without one feature, beside the full service.
+
+    `with_ms` and `without_ms`: medians of the search time inside the service, where it says.
+    """
+
+    suite: str
+    feature: str
+    differences: tuple[Difference, ...]
+    with_ms: float | None = None
+    without_ms: float | None = None
+
+
+def variants(options: RunOptions, base: str, features: Sequence[str]) -> list[RunOptions]:
+    """The options of the full service, then those without each feature.
+
+    Each has a run id of its own, for suites whose questions change what is stored.
+    """
+    without = [
+        replace(
+            options,
+            recipe=ablated_name(base, [feature]),
+            run_id=f"{options.run_id}-{number}",
+        )
+        for number, feature in enumerate(features, start=1)
+    ]
+    return [options, *without]
+
+
+def ablated(
+    suite: str,
+    features: Sequence[str],
+    rows: Sequence[Sequence[Row]],
+    medians: Sequence[float | None],
+) -> list[Ablated]:
+    """The comparison of each variant with the first; `rows` and `medians` as `variants`."""
+    full, *others = rows
+    return [
+        Ablated(
+            suite=suite,
+            feature=feature,
+            differences=compare(full, without).differences,
+            with_ms=medians[0],
+            without_ms=median,
+        )
+        for feature, without, median in zip(features, others, medians[1:], strict=True)
+    ]
+
+
+def idle(found: Iterable[Ablated]) -> list[str]:
+    """Features without which no measure of any suite was surely lower, in their order."""
+    lowers: dict[str, bool] = {}
+    for one in found:
+        lower = any(difference.sign == "lower" for difference in one.differences)
+        lowers[one.feature] = lowers.get(one.feature, False) or lower
+    return [feature for feature, lower in lowers.items() if not lower]
+
+
+def ablation_report(found: Sequence[Ablated]) -> dict[str, Any]:
+    """The JSON section."""
+    return {
+        "idle": idle(found),
+        "without": [
+            {
+                "suite": one.suite,
+                "feature": one.feature,
+                "search_ms": {"with": one.with_ms, "without": one.without_ms},
+                "differences": [difference.as_json() for difference in one.differences],
+            }
+            for one in found
+        ],
+    }
+
+
+def ablation_tables(found: Sequence[Ablated]) -> list[Table]:
+    """One terminal table per feature."""
+    made = []
+    for feature, rows in _by_feature(found).items():
+        table = Table(title=f"without {feature}: paired change", title_justify="left")
+        for number, name in enumerate(HEAD):
+            table.add_column(name, justify="left" if number < LEFT else "right")
+        for row, sign in rows:
+            table.add_row(*row, style="dim" if sign == "same" else "")
+        made.append(table)
+    return made
+
+
+def ablation_markdown(found: Sequence[Ablated]) -> str:
+    """The same tables as Markdown; a change whose interval leaves zero out is bold."""
+    lines = ["## Ablation", "", ablation_line(found)]
+    for feature, rows in _by_feature(found).items():
+        lines += ["", f"### without {feature}", "", "| " + " | ".join(HEAD) + " |"]
+        lines.append("|" + "---|" * LEFT + "---:|" * (len(HEAD) - LEFT))
+        for row, sign in rows:
+            cells = [f"**{cell}**" if sign != "same" and at == 5 else cell
+                     for at, cell in enumerate(row)]  # fmt: skip
+            lines.append("| " + " | ".join(cells) + " |")
+        lines += ["", *_speed(found, feature)]
+    return "\n".join(lines) + "\n"
+
+
+def ablation_line(found: Sequence[Ablated]) -> str:
+    """One sentence: what earned nothing here."""
+    names = idle(found)
+    if not names:
+        return "Every feature that was switched off lowered a measure."
+    return (
+        f"Without {', '.join(names)} no measure of these suites was lower beyond chance: "
+        "look at other suites before keeping what earns nothing."
+    )
+
+
+def _by_feature(found: Sequence[Ablated]) -> Mapping[str, list[tuple[tuple[str, ...], str]]]:
+    tables: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for one in found:
+        rows = tables.setdefault(one.feature, [])
+        rows += [(_row(one.suite, difference), difference.sign) for difference in one.differences]
+    return tables
+
+
+def _row(suite: str, one: Difference) -> tuple[str, ...]:
+    change = one.change
+    return (
+        suite,
+        one.part,
+        one.metric,
+        f"{one.before:.3f}",
+        f"{one.after:.3f}",
+        f"{change.mean:+.3f}",
+        f"{change.low:+.3f} to {change.high:+.3f}",
+        str(change.n),
+    )
+
+
+def _speed(found: Sequence[Ablated], feature: str) -> list[str]:
+    return [
+        f"{one.suite}: search p50 {one.with_ms} ms with, {one.without_ms} ms without."
+        for one in found
+        if one.feature == feature and one.with_ms is not None and one.without_ms is not None
+    ]

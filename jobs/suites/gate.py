@@ -1,0 +1,165 @@
+"""The regression gate: a run beside the committed results, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from jobs.suites.compare import NAMED, Comparison, Difference, Worse, compare
+from jobs.suites.golden import Golden, check_data, named, read_golden
+from jobs.suites.rows import Row
+from rayapp.errors import ConfigError
+
+HEAD = ("set", "measure", "committed", "now", "change", "95 % interval", "n", "")
+LEFT = 2  # columns of HEAD that hold words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One suite against its committed results.
+
+    Attributes:
+        tolerance: share of a measure that may be lost.
+        notes: what differs between the two services.
+        whole: every question was asked, so one that is missing was lost.
+    """
+
+    suite: str
+    comparison: Comparison
+    tolerance: float
+    notes: tuple[str, ...]
+    whole: bool
+
+    @property
+    def lost(self) -> list[Difference]:
+        """Measures below the committed floor minus the tolerance."""
+        return [one for one in self.comparison.differences if one.lost(self.tolerance)]
+
+    @property
+    def named_worse(self) -> Sequence[Worse]:
+        """The questions that lost most."""
+        return self.comparison.worse[:NAMED]
+
+    @property
+    def closed(self) -> bool:
+        return bool(self.lost) or (self.whole and self.comparison.missing > 0)
+
+
+def committed(folder: Path, suite: str, hashes: Mapping[str, str]) -> Golden:
+    """The results to compare with.
+
+    Raises:
+        ConfigError: there are none, or they are of other data.
+    """
+    golden = read_golden(folder, suite)
+    check_data(golden, hashes)
+    return golden
+
+
+def gate(
+    golden: Golden,
+    rows: Iterable[Row],
+    service: Mapping[str, str],
+    *,
+    tolerance: float,
+    whole: bool,
+) -> Gate:
+    """Compare a run with the committed results.
+
+    Raises:
+        ConfigError: they have no question in common.
+    """
+    comparison = compare(golden.rows, named(rows))
+    if not comparison.differences:
+        raise ConfigError(
+            f"No committed result of {golden.suite} is about a question of this run: "
+            "write new results with --golden."
+        )
+    notes = tuple(
+        f"{name} is {service.get(name)}, the committed results are of {value}"
+        for name, value in golden.service.items()
+        if service.get(name) != value
+    )
+    return Gate(
+        suite=golden.suite,
+        comparison=comparison,
+        tolerance=tolerance,
+        notes=notes,
+        whole=whole,
+    )
+
+
+def gate_report(one: Gate) -> dict[str, Any]:
+    """The JSON section; every question that got worse is in it."""
+    comparison = one.comparison
+    return {
+        "suite": one.suite,
+        "closed": one.closed,
+        "tolerance": one.tolerance,
+        "notes": list(one.notes),
+        "differences": [difference.as_json() for difference in comparison.differences],
+        "lost": [f"{difference.part} {difference.metric}" for difference in one.lost],
+        "better": comparison.better,
+        "worse": [str(worse) for worse in comparison.worse],
+        "missing": comparison.missing,
+    }
+
+
+def gate_line(one: Gate) -> str:
+    """One sentence with the verdict."""
+    comparison = one.comparison
+    moved = f"{comparison.better} questions got better, {len(comparison.worse)} worse"
+    notes = "".join(f" Note: {note}." for note in one.notes)
+    if not one.closed:
+        verdict = f"not below the committed results (tolerance {one.tolerance:g})"
+        return f"{one.suite}: {verdict}; {moved}.{notes}"
+    reasons = [
+        f"{lost.part} {lost.metric} {lost.before:.3f} -> {lost.after:.3f}" for lost in one.lost
+    ]
+    if one.whole and comparison.missing:
+        reasons.append(f"{comparison.missing} committed questions were not asked")
+    return f"{one.suite}: BELOW the committed results: {'; '.join(reasons)}; {moved}.{notes}"
+
+
+def gate_tables(one: Gate) -> list[Table]:
+    """The terminal table."""
+    table = Table(title=f"{one.suite}: against the committed results", title_justify="left")
+    for number, name in enumerate(HEAD):
+        table.add_column(name, justify="left" if number < LEFT else "right")
+    for row in _rows(one):
+        table.add_row(*row, style="bold" if row[-1] else "")
+    return [table]
+
+
+def gate_markdown(gates: Sequence[Gate]) -> str:
+    """The same tables as Markdown, with the questions that lost most."""
+    lines = ["## Against the committed results"]
+    for one in gates:
+        lines += ["", gate_line(one), "", "| " + " | ".join(HEAD) + " |"]
+        lines.append("|" + "---|" * LEFT + "---:|" * (len(HEAD) - LEFT))
+        lines += ["| " + " | ".join(row) + " |" for row in _rows(one)]
+        worse = one.comparison.worse
+        if worse:
+            lines += ["", f"Worse, the first {len(one.named_worse)} of {len(worse)}:", ""]
+            lines += [f"- {question}" for question in one.named_worse]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(one: Gate) -> list[tuple[str, ...]]:
+    return [
+        (
+            difference.part,
+            difference.metric,
+            f"{difference.before:.3f}",
+            f"{difference.after:.3f}",
+            f"{difference.change.mean:+.3f}",
+            f"{difference.change.low:+.3f} to {difference.change.high:+.3f}",
+            str(difference.change.n),
+            "below" if difference.lost(one.tolerance) else "",
+        )
+        for difference in one.comparison.differences
+    ]

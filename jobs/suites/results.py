@@ -1,0 +1,161 @@
+"""What an evaluation found, as JSON, Markdown, a picture and terminal tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+
+from jobs.suites.ablation import (
+    Ablated,
+    ablation_line,
+    ablation_markdown,
+    ablation_report,
+    ablation_tables,
+)
+from jobs.suites.gate import Gate, gate_line, gate_markdown, gate_report, gate_tables
+from jobs.suites.kinds import Finished, SuiteKind
+from jobs.suites.picture import picture
+from jobs.suites.report import latency, values_of
+from jobs.suites.rows import Headline, Row, headlines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """One suite as it ran in full. `data`: the sha256 of its files."""
+
+    name: str
+    kind: SuiteKind[Any]
+    run: Finished
+    rows: Sequence[Row]
+    data: Mapping[str, str]
+
+    @property
+    def headlines(self) -> list[Headline]:
+        return headlines(self.rows)
+
+
+@dataclass(slots=True)
+class Results:
+    """Everything that is reported. `service`: model, analyser and recipe that were measured."""
+
+    run_id: str
+    url: str
+    service: Mapping[str, str]
+    at: str = ""
+    elapsed_s: float = 0.0
+    suites: list[Evaluated] = field(default_factory=list)
+    ablation: list[Ablated] = field(default_factory=list)
+    gates: list[Gate] = field(default_factory=list)
+
+    @property
+    def failures(self) -> int:
+        return sum(one.run.failures for one in self.suites)
+
+    @property
+    def search_ms(self) -> dict[str, float] | None:
+        """Percentiles over the searches of all suites."""
+        return latency([one for suite in self.suites for one in suite.kind.answered(suite.run)])
+
+    @property
+    def caption(self) -> str:
+        return f"Retrieval: {self.service['recipe']}, {self.service['model']}"
+
+
+def write(results: Results, out: Path | None, text: Path | None, drawn: Path | None) -> None:
+    """Write what was asked for; folders are made."""
+    for path, make in ((out, _json), (text, _markdown), (drawn, _picture)):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(make(results))
+
+
+def show(results: Results, console: Console) -> None:
+    """Tables and one sentence each, as the terminal shows them."""
+    for suite in results.suites:
+        for table in suite.kind.tables(suite.run):
+            console.print(table)
+        console.print(suite.kind.line(suite.run))
+    if results.ablation:
+        for table in ablation_tables(results.ablation):
+            console.print(table)
+        console.print(ablation_line(results.ablation), soft_wrap=True)
+    for gate in results.gates:
+        for table in gate_tables(gate):
+            console.print(table)
+        console.print(gate_line(gate), soft_wrap=True)
+        for worse in gate.named_worse:
+            console.print(f"  worse: {worse}", soft_wrap=True)
+    times = results.search_ms
+    if times is not None:
+        console.print(_speed(times))
+    if results.failures:
+        console.print(f"{results.failures} memories or questions failed: see rejected and errors.")
+
+
+def _json(results: Results) -> bytes:
+    report = {
+        "run_id": results.run_id,
+        "at": results.at,
+        "url": results.url,
+        "recipe": results.service["recipe"],
+        "service": results.service,
+        "elapsed_s": results.elapsed_s,
+        "search_ms": results.search_ms,
+        "suites": [_section(suite) for suite in results.suites],
+        "ablation": ablation_report(results.ablation) if results.ablation else None,
+        "against": [gate_report(gate) for gate in results.gates] or None,
+    }
+    return orjson.dumps(report, option=orjson.OPT_INDENT_2)
+
+
+def _section(suite: Evaluated) -> dict[str, Any]:
+    return {
+        **suite.kind.report(suite.run),
+        "data": dict(suite.data),
+        "headline": [
+            {
+                "set": one.part,
+                "metric": one.metric,
+                "service": values_of(one.service),
+                "floor": values_of(one.floor) if one.floor is not None else None,
+            }
+            for one in suite.headlines
+        ],
+    }
+
+
+def _markdown(results: Results) -> bytes:
+    service = results.service
+    about = (
+        f"Model {service['model']}, analyser {service['analyser']}, recipe {service['recipe']}, "
+        f"{results.elapsed_s:.0f} s."
+    )
+    parts = [f"# Retrieval, run {results.run_id}\n\n{about}"]
+    times = results.search_ms
+    if times is not None:
+        parts[0] += f" {_speed(times)}"
+    parts += [suite.kind.markdown(suite.run).rstrip("\n") for suite in results.suites]
+    if results.ablation:
+        parts.append(ablation_markdown(results.ablation).rstrip("\n"))
+    if results.gates:
+        parts.append(gate_markdown(results.gates).rstrip("\n"))
+    return ("\n\n".join(parts) + "\n").encode()
+
+
+def _picture(results: Results) -> bytes:
+    shown = {suite.name: suite.headlines for suite in results.suites}
+    return picture(shown, results.caption).encode()
+
+
+def _speed(times: Mapping[str, float]) -> str:
+    inside = (
+        f" (inside the service {times['server_p50']} and {times['server_p95']} ms)"
+        if "server_p50" in times
+        else ""
+    )
+    return f"Search p50 {times['p50']} ms, p95 {times['p95']} ms{inside}."

@@ -1,0 +1,167 @@
+"""What one question got, as it is compared and committed: ids, ranks and measures, never a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jobs.suites.runner import Answered, SuiteRun
+from rayapp.domain.evaluation import (
+    METRICS,
+    TOP,
+    Estimate,
+    Judged,
+    estimate,
+    rank_groups,
+    recall_at,
+)
+
+Ranks = tuple[int | None, ...]
+# Measures of a ranked question that headlines, pictures, ablations and gates show.
+SHOWN = ("R@1", "hit@10", "MRR")
+# Labels of confidence that answers below the named least one carry.
+BELOW: Mapping[str, frozenset[str]] = {
+    "medium": frozenset({"low"}),
+    "high": frozenset({"low", "medium"}),
+}
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One question in one part of a suite.
+
+    Attributes:
+        part: what the question counts under; a question may count under several.
+        ranks: 1-based place of each evidence id, None = not answered. Empty when the question is
+            not judged by ranks.
+        values: its measures, 0..1, higher is better. Those of ranks follow from the ranks.
+        floor: the same measures of plain BM25; empty where there is no floor.
+    """
+
+    part: str
+    question_id: str
+    category: str
+    lang: str
+    ranks: Ranks = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+    floor: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return (self.part, self.question_id)
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """The measures that are compared."""
+        if not self.ranks:
+            return dict(self.values)
+        return {name: self.values[name] for name in SHOWN}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """One measure of one part: the service, and the floor where there is one."""
+
+    part: str
+    metric: str
+    service: Estimate
+    floor: Estimate | None
+
+
+def measures(ranks: Ranks) -> dict[str, float]:
+    """Every retrieval metric of a question whose evidence was answered at these ranks."""
+    gold = tuple(f"gold-{number}" for number in range(len(ranks)))
+    at = {rank: name for rank, name in zip(ranks, gold, strict=True) if rank is not None}
+    ranked = tuple(at.get(place, f"other-{place}") for place in range(1, max(at, default=0) + 1))
+    judged = Judged(question_id="ranks", gold=gold, ranked=ranked)
+    return {name: metric(judged) for name, metric in METRICS.items()}
+
+
+def suite_rows(run: SuiteRun) -> list[Row]:
+    """The rows of stored documents and questions: by ranks, by groups, and by confidence."""
+    rows = []
+    for one in run.answered:
+        if one.question.gold:
+            rows.append(_ranked(run, one))
+            if run.suite.group_of is not None:
+                rows.append(_grouped(run, one))
+        if run.unanswerable:
+            rows.append(_confident(one))
+    return rows
+
+
+def headlines(rows: Iterable[Row]) -> list[Headline]:
+    """Means with their intervals per part and measure, in the order of the rows."""
+    parts: dict[str, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(row.part, []).append(row)
+    return [
+        Headline(
+            part=part,
+            metric=metric,
+            service=estimate([row.values[metric] for row in members]),
+            floor=_floor(members, metric),
+        )
+        for part, members in parts.items()
+        for metric in members[0].shown
+    ]
+
+
+def by_key(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Rows by part and question."""
+    return {row.key: row for row in rows}
+
+
+def _floor(members: Sequence[Row], metric: str) -> Estimate | None:
+    if not all(metric in row.floor for row in members):
+        return None
+    return estimate([row.floor[metric] for row in members])
+
+
+def _ranked(run: SuiteRun, one: Answered) -> Row:
+    suite, category = run.suite, one.question.category
+    ranks = one.judged(one.ranked).gold_ranks
+    inside = suite.headline is None or category in suite.headline
+    return Row(
+        part=suite.headline_name if inside else f"category {category}",
+        question_id=one.question.question_id,
+        category=category,
+        lang=one.question.lang,
+        ranks=ranks,
+        values=measures(ranks),
+        floor=measures(one.judged(one.floor).gold_ranks),
+    )
+
+
+def _grouped(run: SuiteRun, one: Answered) -> Row:
+    group_of = run.suite.group_of
+    assert group_of is not None
+    service, floor = (
+        recall_at(rank_groups(one.judged(ranked), group_of), TOP)
+        for ranked in (one.ranked, one.floor)
+    )
+    return Row(
+        part=run.suite.group_name,
+        question_id=one.question.question_id,
+        category=one.question.category,
+        lang=one.question.lang,
+        values={"R@10": service},
+        floor={"R@10": floor},
+    )
+
+
+def _confident(one: Answered) -> Row:
+    """Whether asking for a least confidence would have done right by this question."""
+    answerable = bool(one.question.gold)
+    values = {}
+    for least, labels in BELOW.items():
+        abstains = one.abstained or one.confidence in labels
+        values[f"{'kept' if answerable else 'abstains'} at {least}"] = float(abstains != answerable)
+    return Row(
+        part="answerable" if answerable else "unanswerable",
+        question_id=one.question.question_id,
+        category=one.question.category,
+        lang=one.question.lang,
+        values=values,
+    )

@@ -1,0 +1,85 @@
+"""A newer memory replaces an older one: the older is closed, hidden by default, and kept. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from rayapp.domain.memory import IndexOp, MemoryItem, Status
+from rayapp.domain.revision import requeued
+from rayapp.errors import Conflict, InvalidInput
+
+
+def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem) -> None:
+    """Raise unless `new` may replace `old`, which the caller called `named`.
+
+    An id of another user and an id that never was answer alike.
+    """
+    if new.memory_id in (named, old and old.memory_id):
+        raise InvalidInput(
+            "A memory cannot supersede itself; edit it instead.", code="bad_supersedes"
+        )
+    if old is None:
+        raise InvalidInput(
+            f"supersedes names {named}, which is no memory of yours; send the id of the memory "
+            "that is replaced, or leave it out.",
+            code="bad_supersedes",
+        )
+    if old.status is not Status.ACTIVE:
+        raise InvalidInput(
+            f"supersedes names {named}, which is {old.status.value}; restore it first, or leave "
+            "supersedes out.",
+            code="bad_supersedes",
+        )
+    if old.superseded_by not in (None, new.memory_id):
+        raise Conflict(
+            f"Memory {old.memory_id} is already superseded by {old.superseded_by}; supersede "
+            "that one.",
+            code="already_superseded",
+            details={"memory_id": old.superseded_by},
+        )
+    if old.valid_from is not None and change_time(new) < old.valid_from:
+        raise InvalidInput(
+            f"Memory {old.memory_id} is valid from a later time than the one that replaces it; "
+            "send a later valid_from.",
+            code="bad_validity",
+        )
+
+
+def change_time(new: MemoryItem) -> datetime:
+    """When `new` took over: what it says itself, else when it happened."""
+    return new.valid_from or new.created_at
+
+
+def superseding(new: MemoryItem, old: MemoryItem) -> MemoryItem:
+    """`new` as it is stored.
+
+    It is valid from the change on: without that, a question about the time before would show both.
+    """
+    return replace(new, supersedes=old.memory_id, valid_from=change_time(new))
+
+
+def superseded(old: MemoryItem, by: MemoryItem, now: datetime) -> MemoryItem:
+    """`old`, closed by `by`; the same object when another one, or nothing active, is in its place.
+
+    An end that `old` had before the change stays.
+    """
+    if old.superseded_by is not None or old.status is not Status.ACTIVE:
+        return old
+    ends = change_time(by) if by.valid_from or by.supersedes else now
+    if old.valid_from is not None:
+        ends = max(ends, old.valid_from)
+    return replace(
+        old,
+        superseded_by=by.memory_id,
+        valid_to=ends if old.valid_to is None else min(old.valid_to, ends),
+        updated_at=now,
+        index=requeued(old.index, IndexOp.PAYLOAD, now),
+    )
+
+
+def reopened(item: MemoryItem) -> MemoryItem:
+    """What was superseded is current again, without an end."""
+    if item.superseded_by is None:
+        return item
+    return replace(item, superseded_by=None, valid_to=None)

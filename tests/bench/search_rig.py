@@ -1,0 +1,203 @@
+"""The search request in one process: the HTTP application on a real mongod and a real engine.
+
+What Ray, the proxy and the sockets add is not in here; `tests.bench.load` measures the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from pymongo.monitoring import (
+    CommandFailedEvent,
+    CommandListener,
+    CommandStartedEvent,
+    CommandSucceededEvent,
+    register,
+)
+
+from rayapp import bootstrap
+from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
+from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.api.app import create_api
+from rayapp.bootstrap import Parts
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.service_protocols import Services
+from rayapp.services.indexing import IndexingService
+from rayapp.settings import Settings, load_settings
+from rayapp.testing.fake_jobs import FakeLauncher
+from rayapp.testing.mongo_server import MongoServer
+
+MONGO_FOLDER, ENGINE_FOLDER = "mongo", "engine"
+PORT_FILE = "port"
+# Commands that the driver sends by itself.
+DRIVER_COMMANDS = frozenset({"hello", "ismaster", "ping", "endSessions", "buildInfo"})
+
+
+class Commands(CommandListener):
+    """Counts what is sent to MongoDB; registered once for every client made afterwards."""
+
+    def __init__(self) -> None:
+        self.counting = False
+        self.names: list[str] = []
+        self.kept: list[dict[str, Any]] = []
+
+    def started(self, event: CommandStartedEvent) -> None:
+        if self.counting and event.command_name not in DRIVER_COMMANDS:
+            self.names.append(event.command_name)
+            self.kept.append(dict(event.command))
+
+    def succeeded(self, event: CommandSucceededEvent) -> None:
+        return None
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        return None
+
+    def clear(self) -> None:
+        self.names.clear()
+        self.kept.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRig:
+    """`api` is the application as the ingress mounts it."""
+
+    api: FastAPI
+    services: Services
+    parts: Parts
+    engine: EdgeEngine
+    indexing: IndexingService
+    mongo: MongoServer
+    commands: Commands
+
+    async def post(self, path: str, body: bytes, user_id: str) -> tuple[int, bytes]:
+        """One request through the application, without a socket."""
+        sent: list[dict[str, Any]] = []
+        asked = False
+        waiting = _Never()
+
+        async def receive() -> dict[str, Any]:
+            nonlocal asked
+            if asked:
+                await waiting
+            asked = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.api(_scope(path, body, user_id), receive, send)
+        return sent[0]["status"], b"".join(part.get("body", b"") for part in sent[1:])
+
+    async def settle(self) -> None:
+        """Until nothing waits for the index."""
+        while await self.indexing.run_once():
+            pass
+        await self.parts.index.rebuilt()
+        await self.parts.watch.look(self.parts.index, self.parts.stores.items)
+
+
+class _Never:
+    """Waits until it is cancelled: a caller that stays connected."""
+
+    def __await__(self) -> Any:
+        return asyncio.get_running_loop().create_future().__await__()
+
+
+def _scope(path: str, body: bytes, user_id: str) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [
+            (b"host", b"127.0.0.1"),
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-user-id", user_id.encode()),
+        ],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+
+
+@contextlib.asynccontextmanager
+async def search_rig(keep: Path | None) -> AsyncIterator[SearchRig]:
+    """Started servers and the application; what `keep` holds from an earlier run is used again."""
+    commands = Commands()
+    register(commands)
+    with contextlib.ExitStack() as stack:
+        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rayapp-")))
+        (folder / MONGO_FOLDER).mkdir(parents=True, exist_ok=True)
+        mongo = MongoServer(folder / MONGO_FOLDER)
+        # A replica set knows itself by its address: data that is used again keeps its port.
+        port = folder / PORT_FILE
+        mongo.port = int(port.read_text(encoding="ascii")) if port.exists() else mongo.port
+        port.write_text(str(mongo.port), encoding="ascii")
+        mongo.start()
+        stack.callback(mongo.stop)
+        settings = load_settings(
+            env={}, overrides={"mongo": mongo.settings("search-rig").model_dump()}
+        )
+        engine = EdgeEngine(folder / ENGINE_FOLDER, settings.qdrant.alias)
+        stack.callback(engine.close)
+        yield await _rig(settings, engine, mongo, commands)
+
+
+async def _rig(
+    settings: Settings, engine: EdgeEngine, mongo: MongoServer, commands: Commands
+) -> SearchRig:
+    metrics = InMemoryMetrics()
+    stores = bootstrap.mongo_stores(settings)
+    await stores.items.ensure_schema()
+    texts = bootstrap.load_texts()
+    embedder = bootstrap.embedding_service(settings, metrics)
+    model = await embedder.info()
+    schema = bootstrap.schema_of(model, texts.analyser)
+    index = QdrantEdgeIndex(InProcessTransport(engine), settings.qdrant)
+    await index.open(schema)
+    parts = Parts(
+        runtime=bootstrap.runtime_of(settings, metrics),
+        stores=stores,
+        index=index,
+        embedder=embedder,
+        texts=texts,
+        schema=schema,
+        watch=bootstrap.index_watch(settings),
+        langs=frozenset(model.langs),
+    )
+    reranker = bootstrap.rerank_service(settings, metrics)
+    services = bootstrap.build_services(parts, reranker, None, [], FakeLauncher())
+    return SearchRig(
+        api=create_api(services),
+        services=services,
+        parts=parts,
+        engine=engine,
+        indexing=bootstrap.build_indexing(parts),
+        mongo=mongo,
+        commands=commands,
+    )
+
+
+async def fill(rig: SearchRig, batches: list[tuple[str, list[str]]]) -> None:
+    """Store the texts of each user and index them."""
+    for user_id, texts in batches:
+        items = [{"text": text, "tier": "history"} for text in texts]
+        status, answer = await rig.post(
+            "/api/memory/store/batch", orjson.dumps({"items": items}), user_id
+        )
+        if status not in (200, 201):
+            raise RuntimeError(f"the store refused a batch: {answer[:300]!r}")
+    await rig.settle()
