@@ -27,7 +27,7 @@ from jobs.suites import heq
 from jobs.suites.datagov_set import load_datagov
 from jobs.suites.lab import Asked, Embed, Lab
 from jobs.suites.locomo import HEADLINE, load_locomo
-from jobs.suites.suite import Corpus, Document, read_json
+from jobs.suites.suite import Corpus, Document, Question, read_json
 from jobs.suites.tuning import FOLDS, Parameter, Scored, Scores, Search, Tuned
 from rayapp import bootstrap
 from rayapp.adapters.datagov.files import FolderSource
@@ -98,7 +98,7 @@ def load_bench(data: Path, texts: Texts) -> Bench:
         set_of |= {one.question_id: HEQ for one in kept}
     documents, dataset_of = _catalogue(data, texts)
     sets = load_datagov(data)
-    asked = []
+    asked: list[Question] = []
     for name, suite in ((DESCRIBED, sets.descriptions), (ASKED, sets.questions)):
         kept = tuple(one for part in suite.corpora for one in part.questions)
         kept = kept[:: EVERY.get(name, 1)]

@@ -182,7 +182,7 @@ class EmbeddingSettings(Concern):
 
 class RerankerSettings(Concern):
     backend: Literal["none", "features", "http", "local"] = Field(
-        "none", description="Which backend."
+        "features", description="Which backend."
     )
     model: str = Field(
         "", description="Model name or folder; features: its static model, empty = its own."

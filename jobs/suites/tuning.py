@@ -153,7 +153,7 @@ class Search:
         return float(np.mean(means))
 
     def _mask(self, name: str, held_out: int) -> npt.NDArray[np.bool_]:
-        return self._folds[name] != held_out
+        return np.asarray(self._folds[name] != held_out)
 
     def _scores(self, recipe: Recipe) -> Scores:
         key = tuple(self._values(recipe).values())

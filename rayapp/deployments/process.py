@@ -13,7 +13,7 @@ from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.serve.handles import HandleEmbedder
 from rayapp.adapters.serve.metrics import RayMetrics
-from rayapp.adapters.serve.vector_actor import engine_transport
+from rayapp.adapters.serve.vector_actor import RayTransport
 from rayapp.bootstrap import Parts
 from rayapp.errors import SchemaMismatch
 from rayapp.observability.logging import configure_logging
@@ -27,7 +27,7 @@ def vector_index(settings: Settings) -> VectorIndex:
     """The Qdrant server when one is configured, else the embedded engine's actor."""
     if settings.qdrant.url:
         return bootstrap.server_index(settings)
-    return QdrantEdgeIndex(engine_transport(settings), settings.qdrant)
+    return QdrantEdgeIndex(RayTransport(settings), settings.qdrant)
 
 
 def query_embedder(

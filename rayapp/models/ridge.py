@@ -60,8 +60,7 @@ class SparseRows:
     def weighted_squares(self, weights: Floats) -> Floats:
         """Sum of squares of each column, row `i` counting `weights[i]` times."""
         squares = self.values * self.values * weights[self.rows]
-        summed: Floats = np.bincount(self.columns, squares, self.shape[1]).astype(np.float64)
-        return summed
+        return np.asarray(np.bincount(self.columns, squares, self.shape[1]), dtype=np.float64)
 
     def _cuts(self) -> list[int]:
         """Places in `_targets` that cut the entries into pieces of about ENTRIES_AT_ONCE."""

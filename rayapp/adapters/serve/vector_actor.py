@@ -19,7 +19,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine
 from rayapp.adapters.qdrant.edge_turns import EngineTurns
-from rayapp.adapters.serve.engine_door import DoorTransport, EngineDoor
 from rayapp.errors import IndexDown, RayappError
 from rayapp.settings import Settings
 
@@ -37,14 +36,12 @@ class VectorEngineActor:
     def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
         self._turns = EngineTurns(self._engine)
-        self._door = EngineDoor(Path(folder), self._turns.call)
         self._flush_interval_s = flush_interval_s
         self._flusher: asyncio.Task[None] | None = None
 
     async def call(self, method: str, args: tuple[Any, ...]) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
-            await self._door.open()
         return await self._turns.call(method, args)
 
     async def pid(self) -> int:
@@ -52,7 +49,6 @@ class VectorEngineActor:
 
     async def close(self) -> None:
         """Flush and give the folder back; a later call opens it again."""
-        await self._door.close()
         if self._flusher is not None:
             self._flusher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -99,22 +95,13 @@ class RayTransport:
         self._actor = None
 
 
-def engine_transport(settings: Settings) -> DoorTransport:
-    """How the processes of the service reach the engine: searches by its local door."""
-    return DoorTransport(RayTransport(settings), engine_folder(settings))
-
-
-def engine_folder(settings: Settings) -> Path:
-    return settings.data.dir.resolve() / FOLDER_NAME
-
-
 def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) -> Any:
     """The handle of the one engine actor of the cluster; started on this node when missing.
 
     Callers find it by name and never open the folder themselves.
     """
     here = ray.get_runtime_context().get_node_id()
-    folder = engine_folder(settings)
+    folder = settings.data.dir.resolve() / FOLDER_NAME
     return (
         ray.remote(VectorEngineActor)
         .options(
