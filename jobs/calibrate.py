@@ -26,8 +26,13 @@ from jobs.suites.heq import load_heq
 from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp import bootstrap
+from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
 from rayapp.adapters.inference.static_model import find_model, load_static_model
 from rayapp.domain.retrieval.answering import Features, features_of
+from rayapp.domain.retrieval.ranking import Ranked, with_rerank
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.retrieval.rerank_features import Features as RerankFeatures
+from rayapp.domain.retrieval.rerank_words import WordTable
 from rayapp.errors import ConfigError, RayappError
 from rayapp.settings import load_settings
 
@@ -173,13 +178,30 @@ def auc(held: Floats, y: Floats) -> float:
     return float((rank[y > 0].sum() - right * (right + 1) / 2.0) / (right * wrong))
 
 
-def examples_of(lab: Lab, recipe: Any, langs: frozenset[str], source: str) -> Iterable[Example]:
+class Rereader:
+    """The reranker of features, as a search replica has it."""
+
+    def __init__(self) -> None:
+        self._model = read_rerank_model(BUNDLED)
+        vectors = load_static_model(find_model(self._model.static_model))
+        self._features = RerankFeatures(WordTable(vectors.sums))
+
+    def order(self, question: str, ranked: list[Ranked], recipe: Recipe) -> list[Ranked]:
+        texts = [one.item.text for one in ranked[: recipe.rerank.top]]
+        logits = np.asarray(self._model.logits(self._features.of(question, texts)))
+        probabilities = [float(one) for one in 1.0 / (1.0 + np.exp(-logits))]
+        return with_rerank(ranked, probabilities, recipe)
+
+
+def examples_of(
+    lab: Lab, recipe: Recipe, langs: frozenset[str], source: str, rereader: Rereader
+) -> Iterable[Example]:
     """The best hit of every question of the lab, as the service ranks."""
     for asked in lab.ask(recipe):
         ranked = asked.ranked(recipe, langs)
         if not ranked:
             continue
-        best = ranked[0]
+        best = rereader.order(asked.question.text, ranked, recipe)[0]
         yield Example(
             features_of(asked.question.text, best.item.text, best.summary.dense_similarity),
             best.item.memory_id in asked.question.gold,
@@ -224,9 +246,12 @@ def calibrate(data: Path, model: str, recipes: Sequence[str], console: Console) 
     own, heq = load_pairs(), load_heq(data)
     labs = [("own", Lab([own], texts, embed)), ("heq", Lab(list(heq.corpora), texts, embed))]
     tree: dict[str, Any] = {}
+    rereader = Rereader()
     for name in recipes:
         recipe = texts.recipes[name]
-        found = [one for source, lab in labs for one in examples_of(lab, recipe, langs, source)]
+        found = [
+            one for source, lab in labs for one in examples_of(lab, recipe, langs, source, rereader)
+        ]
         fitted = fit(found)
         for source, _ in labs:
             part = fit([one for one in found if one.source == source]).measured

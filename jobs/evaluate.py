@@ -156,6 +156,8 @@ def _check(arguments: argparse.Namespace) -> None:
             "--golden writes what the whole service does with whole suites: "
             "leave out --limit-questions and --without."
         )
+    if arguments.golden is not None and arguments.against is not None:
+        raise ConfigError("--golden would replace what --against holds the run to: run them apart.")
     if not 0.0 <= arguments.tolerance < 1.0:
         raise ConfigError("--tolerance is a share: pass a number from 0 up to 1.")
 

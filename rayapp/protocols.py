@@ -192,7 +192,10 @@ class MemoryStore(Protocol):
         ...
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
-        """Active items by (quality_score, wilson, last_outcome_at), lowest first (decision 13)."""
+        """Active items by (quality_score, wilson, last_outcome_at), lowest first (decision 13).
+
+        What was replaced comes before what is current.
+        """
         ...
 
     async def claim(self, *, token: str, limit: int, claim_s: float) -> list[MemoryItem]:

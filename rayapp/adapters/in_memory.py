@@ -202,6 +202,7 @@ class InMemoryMemoryStore(InMemoryQueue):
         ]
         items.sort(
             key=lambda item: (
+                item.superseded_by is None,
                 item.quality.quality_score,
                 item.stats.wilson_score,
                 item.stats.last_outcome_at or NEVER,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from rayapp.domain.creation import check_validity
 from rayapp.domain.memory import IndexOp, MemoryItem, Status
 from rayapp.domain.revision import requeued
 from rayapp.errors import Conflict, InvalidInput
 
 
-def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem) -> None:
+def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem, now: datetime) -> None:
     """Raise unless `new` may replace `old`, which the caller called `named`.
 
     An id of another user and an id that never was answer alike.
@@ -38,6 +39,17 @@ def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem) -> Non
             code="already_superseded",
             details={"memory_id": old.superseded_by},
         )
+    _check_time(old, new, now)
+
+
+def _check_time(old: MemoryItem, new: MemoryItem, now: datetime) -> None:
+    """The change lies between the beginning of `old` and `now`: closing hides `old` at once."""
+    if change_time(new) > now:
+        raise InvalidInput(
+            f"The memory that replaces {old.memory_id} takes over in the future; send a valid_from "
+            "that is not later than now, or send it when the change has come.",
+            code="bad_supersedes",
+        )
     if old.valid_from is not None and change_time(new) < old.valid_from:
         raise InvalidInput(
             f"Memory {old.memory_id} is valid from a later time than the one that replaces it; "
@@ -47,24 +59,31 @@ def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem) -> Non
 
 
 def change_time(new: MemoryItem) -> datetime:
-    """When `new` took over: what it says itself, else when it happened."""
-    return new.valid_from or new.created_at
+    """When `new` took over: what it says itself, else when it happened, by our clock at the latest:
+    a client's may be ahead."""
+    return new.valid_from or min(new.created_at, new.stored_at)
 
 
 def superseding(new: MemoryItem, old: MemoryItem) -> MemoryItem:
     """`new` as it is stored.
 
     It is valid from the change on: without that, a question about the time before would show both.
+
+    Raises:
+        InvalidInput: it would end before it begins.
     """
+    check_validity(change_time(new), new.valid_to)
     return replace(new, supersedes=old.memory_id, valid_from=change_time(new))
 
 
-def superseded(old: MemoryItem, by: MemoryItem, now: datetime) -> MemoryItem:
+def superseded(
+    old: MemoryItem, by: MemoryItem, now: datetime, *, vanished: str | None = None
+) -> MemoryItem:
     """`old`, closed by `by`; the same object when another one, or nothing active, is in its place.
 
-    An end that `old` had before the change stays.
+    An end that `old` had before the change stays. What is `vanished` holds no place.
     """
-    if old.superseded_by is not None or old.status is not Status.ACTIVE:
+    if old.superseded_by not in (None, vanished) or old.status is not Status.ACTIVE:
         return old
     ends = change_time(by) if by.valid_from or by.supersedes else now
     if old.valid_from is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rayapp.domain import creation
@@ -19,7 +19,7 @@ from rayapp.domain.supersession import reopened
 from rayapp.domain.tiers import TIER_POLICY, Tier
 from rayapp.errors import Conflict, DuplicateMemory, InvalidInput, NotFound, VersionConflict
 from rayapp.protocols import Clock, InsertResult, MemoryStore, Metrics
-from rayapp.services.supersession import Supersession
+from rayapp.services.supersession import Beside, Supersession
 
 # An edit without an expected version is repeated on the new state when another one came between.
 EDIT_ATTEMPTS = 12
@@ -75,7 +75,7 @@ class MemoriesService:
     ) -> list[StoreResult]:
         results: list[StoreResult | None] = []
         items: list[tuple[int, MemoryItem]] = []
-        before: dict[str, MemoryItem] = {}
+        before = Beside()
         first = creation.sequence_at(self._clock.now())
         for position, one in enumerate(new):
             made = await self._item_or_rejection(scope, one, before)
@@ -85,13 +85,12 @@ class MemoriesService:
                 results.append(None)
                 made = replace(made, sequence=first + position)
                 items.append((position, made))
-                before[made.memory_id] = made
+                before.add(made)
         inserted = await self._store.insert_many([item for _, item in items])
         for (position, item), outcome in zip(items, inserted, strict=True):
-            result = await self._result(scope, item, outcome)
-            if result.status != "rejected":
-                await self._supersession.close(scope, item, result.memory_id)
-            results[position] = result
+            results[position] = await self._closed(
+                scope, item, await self._result(scope, item, outcome), before
+            )
         done = [result for result in results if result is not None]
         for result in done:
             self._metrics.count("stored", status=result.status)
@@ -201,7 +200,7 @@ class MemoriesService:
         )
 
     async def _item_or_rejection(
-        self, scope: WriteScope, new: NewMemory | StoreResult, before: Mapping[str, MemoryItem]
+        self, scope: WriteScope, new: NewMemory | StoreResult, before: Beside
     ) -> MemoryItem | StoreResult:
         """`before`: memories of the same batch that come first."""
         if isinstance(new, StoreResult):
@@ -212,6 +211,19 @@ class MemoriesService:
             return StoreResult(
                 memory_id=new.memory_id, status="rejected", code=error.code, error=error.message
             )
+
+    async def _closed(
+        self, scope: WriteScope, item: MemoryItem, result: StoreResult, before: Beside
+    ) -> StoreResult:
+        """`result`, after what `item` replaces is closed; a batch goes on when that fails."""
+        if result.status == "rejected":
+            return result
+        before.stored(item, result.memory_id)
+        try:
+            await self._supersession.close(scope, before.resolved(item), result.memory_id)
+        except Conflict:
+            return _changed_meanwhile(item)
+        return result
 
     async def _result(
         self, scope: WriteScope, item: MemoryItem, outcome: InsertResult

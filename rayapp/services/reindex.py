@@ -125,7 +125,9 @@ class ReindexWork:
             await catch_up(follower, self._settings.batch_size)
             # What a killed pass wrote of a memory deleted meanwhile; a step looks for its own.
             report["removed"] += await copier.tidy(None, None)
-            if report["failed"]:
+            points = await self._parts.index.count(collection=facts.collection)
+            # A power cut takes points back whose checkpoints are kept.
+            if report["failed"] or points < report["items"]:
                 self._gaps = await fill_gaps(self._parts, facts, copier)
         reason = await self._to_the_alias(report, follower)
         failures = list(self._gaps.failures.values())

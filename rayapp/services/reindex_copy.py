@@ -22,6 +22,7 @@ from rayapp.services.reindex_parts import Refresh, ReindexFacts, ReindexParts, b
 TIDY_PAGE = 1_000
 # What a look reads of each payload.
 LOOKED_AT = ("rev", VECTOR_HASH)
+LEAST_PAGE = 32  # a range that lost its items may still be full of points
 # A point that was replaced while it was looked at is looked at again, so often at most.
 LOOKS = 3
 # `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
@@ -90,7 +91,7 @@ class Copier:
             page, following = await self._index.scroll(
                 after=after,
                 until=until,
-                limit=expected + 1,
+                limit=max(expected, LEAST_PAGE) + 1,
                 keys=LOOKED_AT,
                 collection=self._collection,
             )

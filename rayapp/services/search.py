@@ -179,10 +179,15 @@ class SearchService:
                 graphs=graph_boosts(gathered.priors, prepared.recipe),
                 question=prepared.plan.text,
             )
-        if len(ranked) > 2 * prepared.limit:
+        if self._is_read_again(len(ranked), prepared.limit):
             ranked = await self._rerank(prepared, ranked, deadline, trace)
         asked = prepared.query.sort_by is not None
         return in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+
+    def _is_read_again(self, candidates: int, limit: int) -> bool:
+        """A cross-encoder is worth its time when there is much to choose from; features take
+        milliseconds and are worth it for any choice (decision 0024)."""
+        return candidates > (1 if self._settings.reranker.backend == "features" else 2 * limit)
 
     async def _rerank(
         self, prepared: Prepared, ranked: list[Ranked], deadline: Deadline, trace: Trace
@@ -277,7 +282,6 @@ class SearchService:
             question=query.query,
             relevance=query.min_relevance,
             named_only=query.named_only,
-            wanted=query.offset + prepared.limit + 1,
         )
         return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
 

@@ -94,8 +94,14 @@ class ReadContract:
         await stores.memories.insert(
             replace(bank("archived", 0.0, 0.0, None), status=Status.ARCHIVED)
         )
-        found = await stores.memories.lowest_quality(DANA_WRITES, Tier.MEMORY_BANK, 4)
-        assert ids(found) == ["a", "b", "c", "d"]
+        lowest = stores.memories.lowest_quality
+        assert ids(await lowest(DANA_WRITES, Tier.MEMORY_BANK, 4)) == ["a", "b", "c", "d"]
+        # What was replaced comes first, and in the same order; its successor's id plays no part.
+        for name, importance, newer in (("y", 0.9, "b"), ("x", 0.8, "a")):
+            await stores.memories.insert(
+                replace(bank(name, importance, 0.9, 9), superseded_by=newer)
+            )
+        assert ids(await lowest(DANA_WRITES, Tier.MEMORY_BANK, 4)) == ["x", "y", "a", "b"]
         assert await stores.memories.lowest_quality(DANA_WRITES, Tier.MEMORY_BANK, 0) == []
 
     async def test_tier_counts(self, stores: Stores) -> None:

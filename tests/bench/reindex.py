@@ -361,7 +361,9 @@ def failed(report: dict[str, Any]) -> bool:
         report["job"]["exit_code"]
         or (alone is not None and (alone["share"] or 0.0) < MIN_SHARE)
         or report["lost"]
-        or (report["p95_ratio"] or 0.0) > MAX_P95_RATIO
+        or report["p95_ratio"] is None
+        or report["p95_ratio"] > MAX_P95_RATIO
+        or sum(report["during"]["degraded"].values())
         or _failed_calls(report["before"])
         or _failed_calls(report["during"])
     )

@@ -13,7 +13,7 @@ from rayapp.adapters.inference.static_model import find_model, load_static_model
 from rayapp.domain.retrieval.rerank_features import Features
 from rayapp.domain.retrieval.rerank_model import RerankModel, parse_rerank_model
 from rayapp.domain.retrieval.rerank_words import WordTable
-from rayapp.errors import ConfigError
+from rayapp.errors import ConfigError, RerankerDown
 
 BUNDLED = Path(rayapp.models.__file__).with_name("reranker_features.json")
 # Up to here reading the texts for the first time takes about 10 ms (measured, 30 paragraphs),
@@ -32,19 +32,32 @@ class FeaturesRerankBackend:
         """
         self._model = read_rerank_model(weights)
         vectors = load_static_model(find_model(static_model or self._model.static_model))
-        self._features = Features(WordTable(vectors.sums))
+        self._table = WordTable(vectors.sums)
+        self._features = Features(self._table)
         # An abandoned call goes on in its thread while the next one comes.
         self._one_at_a_time = threading.Lock()
         self.name = self._model.name
 
     async def logits(self, query: str, documents: Sequence[str]) -> list[float]:
-        if sum(map(len, documents)) <= INLINE_CHARS:
+        small = sum(map(len, documents)) <= INLINE_CHARS
+        if not small or not self._one_at_a_time.acquire(blocking=False):
+            return await asyncio.to_thread(self._waited_for, query, documents)
+        try:
             return self._logits(query, documents)
-        return await asyncio.to_thread(self._logits, query, documents)
+        finally:
+            self._one_at_a_time.release()
+
+    def _waited_for(self, query: str, documents: Sequence[str]) -> list[float]:
+        with self._one_at_a_time:
+            return self._logits(query, documents)
 
     def _logits(self, query: str, documents: Sequence[str]) -> list[float]:
-        with self._one_at_a_time:
+        try:
             return self._model.logits(self._features.of(query, documents))
+        # Broad: a search must not fail for its last touch.
+        except Exception as error:
+            self._table.clear()  # it may be half written
+            raise RerankerDown(f"The feature reranker failed ({error!r}).") from error
 
     async def close(self) -> None:
         return None

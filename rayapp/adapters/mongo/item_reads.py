@@ -181,9 +181,15 @@ class ItemReads:
             return []
         where = {**own(scope), "tier": tier.value, "status": Status.ACTIVE.value}
         paths = ("quality.quality_score", "stats.wilson_score", "stats.last_outcome_at", "point_id")
+        stages: list[Document] = [
+            {"$match": where},
+            {"$set": {"current": {"$lte": ["$superseded_by", None]}}},
+            {"$sort": dict.fromkeys(("current", *paths), 1)},
+            {"$limit": limit},
+        ]
         with translated():
-            order = [(path, 1) for path in paths]
-            docs = await self._items.find(where, sort=order, limit=limit).to_list()
+            cursor = await self._items.aggregate(stages)
+            docs = await cursor.to_list()
         return readable(docs, from_document)
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:

@@ -116,7 +116,8 @@ class QdrantEdgeIndex:
         *,
         collection: str | None = None,
     ) -> int:
-        return int(await self._read("count", scope, where, collection))
+        # Bulk work in the engine's order of calls: it may wait as long as a write.
+        return int(await self._write("count", scope, where, collection))
 
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False

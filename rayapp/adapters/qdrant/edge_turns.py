@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -58,7 +59,10 @@ class EngineTurns:
         self._searched_at = -LIVE_S
         self._others_flushed_at = monotonic()
 
-    async def call(self, operation: str, args: tuple[Any, ...]) -> Any:
+    async def call(self, operation: str, args: tuple[Any, ...], timeout_s: float = math.inf) -> Any:
+        """`timeout_s`: how long its caller waits. Bulk work that nobody waits for any more stops
+        before its next piece: a later call may have undone what it is about to write."""
+        until = self._monotonic() + timeout_s
         if operation == "query":
             self._searched_at = self._monotonic()
         pieces = self._engine.pieces(operation, args)
@@ -66,6 +70,9 @@ class EngineTurns:
         async with self._gate if bulk else contextlib.nullcontext():
             while True:
                 began = self._monotonic()
+                if bulk and began > until:
+                    pieces.close()
+                    raise IndexDown("The engine was asked for too much at once; try again.")
                 try:
                     next(pieces)
                 except StopIteration as done:

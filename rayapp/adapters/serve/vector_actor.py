@@ -39,10 +39,10 @@ class VectorEngineActor:
         self._flush_interval_s = flush_interval_s
         self._flusher: asyncio.Task[None] | None = None
 
-    async def call(self, method: str, args: tuple[Any, ...]) -> Any:
+    async def call(self, method: str, args: tuple[Any, ...], timeout_s: float) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
-        return await self._turns.call(method, args)
+        return await self._turns.call(method, args, timeout_s)
 
     async def pid(self) -> int:
         return os.getpid()
@@ -77,7 +77,7 @@ class RayTransport:
                     self._actor = await asyncio.to_thread(
                         get_or_create_vector_actor, self._settings, name=self._name
                     )
-                return await self._actor.call.remote(method, args)
+                return await self._actor.call.remote(method, args, timeout_s)
         except TimeoutError as error:
             raise _down(f"no answer within {timeout_s} s") from error
         except RayTaskError as error:

@@ -15,8 +15,8 @@ def surplus(
 ) -> list[MemoryItem]:
     """The `count` items that go first; `keep` holds ids that stay whatever their value.
 
-    What a person pinned (`always_inject`) goes only when nothing else is left: it was asked to be
-    at hand always.
+    What was replaced goes before what is current. What a person pinned (`always_inject`) goes only
+    when nothing else is left: it was asked to be at hand always.
     """
     leaving = sorted((item for item in items if item.memory_id not in keep), key=_value)
     return leaving[: max(0, count)]
@@ -25,6 +25,7 @@ def surplus(
 def _value(item: MemoryItem) -> tuple[object, ...]:
     """The order of decision 13, pinned items last; the id makes it the same in every process."""
     return (
+        item.superseded_by is None,
         item.always_inject,
         item.quality.quality_score,
         item.stats.wilson_score,

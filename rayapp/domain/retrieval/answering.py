@@ -18,7 +18,10 @@ from rayapp.domain.text.tokens import tokens
 SAME_WORD = 0.5
 # Characters of the shortest sentence that stands alone: below it a full stop is an abbreviation.
 SENTENCE_CHARS = 10
-CACHED_QUESTIONS = 1_000
+CACHED_QUESTIONS = 100
+# What is read of a text and of a question: features are read on the event loop (0.8 ms for 700
+# characters), and beyond that a text is a document and a question one, too.
+TEXT_CHARS, QUESTION_CHARS, QUESTION_WORDS = 4_000, 1_000, 40
 
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
 _ASKS_NUMBER = re.compile(
@@ -69,8 +72,9 @@ class _Word(NamedTuple):
 
 def features_of(question: str, text: str, cosine: float | None) -> Features:
     """`cosine` None = the question has no vector."""
+    question = question[:QUESTION_CHARS]
     asked = _asked(question)
-    sentences = _sentences(text)
+    sentences = _sentences(text[:TEXT_CHARS])
     words = [_words(sentence) for sentence in sentences]
     there = frozenset[int]().union(*(word.readings for some in words for word in some))
     shares = [_covered(asked, some) for some in words]
@@ -89,7 +93,7 @@ def features_of(question: str, text: str, cosine: float | None) -> Features:
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
 def _asked(question: str) -> tuple[_Word, ...]:
-    return tuple(dict.fromkeys(_words(question)))
+    return tuple(dict.fromkeys(_words(question)))[:QUESTION_WORDS]
 
 
 def _words(text: str) -> list[_Word]:

@@ -14,19 +14,18 @@ from rayapp.domain.retrieval.ranking import Ranked
 from rayapp.domain.retrieval.recipes import ConfidenceModel
 from rayapp.domain.text.names import names_in
 
-# Ranked items that are read for their relevance, per hit that the page may need: reading a text
-# costs about 0.1 ms, and near-duplicates and weak ones fall out.
-READ_PER_HIT = 2
+# Items that are read for their relevance, the best by score: reading one costs 0.1 to 0.8 ms. The
+# same for every page of a list, so that pages agree on what reaches it.
+READ_MOST = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """What a hit must be. `wanted`: hits up to the end of the page, and one more."""
+    """What a hit must be."""
 
     question: str
     relevance: float | None
     named_only: bool
-    wanted: int
 
     @property
     def asks(self) -> bool:
@@ -40,24 +39,38 @@ def judged(question: str, one: Ranked, model: ConfidenceModel) -> float:
 
 
 def precise(ranked: Sequence[Ranked], least: Least, model: ConfidenceModel) -> list[Ranked]:
-    """Those of `ranked` that reach `least`, in order, with what was found out in their summary."""
-    kept = with_names(ranked, least.question)
+    """Those of `ranked` that reach `least`, in order, with what was found out in their summary.
+
+    Whatever the order of the list, its best items by score are read; what is not read does not
+    reach a relevance above 0.
+    """
+    kept = list(ranked)
     if least.named_only:
-        kept = [one for one in kept if one.summary.named]
+        kept = [one for one in with_names(kept, least.question) if one.summary.named]
     if least.relevance is None:
         return kept
-    read = []
-    for one in kept[: READ_PER_HIT * least.wanted]:
-        value = judged(least.question, one, model)
-        if value >= least.relevance:
-            read.append(Ranked(one.item, replace(one.summary, relevance=value)))
-    return read
+    kept = _relevant(kept, least.question, least.relevance, model)
+    return kept if least.named_only else with_names(kept, least.question)
+
+
+def _relevant(
+    ranked: Sequence[Ranked], question: str, least: float, model: ConfidenceModel
+) -> list[Ranked]:
+    best = sorted(range(len(ranked)), key=lambda at: -ranked[at].summary.final_score)[:READ_MOST]
+    values = {at: judged(question, ranked[at], model) for at in best}
+    return [
+        Ranked(one.item, replace(one.summary, relevance=values.get(at)))
+        for at, one in enumerate(ranked)
+        if values.get(at, 0.0) >= least
+    ]
 
 
 def with_names(ranked: Sequence[Ranked], question: str) -> list[Ranked]:
     """`ranked`, each with those of its entities that the question names."""
+    names = dict.fromkeys(name for one in ranked for name in one.item.entities)
+    said = frozenset(names_in(question, names))
     found = []
     for one in ranked:
-        named = names_in(question, one.item.entities) if one.item.entities else ()
+        named = tuple(name for name in one.item.entities if name in said)
         found.append(Ranked(one.item, replace(one.summary, named=named)) if named else one)
     return found

@@ -36,7 +36,7 @@ MAX_LABEL_CHARS = 40
 MIN_NAME_LETTERS = 2
 
 _LABEL = re.compile(rf"\s*([^\W\d_][^:\n?!]{{0,{MAX_LABEL_CHARS - 1}}}):(?=\s)")
-# Cached texts: the candidates of some hundred searches.
+# Cached beginnings of texts: the candidates of some hundred searches.
 CACHE_TEXTS = 1 << 14
 
 
@@ -79,10 +79,14 @@ def turns_apart(first: MemoryItem, second: MemoryItem) -> int | None:
     return max(1, math.ceil(pause / TURN_S)) if pause > 0.0 else None
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
 def speaker_of(text: str) -> str | None:
     """Who speaks in `name: text`, lower case; None when the text names no speaker."""
-    match = _LABEL.match(text)
+    return _label(text.lstrip()[: MAX_LABEL_CHARS + 2])
+
+
+@lru_cache(maxsize=CACHE_TEXTS)
+def _label(start: str) -> str | None:
+    match = _LABEL.match(start)
     return None if match is None else normalize(match[1]).casefold()
 
 

@@ -14,6 +14,8 @@ from rayapp.domain.text.tokens import tokens
 
 # Names whose words are kept; a user's names repeat from search to search.
 CACHE_NAMES = 20_000
+# What is read of a question: beyond that it is a document, and every name meets every word.
+QUESTION_CHARS, QUESTION_WORDS = 2_000, 80
 # Shortest words, letters, in which one typo is forgiven. Below them another word is as near as
 # the right one; Hebrew writes few vowels, so its words lie closer together. Our choice.
 TYPO_LETTERS = 4
@@ -40,12 +42,16 @@ def names_in(question: str, names: Iterable[str]) -> tuple[str, ...]:
     agrees with its plural, with its Hebrew prefixes, and with itself mistyped once. A name of
     stop words only is never said.
     """
-    said = _words(question)
+    said = _read(question[:QUESTION_CHARS])[:QUESTION_WORDS]
     return tuple(name for name in names if _is_said(_words(name), said))
 
 
 @lru_cache(maxsize=CACHE_NAMES)
-def _words(text: str) -> tuple[_Word, ...]:
+def _words(name: str) -> tuple[_Word, ...]:
+    return _read(name)
+
+
+def _read(text: str) -> tuple[_Word, ...]:
     found = []
     for token in tokens(_JOINTS.sub(" ", normalize(text).casefold())):
         terms = [term for term in token_terms(token) if term.kind != "c4"]

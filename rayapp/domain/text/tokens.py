@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 _PATTERN = re.compile(
     rf"""
-      (?P<code> https?://[^\s<>"']+ | [A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+ )
+      (?P<code> https?://[^\s<>"']+ | [A-Za-z0-9._%+-]{{1,64}}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+ )
     | (?P<hebrew> [{HEBREW_LETTER}]+(?:['"][{HEBREW_LETTER}]+)* )
     | (?P<number> \d+(?:[.,:/-]\d+)*(?![\w]) )
     | (?P<word> [^\W{HEBREW_LETTER}]+(?:['’.+#/-][^\W{HEBREW_LETTER}]+)*[+#]* )

@@ -87,6 +87,14 @@ async def test_a_superseded_fact_takes_room_too(small: Harness) -> None:
     assert (counts[0].active, counts[0].archived) == (3, 1)
 
 
+async def test_what_was_replaced_leaves_first(small: Harness) -> None:
+    await keep(small, "lives in Haifa", memory_id="old", importance=1.0)
+    await keep(small, "lives in Jaffa", memory_id="new", importance=0.2, supersedes="old")
+    await keep(small, "fact a", memory_id="a", importance=0.1)
+    assert (await keep(small, "fact b", memory_id="b", importance=0.1)).archived == ("old",)
+    assert await active(small) == ["a", "b", "new"]
+
+
 async def test_a_batch_makes_room_once_and_says_for_whom(small: Harness) -> None:
     facts = [a_fact(f"fact {n}", memory_id=f"f{n}", importance=(n + 1) / 10) for n in range(5)]
     other = NewMemory(text="a note", memory_id="note")

@@ -177,3 +177,12 @@ async def test_calls_get_through_between_two_flushes(
 )
 def test_what_counts_as_bulk(operation: str, args: tuple[Any, ...], bulk: bool) -> None:
     assert is_bulk(operation, args) is bulk
+
+
+async def test_bulk_work_that_nobody_waits_for_any_more_stops_before_its_next_piece(
+    engine: FakeEngine, turns: EngineTurns
+) -> None:
+    with pytest.raises(IndexDown):
+        await turns.call("copy", (BULK,), PIECE_S * 1.5)
+    assert engine.said == ["copy begins", "piece", "piece"]
+    assert await turns.call("scroll", (None,), PIECE_S) == "scroll"

@@ -29,6 +29,10 @@ def ids(items: list[MemoryItem]) -> list[str]:
             {"stats": Stats(last_outcome_at=STORED_AT + timedelta(days=1))},
         ),
         ({"quality": Quality(importance=1.0)}, {"always_inject": True}),
+        (
+            {"quality": Quality(importance=1.0), "superseded_by": "newer", "always_inject": True},
+            {"quality": Quality(importance=0.1)},
+        ),
     ],
 )
 def test_the_least_worth_goes_first_and_the_pinned_last(

@@ -192,3 +192,9 @@ def test_rank_finds_the_answer_behind_the_question_that_shares_its_words() -> No
 
     assert order(recipe) == ["asks", "answer", "other"]
     assert order(recipe.model_copy(update={"turns": QUIET})) == ["asks", "other", "answer"]
+
+
+def test_only_the_beginning_of_a_text_is_looked_at_for_a_speaker() -> None:
+    assert speaker_of("\n  Dana: hi") == "dana"
+    assert speaker_of("x" * 40 + ": hi") == "x" * 40
+    assert speaker_of("x" * 41 + ": hi") is None
