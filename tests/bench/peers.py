@@ -4,7 +4,8 @@
 
 Every system gets the same texts, questions, limits and embedder (the bundled static model), one
 system after the other, and is asked one question at a time; embedding is part of every time. LoCoMo
-(categories 1 to 4) and HeQ give quality, seeded texts of many users give ingest and search times.
+(categories 1 to 4) and HeQ (part of what our reranker learned from) give quality, seeded texts of
+many users give ingest and search times.
 Chroma and mem0 are no dependencies: they run in an environment of their own, which `--make-env`
 makes with the versions pinned in `tests.bench.peer_env`; or by hand, passed as `--env ENV`:
 
