@@ -119,22 +119,3 @@ async def test_pages_of_precise_hits_follow_each_other(service: Harness) -> None
     assert (first.next_offset, second.next_offset) == (4, None)
     assert len(ids) == len(set(ids)) == 6
     assert "redis" not in ids
-
-
-async def test_the_order_of_the_list_does_not_decide_what_is_read() -> None:
-    service = await Harness.open()
-    await service.store(
-        "Dana keeps her passport in the blue drawer", memory_id="old", tier=Tier.HISTORY
-    )
-    for number in range(40):
-        service.clock.advance(1)
-        await service.store(
-            f"note {number} on a passport", memory_id=f"n{number}", tier=Tier.HISTORY
-        )
-    await service.drain()
-    question = "where does Dana keep her passport, in the blue drawer?"
-    wish = {"limit": 5, "sort_by": "recency"}
-    best = await service.search(question, min_relevance=0.0, **wish)
-    assert best.total > 20  # more than the page needs
-    answer = await service.search(question, min_relevance=0.5, **wish)
-    assert "old" in [hit.item.memory_id for hit in answer.hits]
