@@ -34,7 +34,8 @@ from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.retrieval.rerank_features import Features as RerankFeatures
 from rayapp.domain.retrieval.rerank_words import WordTable
 from rayapp.errors import ConfigError, RayappError
-from rayapp.settings import load_settings
+from rayapp.models.build_reranker import embedding_of
+from rayapp.settings import CONFIG_DIR, load_settings
 
 Floats = npt.NDArray[np.float64]
 NAMES = ("cosine", "coverage", "passage", "words", "number_missing")
@@ -51,7 +52,7 @@ DECIMALS = 4
 REFUSED = 0.07
 SURE = 0.85
 PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
-OUT = Path(__file__).parent.parent / "configs" / "calibration"
+OUT = CONFIG_DIR / "calibration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +237,7 @@ def calibrate(data: Path, model: str, recipes: Sequence[str], console: Console) 
     texts = bootstrap.load_texts()
     static = load_static_model(find_model(model))
     langs = frozenset(static.langs)
-
-    def embed(some: Sequence[str]) -> npt.NDArray[np.float32]:
-        sums = static.sums(list(some))
-        norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        made: npt.NDArray[np.float32] = sums / np.maximum(norms, 1e-9)
-        return made
-
+    embed = embedding_of(static)
     own, heq = load_pairs(), load_heq(data)
     labs = [("own", Lab([own], texts, embed)), ("heq", Lab(list(heq.corpora), texts, embed))]
     tree: dict[str, Any] = {}

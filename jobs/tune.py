@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 from rich.console import Console
 from rich.table import Table
@@ -38,6 +37,7 @@ from rayapp.domain.evaluation import Estimate, Judged, hit_at, reciprocal_rank
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.tiers import Tier
 from rayapp.errors import ConfigError, RayappError
+from rayapp.models.build_reranker import embedding_of
 from rayapp.services.runtime import Texts
 from rayapp.settings import Settings
 
@@ -176,13 +176,7 @@ def static_embed(name: str) -> tuple[Embed, frozenset[str]]:
     """Unit vectors of the bundled static model, and the languages it was made for."""
     model = load_static_model(find_model(name))
 
-    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        sums = model.sums(list(texts))
-        length = np.linalg.norm(sums, axis=1, keepdims=True)
-        unit: npt.NDArray[np.float32] = (sums / np.maximum(length, 1e-9)).astype(np.float32)
-        return unit
-
-    return embed, frozenset(model.langs)
+    return embedding_of(model), frozenset(model.langs)
 
 
 def report(tuned: Tuned, model: str, recipe: str) -> dict[str, object]:
