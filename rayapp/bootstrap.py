@@ -10,7 +10,7 @@ import os
 import random
 import socket
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import uuid6
@@ -41,21 +41,15 @@ from rayapp.domain.index import IndexSchema
 from rayapp.domain.retrieval.calibration import calibrated
 from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.tiers import CORE_TIERS
-from rayapp.job_protocols import ItemScan, JobLauncher, JobStore, QuarantineStore, SharedItems
-from rayapp.learning_protocols import GraphStore, LifecycleStore, OutcomeStore
+from rayapp.job_protocols import JobLauncher
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts, Stores
 from rayapp.protocols import (
-    ApiKeyStore,
     Cache,
     Clock,
     Embedder,
     EmbedderInfo,
-    EventStore,
-    IdempotencyStore,
-    LeaseStore,
-    MemoryStore,
     Metrics,
-    ReceiptStore,
     Reranker,
     VectorIndex,
 )
@@ -99,39 +93,6 @@ from rayapp.services.sweep_log import SweepLog
 from rayapp.settings import CONFIG_DIR, Settings
 
 log = logging.getLogger("rayapp.bootstrap")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
-    """The truth, behind its protocols."""
-
-    items: MemoryStore
-    receipts: ReceiptStore
-    events: EventStore
-    leases: LeaseStore
-    api_keys: ApiKeyStore
-    idempotency: IdempotencyStore
-    outcomes: OutcomeStore
-    lifecycle: LifecycleStore
-    graphs: GraphStore
-    jobs: JobStore
-    scan: ItemScan
-    quarantine: QuarantineStore
-    shared: SharedItems
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a process has once its dependencies are known: the input of every service."""
-
-    runtime: Runtime
-    stores: Stores
-    index: VectorIndex
-    embedder: Embedder
-    texts: Texts
-    schema: IndexSchema
-    watch: IndexWatch
-    langs: frozenset[str] = frozenset()
 
 
 def mongo_stores(settings: Settings) -> Stores:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Literal, Protocol
 
 from rayapp.domain.consistency import SweepReport
+from rayapp.domain.context.records import AssistantContext, ColdStart, ContextRequest
 from rayapp.domain.graphs.records import ActionRow, ContentStats, RoutingRow
 from rayapp.domain.jobs import Job, JobWish, PartitionRow
 from rayapp.domain.learning_requests import (
@@ -264,6 +265,18 @@ class Deferred(Protocol):
 
 class Insights(Protocol):
     async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights: ...
+
+
+class Context(Protocol):
+    """What an assistant is told. Never raises for what is merely away: it says `degraded`."""
+
+    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """Everything about one question, within the deadline of the settings."""
+        ...
+
+    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
+        """What is known of the user before the first question."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

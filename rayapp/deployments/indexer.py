@@ -10,10 +10,10 @@ from typing import Any
 from ray.serve.handle import DeploymentHandle
 
 from rayapp import bootstrap
-from rayapp.bootstrap import Parts
 from rayapp.deployments.loops import Loops
 from rayapp.deployments.process import Process
 from rayapp.errors import RayappError
+from rayapp.parts import Parts
 from rayapp.services.indexing import IndexingService
 from rayapp.settings import Settings
 

@@ -10,10 +10,10 @@ from ray.serve.handle import DeploymentHandle
 
 from rayapp import bootstrap
 from rayapp.adapters.serve.job_launcher import RayJobLauncher
-from rayapp.bootstrap import Parts
 from rayapp.deployments.loops import Loops
 from rayapp.deployments.process import Process
 from rayapp.errors import RayappError
+from rayapp.parts import Parts
 from rayapp.services.maintenance import MaintenanceService
 from rayapp.settings import Settings
 

@@ -14,9 +14,9 @@ from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.serve.handles import HandleEmbedder
 from rayapp.adapters.serve.metrics import RayMetrics
 from rayapp.adapters.serve.vector_actor import RayTransport
-from rayapp.bootstrap import Parts
 from rayapp.errors import SchemaMismatch
 from rayapp.observability.logging import configure_logging
+from rayapp.parts import Parts
 from rayapp.protocols import Embedder, IndexBacklog, VectorIndex
 from rayapp.services.reindex_rollback import adopt_ready
 from rayapp.services.startup import Startup

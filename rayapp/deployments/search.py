@@ -19,11 +19,11 @@ from rayapp import bootstrap
 from rayapp.adapters.serve.handles import HandleReranker
 from rayapp.adapters.serve.job_launcher import RayJobLauncher
 from rayapp.api.app import create_api
-from rayapp.bootstrap import Parts
 from rayapp.deployments.process import Process
 from rayapp.domain.requests import SearchQuery
 from rayapp.domain.scope import ReadScope
 from rayapp.errors import RayappError
+from rayapp.parts import Parts
 from rayapp.protocols import Metrics, Reranker
 from rayapp.resilience.breaker import BreakerState
 from rayapp.service_protocols import Services

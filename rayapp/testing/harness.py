@@ -27,12 +27,12 @@ from rayapp.adapters.in_memory_stores import (
     InMemoryReceiptStore,
 )
 from rayapp.adapters.inference.static_embedding import StaticBackend
-from rayapp.bootstrap import Parts, Stores
 from rayapp.domain.index import IndexSchema, Vector
 from rayapp.domain.requests import NewMemory, SearchAnswer, SearchQuery
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import RayappError
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts, Stores
 from rayapp.protocols import EmbedderInfo, TextKind
 from rayapp.service_protocols import Services
 from rayapp.services.effects import EffectsService

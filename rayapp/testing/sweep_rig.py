@@ -13,12 +13,12 @@ from typing import Any
 from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.bootstrap import Parts
 from rayapp.domain.consistency import Drift
 from rayapp.domain.jobs import Finish
 from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Source, Status, SyncState
 from rayapp.domain.tiers import Tier
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts
 from rayapp.services.comparison import Repairs
 from rayapp.services.consistency import SweepStores, SweepWork
 from rayapp.services.indexing import IndexingService

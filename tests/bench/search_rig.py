@@ -27,8 +27,8 @@ from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from rayapp.api.app import create_api
-from rayapp.bootstrap import Parts
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts
 from rayapp.service_protocols import Services
 from rayapp.services.indexing import IndexingService
 from rayapp.settings import Settings, load_settings

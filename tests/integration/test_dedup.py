@@ -11,13 +11,13 @@ import pytest
 from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.bootstrap import Parts
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.memory import MemoryItem, Status, point_id_of
 from rayapp.domain.requests import NewMemory
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts
 from rayapp.services.dedup import DedupService
 from rayapp.services.memories import MemoriesService
 from rayapp.settings import load_settings

@@ -14,7 +14,6 @@ import pytest
 from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.bootstrap import Parts
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.job_kinds import REINDEX
 from rayapp.domain.jobs import Finish, Job, JobState, Partition, PartitionState
@@ -26,6 +25,7 @@ from rayapp.domain.tiers import Tier
 from rayapp.errors import RayappError
 from rayapp.job_protocols import JobWork
 from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts
 from rayapp.services.memories import MemoriesService
 from rayapp.services.reindex import ReindexWork
 from rayapp.services.reindex_cleanup import ReindexCleanup

@@ -1,0 +1,1 @@
+"""What the assistant gets: context, gating, attribution."""

@@ -1,0 +1,1 @@
+"""Parts of the composition root, one module per concern."""
