@@ -11,6 +11,7 @@ import random
 import socket
 import uuid
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 
 import uuid6
@@ -21,6 +22,7 @@ from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_b
 from rayapp.adapters.mongo.api_keys import MongoApiKeyStore
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.events import MongoEventStore
+from rayapp.adapters.mongo.exchanges import MongoExchangeQueue
 from rayapp.adapters.mongo.graphs import MongoGraphStore
 from rayapp.adapters.mongo.idempotency import MongoIdempotencyStore
 from rayapp.adapters.mongo.item_scan import MongoItemScan
@@ -31,12 +33,13 @@ from rayapp.adapters.mongo.memory_store import MongoMemoryStore
 from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
 from rayapp.adapters.mongo.quarantine import MongoQuarantine
 from rayapp.adapters.mongo.receipts import MongoReceiptStore
+from rayapp.adapters.mongo.sessions import MongoSessionStore
 from rayapp.adapters.mongo.shared_items import MongoSharedItems
+from rayapp.adapters.mongo.usage import MongoUsageStore
 from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.adapters.recipe_files import load_calibration, load_recipes
 from rayapp.adapters.redis.cache import RedisCache
 from rayapp.clock import SystemClock
-from rayapp.domain.creation import TextLimits
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.retrieval.calibration import calibrated
 from rayapp.domain.text.analyser import Analyser
@@ -68,10 +71,8 @@ from rayapp.services.graphs import GraphsService
 from rayapp.services.health import Dependencies, HealthService
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
-from rayapp.services.insights import InsightsService
 from rayapp.services.jobs import JobsService
 from rayapp.services.maintenance import MaintenanceService
-from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
 from rayapp.services.outcomes import OutcomesService
 from rayapp.services.owner_duties import (
@@ -91,6 +92,14 @@ from rayapp.services.search import SearchService
 from rayapp.services.statistics import StatisticsService
 from rayapp.services.sweep_log import SweepLog
 from rayapp.settings import CONFIG_DIR, Settings
+from rayapp.wiring.context import build_context, build_insights
+from rayapp.wiring.data import build_data, mongo_data_stores
+from rayapp.wiring.events import build_events, build_tool_results, mongo_event_stream
+from rayapp.wiring.extraction import build_learning
+from rayapp.wiring.hooks import build_hooks, remembered, scored
+from rayapp.wiring.memories import build_memories
+from rayapp.wiring.models import build_models
+from rayapp.wiring.tools import build_tools
 
 log = logging.getLogger("rayapp.bootstrap")
 
@@ -112,6 +121,11 @@ def mongo_stores(settings: Settings) -> Stores:
         scan=MongoItemScan(database),
         quarantine=MongoQuarantine(database),
         shared=MongoSharedItems(database),
+        stream=mongo_event_stream(settings),
+        data=mongo_data_stores(database),
+        exchanges=MongoExchangeQueue(database),
+        usage=MongoUsageStore(database),
+        sessions=MongoSessionStore(database, timedelta(days=settings.hooks.session_ttl_days)),
     )
 
 
@@ -211,19 +225,11 @@ def build_services(
     """Everything the HTTP layer asks for. `start_problems` is read at every readiness check."""
     runtime, settings = parts.runtime, parts.runtime.settings
     deferred = build_deferred(parts)
-    memories = MemoriesService(
-        parts.stores.items,
-        clock=runtime.clock,
-        metrics=runtime.metrics,
-        limits=TextLimits(
-            text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
-        ),
-        capacity=settings.memory_bank.capacity,
-        new_id=runtime.new_id,
-    )
+    memories = build_memories(parts)
     parts, notice = with_calibration(parts)
     search = build_search(parts, reranker)
     search.on_empty = deferred.nudge
+    models = build_models(runtime, parts.stores.usage)
     used = Dependencies(
         store=parts.stores.items,
         index=parts.index,
@@ -233,41 +239,53 @@ def build_services(
         outcomes=parts.stores.outcomes,
         leases=parts.stores.leases,
         events=parts.stores.events,
+        models=models,
+    )
+    found = ExplainingSearch(search, parts.stores.items, runtime)
+    insights = build_insights(parts)
+    context = remembered(build_context(parts, found, insights), parts)
+    data = build_data(parts, memories)
+    bank = MemoryBankService(memories, parts.stores.items)
+    stores = parts.stores
+    outcomes = scored(
+        OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime), parts
     )
     return Services(
         settings=settings,
         clock=runtime.clock,
         metrics=runtime.metrics,
         memories=memories,
-        bank=MemoryBankService(memories, parts.stores.items),
-        search=ExplainingSearch(search, parts.stores.items, runtime),
-        outcomes=OutcomesService(
-            parts.stores.outcomes, parts.stores.receipts, memories, runtime=runtime
-        ),
+        bank=bank,
+        search=found,
+        outcomes=outcomes,
         promotion=build_promotion(parts),
         graphs=GraphsService(
             parts.stores.graphs, parts.stores.items, texts=parts.texts, runtime=runtime
         ),
-        insights=InsightsService(
-            parts.stores.graphs,
-            parts.stores.items,
-            parts.stores.outcomes,
-            parts.stores.receipts,
-            texts=parts.texts,
-            runtime=runtime,
+        insights=insights,
+        context=context,
+        hooks=build_hooks(parts, context, memories, outcomes),
+        tools=build_tools(
+            parts, memories=memories, bank=bank, search=found, outcomes=outcomes, insights=insights
         ),
+        tool_results=build_tool_results(parts, memories),
+        events=build_events(parts),
+        models=models,
         jobs=build_jobs(parts, launcher),
         consistency=build_consistency(parts),
         deferred=deferred,
         health=HealthService(
             used,
             schema=parts.schema,
-            breakers=[parts.watch.breaker],
+            breakers=[parts.watch.breaker, models.breaker],
             start_problems=start_problems,
             notices=[notice] if notice else [],
             runtime=runtime,
         ),
         statistics=StatisticsService(parts.stores.items, parts.stores.events, runtime=runtime),
+        personality=data.personality,
+        user_data=data.user_data,
+        upkeep=data.upkeep,
         api_keys=parts.stores.api_keys,
         idempotency=parts.stores.idempotency,
         tiers_default=CORE_TIERS,
@@ -380,6 +398,7 @@ def build_maintenance(parts: Parts, launcher: JobLauncher) -> MaintenanceService
             cleanup_duty(ReindexCleanup(parts.index, parts.stores.jobs, runtime=parts.runtime).run),
             preload_duty(DatagovPreload(jobs, settings.datagov)),
         ],
+        learning=build_learning(parts),
         runtime=parts.runtime,
     )
 

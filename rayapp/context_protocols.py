@@ -12,6 +12,47 @@ from typing import Any, Protocol
 
 from rayapp.domain.context.records import Message
 from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.stream_events import StreamEvent, StreamKind
+
+# Turns of a conversation whose scores are kept; older ones count as unknown.
+MAX_TURNS = 200
+# Fingerprints of a conversation: some 40 KB, and about the last three full blocks of context.
+MAX_INJECTED = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A stored turn, and whether it was scored.
+
+    Attributes:
+        memory_id: the memory that holds it.
+        required: its assistant owes a score.
+        receipt_id: what the answer was given with.
+        scored_at, score: of the newest score; `score` is None when it was not a thumb.
+    """
+
+    message_id: str
+    memory_id: str
+    at: datetime
+    required: bool = False
+    receipt_id: str | None = None
+    scored_at: datetime | None = None
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGiven:
+    """What a score is about; None = not named. `score`: -1, 0 or 1, None = by another way.
+
+    Without a message it is about the turn that owes one, in that conversation, or with that
+    receipt. At least one of the three is named.
+    """
+
+    at: datetime
+    conversation_id: str | None = None
+    message_id: str | None = None
+    receipt_id: str | None = None
+    score: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +61,9 @@ class Session:
 
     Attributes:
         injected: fingerprints of the texts that were put before the assistant, newest last.
+        receipt_id: of the context that was put before the assistant last.
         exchanges: stored turns.
+        turns: the last of them, oldest first, at most `MAX_TURNS`.
         owed_message: the assistant's message that still waits for a record_response.
         owed_receipt: the receipt that such a response would be about.
         refinements: searches that the assistant made itself in the turn `turn_id`.
@@ -30,36 +73,53 @@ class Session:
     conversation_id: str
     updated_at: datetime
     injected: tuple[str, ...] = ()
+    receipt_id: str | None = None
     exchanges: int = 0
+    turns: tuple[TurnRecord, ...] = ()
     owed_message: str | None = None
     owed_receipt: str | None = None
     turn_id: str | None = None
     refinements: int = 0
+
+    def turn(self, message_id: str) -> TurnRecord | None:
+        """The kept turn of this message."""
+        return next((one for one in self.turns if one.message_id == message_id), None)
 
 
 class SessionStore(Protocol):
     """`sessions`: one row per user and conversation, removed some days after the last word."""
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None: ...
-    async def remember_injected(
-        self, scope: WriteScope, conversation_id: str, fingerprints: Sequence[str], at: datetime
-    ) -> None:
-        """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic."""
+    async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
+        """The session that holds the turn of this message, the newest of several."""
         ...
 
-    async def owe(
+    async def remember_injected(
         self,
         scope: WriteScope,
         conversation_id: str,
-        message_id: str | None,
-        receipt_id: str | None,
+        fingerprints: Sequence[str],
         at: datetime,
+        receipt_id: str | None = None,
     ) -> None:
-        """The message that waits for a score; None: none does any more."""
+        """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
+
+        A `receipt_id` becomes that of the newest context.
+        """
         ...
 
-    async def count_exchange(self, scope: WriteScope, conversation_id: str, at: datetime) -> int:
-        """One stored turn more; how many there are now."""
+    async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
+        """One stored turn more; it owes a score when `required`. Atomic.
+
+        False, with nothing changed, when the message is known.
+        """
+        ...
+
+    async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
+        """A score was given: its turn is marked, and owes nothing any more. Atomic.
+
+        False when no kept turn fits.
+        """
         ...
 
     async def refine(
@@ -141,3 +201,37 @@ class UsageStore(Protocol):
 
     async def add(self, row: UsageRow) -> None: ...
     async def total(self, scope: ReadScope, since: datetime) -> UsageTotal: ...
+
+
+class EventFeed(Protocol):
+    """An open look at the events of one user. It must be closed."""
+
+    @property
+    def position(self) -> str:
+        """Everything before it was told; it moves on without events too."""
+        ...
+
+    async def next(self) -> StreamEvent | None:
+        """The next event; None after `poll_s` seconds without one."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class EventStream(Protocol):
+    """Changes of the truth as they happen, in the order in which they were committed."""
+
+    async def open(
+        self,
+        scope: ReadScope,
+        *,
+        after: str | None,
+        kinds: frozenset[StreamKind],
+        poll_s: float,
+    ) -> EventFeed:
+        """Listen from `after` on, None: from now. Events of `StreamKind.JOB` are of all users.
+
+        Raises:
+            NotFound: code `position_lost`: `after` is none of ours, or too old to go on from.
+        """
+        ...

@@ -43,7 +43,7 @@ def deploy(settings: Settings, app: str) -> None:
             # HAProxy mode would otherwise bind every address.
             "host": settings.http.host,
             "port": settings.http.port,
-            "request_timeout_s": settings.serve.request_timeout_s,
+            "request_timeout_s": settings.stream_limit_s,
         },
     )
     serve.run(build(app, settings), name=APP_NAME, route_prefix="/")

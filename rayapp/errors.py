@@ -22,7 +22,8 @@ RayappError
     ├── EmbedderDown        the embedding backend
     ├── RerankerDown        the reranking backend
     ├── CacheDown           Redis
-    └── JobsDown            the cluster's job server
+    ├── JobsDown            the cluster's job server
+    └── ModelDown           the language model
 
 Every class is picklable, because exceptions cross Ray handles.
 """
@@ -172,3 +173,7 @@ class CacheDown(DependencyDown):
 
 class JobsDown(DependencyDown):
     default_code = "jobs_down"
+
+
+class ModelDown(DependencyDown):
+    default_code = "model_down"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rayapp.context_protocols import EventStream, SessionStore, UsageStore
+from rayapp.data_protocols import DataStores
 from rayapp.domain.index import IndexSchema
+from rayapp.extraction_protocols import ExchangeQueue
 from rayapp.job_protocols import ItemScan, JobStore, QuarantineStore, SharedItems
 from rayapp.learning_protocols import GraphStore, LifecycleStore, OutcomeStore
 from rayapp.protocols import (
@@ -38,6 +41,11 @@ class Stores:
     scan: ItemScan
     quarantine: QuarantineStore
     shared: SharedItems
+    stream: EventStream
+    data: DataStores
+    exchanges: ExchangeQueue
+    usage: UsageStore
+    sessions: SessionStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,8 @@ class IndexBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierCount:
+    """`waiting`: items, not deleted ones, whose newest state is not in the index yet."""
+
     tier: Tier
     active: int
     archived: int
@@ -104,6 +106,7 @@ class TierCount:
     uses_total: int
     worked: int
     failed: int
+    waiting: int = 0
 
 
 SortKey = Literal["recent", "score", "updated"]

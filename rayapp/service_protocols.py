@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Literal, Protocol
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeVar
 
+from rayapp.context_protocols import UsageTotal
+from rayapp.data_service_protocols import Personalities, Upkeep, UserData
 from rayapp.domain.consistency import SweepReport
-from rayapp.domain.context.records import AssistantContext, ColdStart, ContextRequest
+from rayapp.domain.context.records import (
+    AssistantContext,
+    ColdStart,
+    ContextRequest,
+    ExchangeAnswer,
+    ExchangeRequest,
+)
+from rayapp.domain.context.scores import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
 from rayapp.domain.graphs.records import ActionRow, ContentStats, RoutingRow
 from rayapp.domain.jobs import Job, JobWish, PartitionRow
 from rayapp.domain.learning_requests import (
@@ -28,6 +37,7 @@ from rayapp.domain.learning_requests import (
     ResponseRequest,
 )
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Status
+from rayapp.domain.models.asking import HelperName, ModelQuestion, ModelReply
 from rayapp.domain.requests import (
     BankStats,
     Component,
@@ -44,9 +54,14 @@ from rayapp.domain.requests import (
     TierStats,
 )
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.stream_events import Frame, StreamRequest
 from rayapp.domain.tiers import Tier
+from rayapp.domain.tool_results.preparing import Ingested, ToolResult
+from rayapp.domain.tools.records import ToolAnswer, ToolCall, ToolDefinition
 from rayapp.protocols import ApiKeyStore, Clock, IdempotencyStore, Metrics, Receipt
 from rayapp.settings import Settings
+
+T = TypeVar("T")
 
 
 class Memories(Protocol):
@@ -279,6 +294,72 @@ class Context(Protocol):
         ...
 
 
+class Tools(Protocol):
+    """The tools of an assistant. Raises what the services behind them raise."""
+
+    def listed(self) -> tuple[ToolDefinition, ...]: ...
+    async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
+        caller may not write."""
+        ...
+
+
+class Hooks(Protocol):
+    """What a chat program calls around each turn."""
+
+    async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
+        """Enrich the messages; when they end with an answer, keep that turn, once per message."""
+        ...
+
+    async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
+        """The answer of this conversation that still waits for its score."""
+        ...
+
+    async def score(self, scope: WriteScope, request: ScoreRequest) -> ScoreAnswer: ...
+    async def state(
+        self, scope: ReadScope, message_id: str, conversation_id: str | None
+    ) -> ScoreState: ...
+
+
+class ToolResults(Protocol):
+    """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown."""
+
+    async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
+        """One answer per result, in order; each is durable before the next one is looked at."""
+        ...
+
+
+class Following(Protocol):
+    """One open event stream, closed by whoever opened it."""
+
+    @property
+    def frames(self) -> AsyncIterator[Frame]: ...
+    async def close(self) -> None: ...
+
+
+class Events(Protocol):
+    async def follow(self, scope: ReadScope, request: StreamRequest) -> Following:
+        """Raises Overloaded when as many streams are open as may be, and StoreDown."""
+        ...
+
+
+class Models(Protocol):
+    """The language model of the helpers. It never raises for what is away: a reply says why."""
+
+    def enabled(self, helper: HelperName) -> bool:
+        """True when there is an endpoint and this helper may use it."""
+        ...
+
+    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]: ...
+    async def usage(self, scope: ReadScope, since: datetime) -> UsageTotal:
+        """Raises StoreDown."""
+        ...
+
+    async def health(self) -> dict[str, Any]:
+        """`healthy` is true when there is no endpoint: helpers are optional."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """Everything the HTTP layer needs, built by `rayapp.bootstrap`."""
@@ -293,11 +374,20 @@ class Services:
     promotion: Promotion
     graphs: Graphs
     insights: Insights
+    context: Context
+    hooks: Hooks
+    tools: Tools
+    tool_results: ToolResults
+    events: Events
+    models: Models
     jobs: Jobs
     consistency: Consistency
     deferred: Deferred
     health: Health
     statistics: Statistics
+    personality: Personalities
+    user_data: UserData
+    upkeep: Upkeep
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -1,7 +1,8 @@
 """All settings: one small nested model per concern, a bound and a description on every field.
 
 Order of precedence: keyword arguments, `RAYAPP_*` environment (`__` nests), the profile's YAML,
-the defaults here. `MONGODB_URI`, `QDRANT_URL`, `REDIS_URL` and `RAY_ADDRESS` are read as well.
+the defaults here. `MONGODB_URI`, `QDRANT_URL`, `REDIS_URL`, `RAY_ADDRESS` and
+`MEMORY_LLM_*` are read as well.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     model_validator,
@@ -24,6 +24,12 @@ from pydantic import (
 
 from rayapp import settings_rules
 from rayapp.errors import ConfigError
+from rayapp.settings_base import Concern
+from rayapp.settings_context import ContextSettings
+from rayapp.settings_events import STREAM_END_S, EventSettings
+from rayapp.settings_hooks import HooksSettings
+from rayapp.settings_models import ModelsSettings
+from rayapp.settings_tool_results import ToolResultSettings
 
 ENV_PREFIX = "RAYAPP_"
 # Read by the test suite, the profile switch and the local stack, not settings themselves.
@@ -33,6 +39,9 @@ PLAIN_ENV = {
     "QDRANT_URL": ("qdrant", "url"),
     "REDIS_URL": ("redis", "url"),
     "RAY_ADDRESS": ("ray", "address"),
+    "MEMORY_LLM_BASE_URL": ("models", "base_url"),
+    "MEMORY_LLM_MODEL": ("models", "model"),
+    "MEMORY_LLM_API_KEY": ("models", "api_key"),
 }
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 _PACKAGE = Path(__file__).resolve().parent
@@ -47,10 +56,6 @@ QdrantUrl = Annotated[str, AfterValidator(settings_rules.qdrant_url)]
 RedisUrl = Annotated[str, AfterValidator(settings_rules.redis_url)]
 RayAddress = Annotated[str, AfterValidator(settings_rules.ray_address)]
 UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
-
-
-class Concern(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class DataSettings(Concern):
@@ -361,6 +366,13 @@ class Settings(Concern):
     promotion: PromotionSettings = Field(PromotionSettings(), description="Promotion.")
     dedup: DedupSettings = Field(DedupSettings(), description="Near-duplicates.")
     graph: GraphSettings = Field(GraphSettings(), description="The three graphs.")
+    context: ContextSettings = Field(ContextSettings(), description="Context of an assistant.")
+    hooks: HooksSettings = Field(HooksSettings(), description="Hooks around a turn of a chat.")
+    tool_results: ToolResultSettings = Field(
+        ToolResultSettings(), description="Remembered answers of tools."
+    )
+    events: EventSettings = Field(EventSettings(), description="Event stream.")
+    models: ModelsSettings = Field(ModelsSettings(), description="Language model of the helpers.")
     jobs: JobsSettings = Field(JobsSettings(), description="Bulk jobs.")
     reindex: ReindexSettings = Field(ReindexSettings(), description="Reindex.")
     consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
@@ -379,6 +391,11 @@ class Settings(Concern):
     def on_loopback(self) -> bool:
         """True when only this machine reaches the HTTP port."""
         return self.http.host in LOOPBACK_HOSTS
+
+    @property
+    def stream_limit_s(self) -> float:
+        """The longest that any answer takes: an event stream, ended by itself before that."""
+        return max(self.serve.request_timeout_s, self.events.stream_s + STREAM_END_S)
 
     @property
     def keys_required(self) -> bool:

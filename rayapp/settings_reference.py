@@ -15,7 +15,8 @@ import yaml
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from rayapp.settings import CONFIG_DIR, Concern, Settings
+from rayapp.settings import CONFIG_DIR, Settings
+from rayapp.settings_base import Concern
 
 REFERENCE = CONFIG_DIR / "reference.yaml"
 HEAD = """\

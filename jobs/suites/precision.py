@@ -188,7 +188,7 @@ class PrecisionSuite:
             "limit": LIST_LIMIT,
         }
         path = f"/api/memory/items?{urlencode(fields, doseq=True)}"
-        found = await self._client.read(_List, "GET", path, user_id=self._user(owner))
+        found = await self._client.read(_List, path, user_id=self._user(owner))
         return sorted(found.items, key=lambda one: -one.confidence)
 
     async def _found(self, case: Case, query: str, way: str) -> list[SearchHit]:

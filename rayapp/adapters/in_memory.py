@@ -298,4 +298,5 @@ def _tier_count(tier: Tier, items: list[MemoryItem]) -> TierCount:
         uses_total=total(lambda item: item.stats.uses),
         worked=total(lambda item: item.stats.worked_count),
         failed=total(lambda item: item.stats.failed_count),
+        waiting=total(lambda item: item.index.sync_state is not SyncState.SYNCED),
     )

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rayapp.api import mcp
 from rayapp.api.auth import ROUTE_SCOPES, RouteTable
 from rayapp.api.errors import error_answer
 from rayapp.api.middleware import Gate
@@ -21,14 +22,24 @@ from rayapp.api.routers import (
     bank_lists,
     breakers,
     context,
+    events,
     graphs,
+    hooks,
     insights,
     jobs,
+    later,
     learning,
     memories,
+    models,
+    old_data,
     ops,
+    personality,
     search,
     system,
+    tool_results,
+    tools,
+    upkeep,
+    user_data,
 )
 from rayapp.api.routers.probes import probe_routes
 from rayapp.errors import InvalidInput, NotFound, RayappError
@@ -43,11 +54,22 @@ OPERATIONS: tuple[Operation, ...] = (
     *learning.OPERATIONS,
     *graphs.OPERATIONS,
     *context.OPERATIONS,
+    *hooks.OPERATIONS,
     *insights.OPERATIONS,
+    *tools.OPERATIONS,
+    *mcp.OPERATIONS,
+    *tool_results.OPERATIONS,
+    *events.OPERATIONS,
     *ops.OPERATIONS,
     *breakers.OPERATIONS,
+    *models.OPERATIONS,
     *jobs.OPERATIONS,
     *system.OPERATIONS,
+    *personality.OPERATIONS,
+    *user_data.OPERATIONS,
+    *upkeep.OPERATIONS,
+    *old_data.OPERATIONS,
+    *later.OPERATIONS,
 )
 BATCH_PATHS = frozenset({"/api/memory/store/batch"})
 
@@ -82,6 +104,7 @@ def create_api(
         starting=starting,
         routes=RouteTable(ROUTE_SCOPES),
         batch_paths=BATCH_PATHS,
+        unread_paths=later.UNREAD_PATHS,
     )
     return app
 

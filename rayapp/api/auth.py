@@ -23,7 +23,12 @@ ITEM = "/api/memory/items/{memory_id}"
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
+DATA_CLEAR = "/api/data/clear/{target}"
+BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
+BACKUP = "/api/memory/backup"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
+TOOL = "/api/memory/tools/{tool_name}"
+MCP = "/mcp"
 
 # A route without an entry here answers nobody; the architecture test names it.
 ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
@@ -96,6 +101,21 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
     ("GET", "/api/memory/patterns/performance"): "read",
     ("GET", "/api/memory/context/insights"): "read",
     ("POST", "/api/memory/context/insights"): "read",
+    ("POST", "/api/memory/prefetch"): "read",
+    ("POST", "/api/hooks/context"): "read",
+    ("GET", "/api/hooks/context"): "read",
+    ("POST", "/api/hooks/exchange"): "write",
+    ("POST", "/api/hooks/score"): "write",
+    ("GET", "/api/hooks/score"): "read",
+    ("GET", "/api/memory/context/cold-start"): "read",
+    ("POST", "/api/memory/context/cold-start"): "read",
+    ("GET", "/api/memory/tools"): "read",
+    ("POST", TOOL): "read",
+    ("POST", MCP): "read",
+    ("POST", "/api/memory/tool-results"): "write",
+    ("GET", "/api/memory/events"): "read",
+    ("POST", "/api/memory/response/check"): "read",
+    ("GET", "/api/memory/models/usage"): "read",
     ("GET", "/api/memory/stats"): "read",
     ("GET", "/api/memory/growth"): "read",
     ("GET", "/api/memory/health"): "read",
@@ -103,7 +123,52 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
     ("GET", "/api/system/version"): "read",
     ("GET", "/api/system/health"): "read",
     ("GET", "/api/system/disk-space"): "admin",
+    ("GET", "/api/system/data-sizes"): "admin",
+    ("POST", "/api/memory/ghost"): "write",
+    ("GET", "/api/memory/ghost"): "read",
+    ("DELETE", "/api/memory/ghost"): "write",
+    ("GET", "/api/data/stats"): "read",
+    ("POST", DATA_CLEAR): "write",
+    ("POST", "/api/data/compact-database"): "admin",
+    ("GET", "/api/memory/personality"): "read",
+    ("POST", "/api/memory/personality"): "write",
+    ("DELETE", "/api/memory/personality"): "write",
+    ("GET", "/api/memory/personality/presets"): "read",
+    ("GET", "/api/memory/personality/prompt"): "read",
+    ("GET", "/api/memory/cleanup"): "admin",
+    ("POST", "/api/memory/cleanup"): "admin",
+    ("GET", "/api/memory/ops/migrate"): "admin",
+    ("POST", "/api/memory/ops/migrate"): "admin",
+    ("PUT", "/api/memory/ops/migrate"): "admin",
+    ("GET", "/api/memory/ops/sanitize"): "admin",
+    ("POST", "/api/memory/ops/sanitize"): "admin",
+    ("GET", "/api/memory/ops/reset"): "admin",
+    ("POST", "/api/memory/ops/reset"): "admin",
+    ("GET", BOOKS): "read",
+    ("POST", BOOKS): "write",
+    ("GET", f"{BOOKS}/recognize"): "read",
+    ("POST", f"{BOOKS}/recognize"): "read",
+    ("GET", f"{BOOKS}/{{book_id}}"): "read",
+    ("DELETE", f"{BOOKS}/{{book_id}}"): "write",
+    ("GET", "/api/book-upload/books"): "read",
+    ("POST", "/api/book-upload/books"): "write",
+    ("GET", "/api/book-upload/ws/progress/{task_id}"): "read",
+    ("GET", DOCUMENTS): "read",
+    ("POST", DOCUMENTS): "write",
+    ("GET", f"{DOCUMENTS}/{{document_id}}"): "read",
+    ("GET", f"{BACKUP}/estimate"): "admin",
+    ("GET", f"{BACKUP}/export"): "admin",
+    ("POST", f"{BACKUP}/import"): "admin",
+    ("POST", f"{BACKUP}/restore"): "admin",
 }
+
+# Routes of the scope `read` where some calls need `write`: the handler looks at
+# `Call.may_write`, and what was begun is finished though the caller goes away.
+MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP)})
+
+
+# Routes whose answer goes on for as long as `events.stream_s`.
+STREAMS = frozenset({("GET", "/api/memory/events")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +177,8 @@ class RouteRule:
 
     template: str
     scope: RouteScope
+    may_write: bool = False
+    stream: bool = False
 
 
 class RouteTable:
@@ -121,7 +188,8 @@ class RouteTable:
         self._fixed: dict[tuple[str, str], RouteRule] = {}
         self._templates: list[tuple[str, re.Pattern[str], RouteRule]] = []
         for (method, path), scope in scopes.items():
-            rule = RouteRule(path, scope)
+            key = method, path
+            rule = RouteRule(path, scope, key in MAY_WRITE, key in STREAMS)
             if "{" in path:
                 self._templates.append((method, path_pattern(path), rule))
             else:
@@ -144,12 +212,15 @@ class Identity:
     """`principal` names the key, `user_id` the owner of the memories it may touch.
 
     `owner`: the caller is that user, or stands for all users. The outcomes of anybody else count
-    only for what their own searches showed.
+    only for what their own searches showed. `may_write`: the key covers routes that write.
+    `admin`: the caller may see what belongs to no user.
     """
 
     principal: str
     user_id: str
     owner: bool
+    may_write: bool = True
+    admin: bool = False
 
 
 class Guard:
@@ -188,13 +259,15 @@ class Guard:
             Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
         """
         if not self._keys_required:
-            return Identity("local", _user(headers) or self._default_user, owner=True)
+            return Identity("local", _user(headers) or self._default_user, owner=True, admin=True)
         key = await self._keys.authenticate(_bearer(headers))
         if rule.scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
         self._limiter.take(key.key_hash, self._clock.monotonic())
         owner = "admin" in key.scopes or key.principal == key.user_id
-        return Identity(key.principal, self._user_of(key, headers), owner)
+        may_write = not key.scopes.isdisjoint({"write", "admin"})
+        admin = "admin" in key.scopes
+        return Identity(key.principal, self._user_of(key, headers), owner, may_write, admin)
 
     def _user_of(self, key: ApiKey, headers: Headers) -> str:
         wanted = _user(headers)

@@ -24,8 +24,8 @@ SCOPE_KEY = "rayapp.call"
 class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
-    `notes` go into the log line of the request: plain values, never a text. `owner` is explained
-    at `rayapp.api.auth.Identity`.
+    `notes` go into the log line of the request: plain values, never a text. `owner`,
+    `may_write` and `admin` are explained at `rayapp.api.auth.Identity`.
     """
 
     services: Services
@@ -34,6 +34,8 @@ class Call:
     user_id: str
     body: bytes = b""
     owner: bool = False
+    may_write: bool = False
+    admin: bool = False
     notes: dict[str, object] = field(default_factory=dict)
     _data: dict[str, Any] | None = field(default=None, repr=False)
 

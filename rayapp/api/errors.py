@@ -52,6 +52,7 @@ ERRORS: Mapping[type[e.RayappError], ErrorRow] = {
     e.RerankerDown: ErrorRow(503, "The reranking backend is away."),
     e.CacheDown: ErrorRow(503, "The cache is away."),
     e.JobsDown: ErrorRow(503, "The cluster takes no jobs now."),
+    e.ModelDown: ErrorRow(503, "The language model is away."),
     e.ConfigError: ErrorRow(500, "The service is configured wrongly; see its log."),
     e.RayappError: ErrorRow(500, "An error without a class of its own; see the log."),
 }
@@ -88,6 +89,9 @@ CODES: Mapping[str, ErrorRow] = {
     "bank_no_quality": ErrorRow(422, "memory_bank needs importance and confidence."),
     "merged": ErrorRow(409, "The memory lives on in another one; `details.memory_id`."),
     "bank_raw_exchange": ErrorRow(422, "memory_bank keeps facts, not raw exchanges."),
+    "unknown_tool": ErrorRow(404, "No tool has this name; the message lists them."),
+    "ambiguous_memory": ErrorRow(422, "The words fit several facts; the message lists them."),
+    "position_lost": ErrorRow(404, "The event id is unknown or too old to go on from."),
     "no_receipt": ErrorRow(422, "No memories are named and no unscored receipt was found."),
     "bad_position": ErrorRow(422, "A position is not on the receipt."),
     "bad_takeaway": ErrorRow(422, "key_takeaway is empty or longer than 1,000 characters."),
@@ -99,6 +103,17 @@ CODES: Mapping[str, ErrorRow] = {
     "unknown_recipe": ErrorRow(422, "No ranking recipe has this name; the message lists them."),
     "embedder_timeout": ErrorRow(503, "The embedding backend did not answer in time."),
     "reranker_timeout": ErrorRow(503, "The reranking backend did not answer in time."),
+    "archived_already": ErrorRow(409, "The memory is archived for another reason than hiding."),
+    "not_hidden": ErrorRow(404, "The memory is not hidden."),
+    "bad_target": ErrorRow(422, "Nothing of this name can be cleared; the message lists them."),
+    "bad_template": ErrorRow(400, "The personality template breaks a rule; the message names it."),
+    "personality_full": ErrorRow(409, "The user keeps as many templates as there may be."),
+    "preset": ErrorRow(409, "A preset is read-only; use another name."),
+    "template_in_use": ErrorRow(409, "The template is in use; activate another one first."),
+    "confirm_needed": ErrorRow(400, "A reset needs `confirm: true`."),
+    "not_implemented": ErrorRow(
+        501, "This version does not do it yet; the message says what to do."
+    ),
     INTERNAL: ErrorRow(500, "A defect of the service; the log has the request id."),
 }
 

@@ -48,6 +48,7 @@ class Gate:
     Args:
         services: answers None while the replica is still starting.
         batch_paths: routes that take the larger body limit.
+        unread_paths: routes that look at nothing that is sent, of whatever kind it is.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class Gate:
         starting: Starting | None,
         routes: RouteTable,
         batch_paths: frozenset[str],
+        unread_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._services = services
         self._starting = starting
         self._routes = routes
         self._batch_paths = batch_paths
+        self._unread_paths = unread_paths
         self._guard: tuple[Services, Guard] | None = None
         self._in_flight = 0
 
@@ -114,7 +117,16 @@ class Gate:
         async with _Limits(services, rule, receive, reply) as limits:
             who = await guard.admit(rule, headers)
             body = await self._body(scope, receive, headers, services)
-            scope[SCOPE_KEY] = Call(services, scope, who.principal, who.user_id, body, who.owner)
+            scope[SCOPE_KEY] = Call(
+                services,
+                scope,
+                who.principal,
+                who.user_id,
+                body,
+                owner=who.owner,
+                may_write=who.may_write,
+                admin=who.admin,
+            )
             limits.watch_disconnect()
             await self._app(scope, _drained(receive), reply.send)
 
@@ -136,7 +148,7 @@ class Gate:
     async def _body(
         self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], services: Services
     ) -> bytes:
-        if scope["method"] in BODYLESS:
+        if scope["method"] in BODYLESS or scope["path"] in self._unread_paths:
             return b""
         http = services.settings.http
         batch = scope["path"] in self._batch_paths
@@ -226,8 +238,10 @@ class _Limits:
     def __init__(
         self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
     ) -> None:
-        self._seconds = services.settings.serve.request_timeout_s
-        self._reads = rule.scope == "read" or reply.scope["method"] in BODYLESS
+        settings = services.settings
+        self._seconds = settings.stream_limit_s if rule.stream else settings.serve.request_timeout_s
+        reads = rule.scope == "read" and not rule.may_write
+        self._reads = reads or reply.scope["method"] in BODYLESS
         self._receive = receive
         self._reply = reply
         self._timeout = asyncio.timeout(self._seconds)

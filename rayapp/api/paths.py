@@ -16,6 +16,32 @@ PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
         "example": "mem-1",
     },
+    "tool_name": {
+        "description": "Name of the tool, as the list of tools shows it.",
+        "schema": {"type": "string"},
+        "example": "search_memory",
+    },
+    "target": {
+        "description": "What to delete: memory_bank, working, history, patterns, documents, "
+        "sessions or knowledge-graph.",
+        "schema": {"type": "string"},
+        "example": "working",
+    },
+    "book_id": {
+        "description": "Id of the book.",
+        "schema": {"type": "string"},
+        "example": "book-1",
+    },
+    "document_id": {
+        "description": "Id of the document.",
+        "schema": {"type": "string"},
+        "example": "document-1",
+    },
+    "task_id": {
+        "description": "Id of the upload.",
+        "schema": {"type": "string"},
+        "example": "task-1",
+    },
     "job_id": {
         "description": "Id of the job.",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},

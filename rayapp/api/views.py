@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from rayapp.domain.ages import age as age
 from rayapp.domain.filtering import flag_names
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Source
 from rayapp.domain.requests import Hit, SearchAnswer, StoreResult
@@ -20,22 +21,11 @@ _DATAGOV_TEXTS = (
     "kind", "category", "dataset_id", "resource_id", "title", "organization", "format", "url",
     "error",
 )  # fmt: skip
-# Largest unit first: seconds of one unit, and its short name.
-_AGE_UNITS = ((31_557_600, "y"), (2_629_800, "mo"), (86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def tier_name(tier: Tier, documents: bool) -> str:
     """`documents` instead of `books` on the routes of the first client."""
     return "documents" if documents and tier is Tier.BOOKS else tier.value
-
-
-def age(created_at: datetime, now: datetime) -> str:
-    """Age in its largest whole unit, for example `3 d`; below a minute and in the future `now`."""
-    seconds = (now - created_at).total_seconds()
-    for size, unit in _AGE_UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return "now"
 
 
 def preview(text: str) -> str:

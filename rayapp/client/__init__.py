@@ -1,6 +1,15 @@
-"""Typed async client of the HTTP API."""
+"""Typed client of the HTTP API, async and sync over one core."""
 
-from rayapp.client.http import MemoryClient
+from rayapp.client.context_models import (
+    ColdStartReply,
+    ExchangeReply,
+    Gating,
+    PrefetchReply,
+    ToolReply,
+    ToolsReply,
+)
+from rayapp.client.events import Event
+from rayapp.client.http import MemoryClient, SyncMemoryClient
 from rayapp.client.models import (
     Backlog,
     ConceptReply,
@@ -22,7 +31,11 @@ from rayapp.client.retry import RetryPolicy
 
 __all__ = [
     "Backlog",
+    "ColdStartReply",
     "ConceptReply",
+    "Event",
+    "ExchangeReply",
+    "Gating",
     "GraphReply",
     "InsightsReply",
     "JobStatus",
@@ -30,6 +43,7 @@ __all__ = [
     "MemoryClient",
     "OutcomeReply",
     "PathReply",
+    "PrefetchReply",
     "PromotionReply",
     "Ready",
     "ResponseReply",
@@ -38,4 +52,7 @@ __all__ = [
     "SearchReply",
     "StoreReply",
     "SweepReply",
+    "SyncMemoryClient",
+    "ToolReply",
+    "ToolsReply",
 ]

@@ -1,39 +1,173 @@
-"""What the groups of client calls ask of the class that has a connection."""
+"""How a call is written once and made by the async and by the sync client.
+
+A call is a generator: it yields what it wants (`Request`, `Pause`), is sent what came of it, and
+returns its result. It does no I/O itself; `AsyncDriver` and `SyncDriver` do.
+"""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
+from urllib.parse import quote, urlencode
 
+import httpx
 from pydantic import BaseModel
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request; `content` is a JSON body."""
+
+    method: str
+    path: str
+    content: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait before the next step."""
+
+    seconds: float
+
+
+Step: TypeAlias = Request | Pause
+# What comes of a step: an answer, why there is none, or nothing (after a pause).
+Came: TypeAlias = httpx.Response | httpx.TransportError | None
+Talk: TypeAlias = Generator[Step, Came, T]
+
+
+class AsyncDriver(ABC):
+    """Makes calls without blocking."""
+
+    @abstractmethod
+    async def _take(self, step: Step) -> Came:
+        """Do what a call wants."""
+
+    async def _drive(self, talk: Talk[T]) -> T:
+        came: Came = None
+        try:
+            while True:
+                came = await self._take(talk.send(came))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            talk.close()
+
+
+class SyncDriver(ABC):
+    """Makes calls in the thread of the caller."""
+
+    @abstractmethod
+    def _take(self, step: Step) -> Came:
+        """Do what a call wants."""
+
+    def _drive(self, talk: Talk[T]) -> T:
+        came: Came = None
+        try:
+            while True:
+                came = self._take(talk.send(came))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            talk.close()
+
+
+class call(Generic[P, T]):  # a decorator
+    """Makes a generator method a method of both clients: to be awaited on the async one."""
+
+    def __init__(self, steps: Callable[Concatenate[Any, P], Talk[T]]) -> None:
+        self._steps = steps
+        self.__doc__ = steps.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: AsyncDriver, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, client: SyncDriver, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        if client is None:
+            return self
+        steps = self._steps
+
+        @functools.wraps(steps)
+        def made(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client._drive(steps(client, *args, **kwargs))
+
+        return made
 
 
 class Calls(ABC):
-    """How a call is sent is the business of the class that has a connection."""
+    """What the groups of calls ask of the class that knows the service and the user."""
 
     @abstractmethod
-    async def read(
+    def reading(
         self,
         model: type[AnswerT],
-        method: str,
         path: str,
         body: Mapping[str, Any] | None = None,
         *,
         user_id: str | None = None,
-    ) -> AnswerT:
-        """One call that changes nothing, as `model`."""
+    ) -> Talk[AnswerT]:
+        """One call that changes nothing, as `model`; a POST when it has a body."""
 
     @abstractmethod
-    async def write(
+    def writing(
         self,
         model: type[AnswerT],
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None = None,
         *,
+        method: str = "POST",
         user_id: str | None = None,
         idempotency_key: str | None = None,
-    ) -> AnswerT:
-        """One POST that may be repeated safely, as `model`."""
+    ) -> Talk[AnswerT]:
+        """One write that may be repeated safely, as `model`."""
+
+    @abstractmethod
+    def asking(self, request: Request) -> Talk[Any]:
+        """The JSON of one request, with retries; every attempt is the same request."""
+
+    @abstractmethod
+    def headers_of(self, user_id: str | None) -> dict[str, str]:
+        """The headers that say for whom."""
+
+
+def given(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are set; sequences as lists."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in body.items()
+        if value is not None
+    }
+
+
+def at(template: str, **parts: str) -> str:
+    """The path with its parts filled in and quoted."""
+    return template.format(**{name: quote(value, safe="") for name, value in parts.items()})
+
+
+def asked(path: str, **fields: Any) -> str:
+    """The path with the query fields that are set; sequences as repeated fields."""
+    pairs = [(name, _text(one)) for name, value in fields.items() for one in _each(value)]
+    return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def _each(value: Any) -> Sequence[Any]:
+    if value is None:
+        return ()
+    return value if isinstance(value, (tuple, list)) else (value,)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,58 +1,67 @@
-"""The client: one connection pool, idempotency keys on writes, errors of `rayapp.errors`."""
+"""The clients: one connection pool each, over the calls that both share."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
-import orjson
-from pydantic import ValidationError
 
-from rayapp.client.calls import AnswerT
-from rayapp.client.learning import LearningCalls
-from rayapp.client.models import Backlog, Memory, Ready, SearchReply, StoreReply
-from rayapp.client.operations import OperationCalls
-from rayapp.client.retry import RetryPolicy, may_retry
-from rayapp.domain.memory import USER_ID_PATTERN
-from rayapp.errors import (
-    Conflict,
-    DeadlineExceeded,
-    DependencyDown,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    RateLimited,
-    RayappError,
-    TooLarge,
-    Unauthorized,
-)
+from rayapp.client.calls import AnswerT, AsyncDriver, Came, Pause, Step, SyncDriver, asked, at
+from rayapp.client.context import ContextCalls, HookCalls, ToolCalls
+from rayapp.client.core import Core
+from rayapp.client.events import Event, Stream
+from rayapp.client.learning import GraphCalls, LearningCalls
+from rayapp.client.memories import BankCalls, MemoryCalls
+from rayapp.client.operations import JOB, OperationCalls
+from rayapp.client.retry import RetryPolicy
+from rayapp.client.system import SystemCalls
+from rayapp.client.upkeep import UpkeepCalls
+from rayapp.client.user_data import PersonalityCalls, UserDataCalls
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
-STALL_S = 120.0  # an index backlog that does not move for this long is stuck, not slow
-POLL_S = 0.25  # between two looks at the backlog
-
-ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
-    400: InvalidInput,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    413: TooLarge,
-    422: InvalidInput,
-    429: RateLimited,
-    503: DependencyDown,
-    504: DeadlineExceeded,
-}
+JSON = {"Content-Type": "application/json"}
 
 
-class MemoryClient(LearningCalls, OperationCalls):
+class AllCalls(
+    MemoryCalls,
+    BankCalls,
+    ContextCalls,
+    HookCalls,
+    ToolCalls,
+    LearningCalls,
+    GraphCalls,
+    PersonalityCalls,
+    UserDataCalls,
+    UpkeepCalls,
+    OperationCalls,
+    SystemCalls,
+    Core,
+):
+    """Every call of the API."""
+
+    def _events(
+        self, types: Sequence[str] | None, last_id: str | None, follow: bool, user_id: str | None
+    ) -> Stream:
+        path = asked(
+            "/api/memory/events",
+            types=",".join(types) if types else None,
+            follow=None if follow else False,
+        )
+        headers = self.headers_of(user_id)
+        return Stream(
+            path=path, headers=headers, retry=self._retry, last_id=last_id, once=not follow
+        )
+
+    def _job_events(self, job_id: str) -> Stream:
+        path = f"{at(JOB, job_id=job_id)}/events"
+        return Stream(path=path, headers={}, retry=self._retry, last=frozenset({"end"}))
+
+
+class MemoryClient(AsyncDriver, AllCalls):
     """Async client of one service. Use as a context manager, or call `close`.
 
     Args:
@@ -74,12 +83,9 @@ class MemoryClient(LearningCalls, OperationCalls):
         timeout_s: float = TIMEOUT_S,
         retry: RetryPolicy | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
-        self._user_id = _usable(user_id)
-        self._retry = retry or RetryPolicy()
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        super().__init__(url, user_id=user_id, retry=retry)
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers=headers, timeout=timeout_s, trust_env=False
+            base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
         )
 
     async def __aenter__(self) -> Self:
@@ -94,262 +100,196 @@ class MemoryClient(LearningCalls, OperationCalls):
         await self.close()
 
     async def close(self) -> None:
+        """Give the connections back."""
         await self._http.aclose()
-
-    async def store(
-        self, memory: Memory, *, user_id: str | None = None, idempotency_key: str | None = None
-    ) -> StoreReply:
-        """Store one memory. A text that is already there answers `duplicate` with its id.
-
-        Raises:
-            InvalidInput, Unauthorized, Forbidden, TooLarge: as the server says.
-            RateLimited, DependencyDown: after all retries.
-        """
-        answer = await self._send(
-            "POST",
-            "/api/memory/store",
-            memory.body(),
-            headers=_write_headers(self._user(user_id), idempotency_key),
-        )
-        status = "duplicate" if answer.get("duplicate") else "stored"
-        return _parse(StoreReply, {**answer, "status": status})
-
-    async def store_batch(
-        self,
-        memories: Sequence[Memory],
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> list[StoreReply]:
-        """Store many; one answer per memory in the same order, a bad one rejects itself only.
-
-        Raises: as `store`.
-        """
-        answer = await self._send(
-            "POST",
-            "/api/memory/store/batch",
-            {"items": [memory.body() for memory in memories]},
-            headers=_write_headers(self._user(user_id), idempotency_key),
-        )
-        replies = [_parse(StoreReply, row) for row in answer.get("results", ())]
-        if len(replies) != len(memories):
-            raise DependencyDown(
-                f"{self.url} answered {len(replies)} results for {len(memories)} memories: "
-                "check that it is this service and its version matches."
-            )
-        return replies
-
-    async def item(self, memory_id: str, *, user_id: str | None = None) -> dict[str, Any]:
-        """One memory with its counters, as the API documents it.
-
-        Raises:
-            NotFound: no such memory of the user.
-        """
-        path = f"/api/memory/items/{quote(memory_id, safe='')}"
-        answer = await self._send("GET", path, headers=_user_header(self._user(user_id)))
-        found: dict[str, Any] = answer["memory"]
-        return found
-
-    async def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        tiers: Sequence[str] | None = None,
-        recipe: str | None = None,
-        user_id: str | None = None,
-        **options: Any,
-    ) -> SearchReply:
-        """Search; `options` are further documented body fields (offset, filters, as_of …).
-
-        Raises: as `store`.
-        """
-        asked = {"query": query, "limit": limit, "recipe": recipe, **options}
-        if tiers is not None:
-            asked["tiers"] = list(tiers)
-        body = {name: value for name, value in asked.items() if value is not None}
-        started = time.perf_counter()
-        answer = await self._send(
-            "POST", "/api/memory/search", body, headers=_user_header(self._user(user_id))
-        )
-        elapsed_ms = (time.perf_counter() - started) * 1000.0
-        return _parse(SearchReply, {**answer, "elapsed_ms": elapsed_ms})
-
-    async def diagnostics(self) -> dict[str, Any]:
-        """The whole diagnostics body."""
-        return await self._send("GET", "/api/memory/diagnostics")
-
-    async def backlog(self) -> Backlog:
-        """Index counts out of the diagnostics."""
-        return _parse(Backlog, (await self.diagnostics()).get("index"))
-
-    async def ready(self) -> Ready:
-        """Readiness; a service that is warming up answers `ready=False` with reasons.
-
-        Raises:
-            DependencyDown: nothing listens there.
-        """
-        try:
-            response = await self._http.get("/readyz")
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from error
-        return _parse(Ready, _json(response))
-
-    async def wait_indexed(
-        self,
-        *,
-        stall_s: float = STALL_S,
-        poll_s: float = POLL_S,
-        on_progress: Callable[[Backlog], None] | None = None,
-    ) -> Backlog:
-        """Wait until nothing is pending in the index, over all users.
-
-        Raises:
-            DeadlineExceeded: the backlog did not shrink for `stall_s` seconds.
-        """
-        lowest: int | None = None
-        moved = time.monotonic()
-        while True:
-            backlog = await self.backlog()
-            if on_progress is not None:
-                on_progress(backlog)
-            if backlog.pending == 0:
-                return backlog
-            if lowest is None or backlog.pending < lowest:
-                lowest, moved = backlog.pending, time.monotonic()
-            if time.monotonic() - moved > stall_s:
-                raise DeadlineExceeded(
-                    f"{backlog.pending} memories are still waiting to be indexed after "
-                    f"{stall_s:.0f} s without progress: look at GET /api/memory/diagnostics."
-                )
-            await asyncio.sleep(poll_s)
 
     async def read(
         self,
         model: type[AnswerT],
-        method: str,
         path: str,
         body: Mapping[str, Any] | None = None,
         *,
         user_id: str | None = None,
     ) -> AnswerT:
-        headers = _user_header(self._user(user_id))
-        return _parse(model, await self._send(method, path, body, headers=headers))
+        """Any call that changes nothing, as `model`; a POST when it has a body."""
+        return await self._drive(self.reading(model, path, body, user_id=user_id))
 
     async def write(
         self,
         model: type[AnswerT],
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None = None,
         *,
+        method: str = "POST",
         user_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> AnswerT:
-        headers = _write_headers(self._user(user_id), idempotency_key)
-        return _parse(model, await self._send("POST", path, body, headers=headers))
+        """Any write, with an idempotency key, as `model`."""
+        talk = self.writing(
+            model, path, body, method=method, user_id=user_id, idempotency_key=idempotency_key
+        )
+        return await self._drive(talk)
 
-    def _user(self, user_id: str | None) -> str | None:
-        return _usable(user_id) if user_id is not None else self._user_id
-
-    async def _send(
+    def events(
         self,
-        method: str,
+        types: Sequence[str] | None = None,
+        *,
+        last_id: str | None = None,
+        follow: bool = True,
+        user_id: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """What happens to the memories, from now on or after `last_id`, without an end.
+
+        A connection that ends is opened again where it was. The event `reset` says that the
+        service no longer knows `last_id`: read again what you show. `follow` False: what has
+        happened so far, then the end. Close the iterator when you leave early.
+        """
+        return self._follow(self._events(types, last_id, follow, user_id))
+
+    def job_events(self, job_id: str) -> AsyncIterator[Event]:
+        """The progress of one job, until it has ended. Raises NotFound."""
+        return self._follow(self._job_events(job_id))
+
+    async def _follow(self, stream: Stream) -> AsyncIterator[Event]:
+        while not stream.ended:
+            request = stream.request()
+            try:
+                async with self._http.stream(
+                    "GET", request.path, headers=dict(request.headers)
+                ) as response:
+                    if response.is_success:
+                        async for line in response.aiter_lines():
+                            if (event := stream.line(line)) is not None:
+                                yield event
+                        pause_s = stream.closed()
+                    else:
+                        await response.aread()
+                        pause_s = stream.refused(response)
+            except httpx.TransportError as error:
+                pause_s = stream.lost(error)
+            if not stream.ended:
+                await asyncio.sleep(pause_s)
+
+    async def _take(self, step: Step) -> Came:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            return await self._http.request(
+                step.method, step.path, content=step.content, headers={**JSON, **step.headers}
+            )
+        except httpx.TransportError as error:
+            return error
+
+
+class SyncMemoryClient(SyncDriver, AllCalls):
+    """The same client for programs without an event loop. One thread at a time may use it.
+
+    Args and errors: as `MemoryClient`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user_id: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(url, user_id=user_id, retry=retry)
+        self._http = httpx.Client(
+            base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def read(
+        self,
+        model: type[AnswerT],
         path: str,
         body: Mapping[str, Any] | None = None,
         *,
-        headers: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """One call with retries; every attempt carries the same body and idempotency key."""
-        content = None if body is None else orjson.dumps(body)
-        sent = {"Content-Type": "application/json", **(headers or {})}
-        for attempt in range(1, self._retry.attempts + 1):
-            last = attempt == self._retry.attempts
-            retry_after_s: float | None = None
+        user_id: str | None = None,
+    ) -> AnswerT:
+        """Any call that changes nothing, as `model`; a POST when it has a body."""
+        return self._drive(self.reading(model, path, body, user_id=user_id))
+
+    def write(
+        self,
+        model: type[AnswerT],
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        method: str = "POST",
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AnswerT:
+        """Any write, with an idempotency key, as `model`."""
+        talk = self.writing(
+            model, path, body, method=method, user_id=user_id, idempotency_key=idempotency_key
+        )
+        return self._drive(talk)
+
+    def events(
+        self,
+        types: Sequence[str] | None = None,
+        *,
+        last_id: str | None = None,
+        follow: bool = True,
+        user_id: str | None = None,
+    ) -> Iterator[Event]:
+        """As `MemoryClient.events`."""
+        return self._follow(self._events(types, last_id, follow, user_id))
+
+    def job_events(self, job_id: str) -> Iterator[Event]:
+        """The progress of one job, until it has ended. Raises NotFound."""
+        return self._follow(self._job_events(job_id))
+
+    def _follow(self, stream: Stream) -> Iterator[Event]:
+        while not stream.ended:
+            request = stream.request()
             try:
-                response = await self._http.request(method, path, content=content, headers=sent)
+                with self._http.stream(
+                    "GET", request.path, headers=dict(request.headers)
+                ) as response:
+                    if response.is_success:
+                        for line in response.iter_lines():
+                            if (event := stream.line(line)) is not None:
+                                yield event
+                        pause_s = stream.closed()
+                    else:
+                        response.read()
+                        pause_s = stream.refused(response)
             except httpx.TransportError as error:
-                if last or isinstance(error, httpx.TimeoutException):
-                    raise self._unreachable(error) from error
-            else:
-                if response.is_success:
-                    return _json(response)
-                failure = _failure(response)
-                retry_after_s = failure.retry_after_s
-                if last or not may_retry(response.status_code, failure.code, retry_after_s):
-                    raise failure
-            await asyncio.sleep(self._retry.wait_s(attempt, random.random(), retry_after_s))
-        raise AssertionError("the last attempt returns or raises")
+                pause_s = stream.lost(error)
+            if not stream.ended:
+                time.sleep(pause_s)
 
-    def _unreachable(self, error: httpx.TransportError) -> DependencyDown:
-        if isinstance(error, httpx.TimeoutException):
-            return DependencyDown(
-                f"{self.url} did not answer in time: look at its health with `rayapp doctor`."
+    def _take(self, step: Step) -> Came:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        try:
+            return self._http.request(
+                step.method, step.path, content=step.content, headers={**JSON, **step.headers}
             )
-        return DependencyDown(
-            f"No service answers at {self.url}: start it with `rayapp up`, or pass its URL."
-        )
+        except httpx.TransportError as error:
+            return error
 
 
-def _usable(user_id: str | None) -> str | None:
-    if user_id is not None and not USER_ID_PATTERN.fullmatch(user_id):
-        raise InvalidInput(
-            "A user id is 1 to 128 characters of letters, digits and . _ : @ -.", code="bad_user_id"
-        )
-    return user_id
-
-
-def _user_header(user_id: str | None) -> dict[str, str]:
-    return {} if user_id is None else {"X-User-Id": user_id}
-
-
-def _write_headers(user_id: str | None, idempotency_key: str | None) -> dict[str, str]:
-    return {**_user_header(user_id), "Idempotency-Key": idempotency_key or uuid.uuid4().hex}
-
-
-def _json(response: httpx.Response) -> dict[str, Any]:
-    try:
-        body = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        body = None
-    if not isinstance(body, dict):
-        raise DependencyDown(
-            f"{response.url} answered {response.status_code} without a JSON object: "
-            "check that the URL is this service."
-        )
-    return body
-
-
-def _parse(model: type[AnswerT], value: Any) -> AnswerT:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "body"
-        raise DependencyDown(
-            f"The answer does not fit {model.__name__} ({where}: {first['msg']}): "
-            "check that the URL is this service and its version matches."
-        ) from None
-
-
-def _failure(response: httpx.Response) -> RayappError:
-    """The server's error as ours: same code, message, details and `Retry-After`."""
-    kind = ERROR_BY_STATUS.get(response.status_code, RayappError)
-    try:
-        body = _json(response)
-    except DependencyDown:
-        body = {}
-    message = body.get("error") or body.get("message")
-    return kind(
-        str(message or f"{response.url} answered {response.status_code}."),
-        code=body.get("code"),
-        details=body.get("details") or {},
-        retry_after_s=_retry_after(response.headers.get("Retry-After")),
-    )
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds; the date form of the header is not used by this service and reads as none."""
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return None
+def _headers(api_key: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}

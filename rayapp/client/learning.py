@@ -1,30 +1,47 @@
-"""Client calls about outcomes, promotion, insights and graphs."""
+"""Client calls about outcomes, promotion and the graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
-from urllib.parse import quote, urlencode
 
-from rayapp.client.calls import Calls
+from rayapp.client.calls import Calls, Talk, asked, at, call, given
+from rayapp.client.graph_models import (
+    ActionRollup,
+    BackfillReply,
+    ContentStats,
+    ContentStatsReply,
+    DecayReply,
+    KgReply,
+    Pattern,
+    PatternsReply,
+    RollupsReply,
+    Schedule,
+    ScheduleReply,
+)
 from rayapp.client.models import (
     ConceptReply,
+    FeedbackReply,
     GraphReply,
-    InsightsReply,
     OutcomeReply,
     PathReply,
     PromotionReply,
+    PromotionStats,
     ResponseReply,
 )
 
 OutcomeName = Literal["worked", "partial", "unknown", "failed"]
+GraphMode = Literal["routing", "content", "both"]
+MEMORY = "/api/memory"
 
 
 class LearningCalls(Calls):
-    """The calls."""
+    """The calls about outcomes."""
 
-    async def record_outcome(
+    @call
+    def record_outcome(
         self,
+        /,
         outcome: OutcomeName,
         *,
         receipt_id: str | None = None,
@@ -34,7 +51,7 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> OutcomeReply:
+    ) -> Talk[OutcomeReply]:
         """Say how memories did; `options` are further body fields (signal, action).
 
         Raises:
@@ -48,16 +65,20 @@ class LearningCalls(Calls):
             "conversation_id": conversation_id,
             **options,
         }
-        return await self.write(
-            OutcomeReply,
-            "/api/memory/outcomes",
-            _given(body),
-            user_id=user_id,
-            idempotency_key=idempotency_key,
+        return (
+            yield from self.writing(
+                OutcomeReply,
+                f"{MEMORY}/outcomes",
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
         )
 
-    async def record_response(
+    @call
+    def record_response(
         self,
+        /,
         key_takeaway: str,
         outcome: OutcomeName = "unknown",
         *,
@@ -66,7 +87,7 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> ResponseReply:
+    ) -> Talk[ResponseReply]:
         """Keep what an answer taught and score what it used (all that was shown by default)."""
         body = {
             "key_takeaway": key_takeaway,
@@ -75,93 +96,176 @@ class LearningCalls(Calls):
             "receipt_id": receipt_id,
             **options,
         }
-        return await self.write(
-            ResponseReply,
-            "/api/memory/record_response",
-            _given(body),
-            user_id=user_id,
-            idempotency_key=idempotency_key,
+        return (
+            yield from self.writing(
+                ResponseReply,
+                f"{MEMORY}/record_response",
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
         )
 
-    async def score(
+    @call
+    def score(
         self,
+        /,
         scores: Mapping[str, OutcomeName],
         *,
         receipt_id: str | None = None,
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> OutcomeReply:
+    ) -> Talk[OutcomeReply]:
         """Each memory with its own outcome, by id or (with a receipt) by position."""
         body = {"scores": dict(scores), "receipt_id": receipt_id, **options}
-        return await self.write(
-            OutcomeReply,
-            "/api/memory/score",
-            _given(body),
-            user_id=user_id,
-            idempotency_key=idempotency_key,
+        return (
+            yield from self.writing(
+                OutcomeReply,
+                f"{MEMORY}/score",
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
         )
 
-    async def promote(
-        self, *, all_users: bool = False, user_id: str | None = None
-    ) -> PromotionReply:
-        """Run a promotion cycle; needs the scope `admin`."""
-        return await self.write(
-            PromotionReply, "/api/memory/ops/promote", {"all_users": all_users}, user_id=user_id
-        )
-
-    async def insights(
+    @call
+    def feedback(
         self,
-        query: str,
+        message_id: str,
+        score: Literal[-1, 0, 1],
         *,
+        citations: Sequence[str] = (),
         conversation_id: str | None = None,
-        recent_messages: Sequence[str] = (),
         user_id: str | None = None,
-    ) -> InsightsReply:
-        """What the graphs say of a question, before any search."""
+        idempotency_key: str | None = None,
+    ) -> Talk[FeedbackReply]:
+        """A thumb of the user about an answer and what it cited."""
         body = {
-            "query": query,
+            "message_id": message_id,
+            "score": score,
+            "citations": list(citations),
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages) or None,
         }
-        return await self.read(
-            InsightsReply, "POST", "/api/memory/context/insights", _given(body), user_id=user_id
+        return (
+            yield from self.writing(
+                FeedbackReply,
+                f"{MEMORY}/feedback",
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
         )
 
-    async def graph(
+    @call
+    def promote(
+        self, *, all_users: bool = False, user_id: str | None = None
+    ) -> Talk[PromotionReply]:
+        """Run a promotion cycle; needs the scope `admin`."""
+        body = {"all_users": all_users}
+        return (
+            yield from self.writing(PromotionReply, f"{MEMORY}/ops/promote", body, user_id=user_id)
+        )
+
+    @call
+    def force_decay(self, *, user_id: str | None = None) -> Talk[PromotionStats]:
+        """A promotion cycle over the user's own memories."""
+        path = f"{MEMORY}/decay/force"
+        found = yield from self.writing(DecayReply, path, user_id=user_id)
+        return found.result
+
+    @call
+    def decay_schedule(self, *, user_id: str | None = None) -> Talk[Schedule]:
+        """When promotion runs by itself."""
+        path = f"{MEMORY}/decay/schedule"
+        return (yield from self.reading(ScheduleReply, path, user_id=user_id)).schedule
+
+    @call
+    def patterns(self, *, user_id: str | None = None) -> Talk[tuple[Pattern, ...]]:
+        """How the proven memories do."""
+        path = f"{MEMORY}/patterns/performance"
+        return (yield from self.reading(PatternsReply, path, user_id=user_id)).patterns
+
+
+class GraphCalls(Calls):
+    """The calls about the graphs."""
+
+    @call
+    def graph(
         self,
-        mode: Literal["routing", "content", "both"] = "both",
+        mode: GraphMode = "both",
         *,
         include_datagov: bool = False,
         user_id: str | None = None,
-    ) -> GraphReply:
+    ) -> Talk[GraphReply]:
         """The picture of the graphs; `include_datagov`: with the catalogue of open data."""
-        path = f"/api/memory/graph?mode={mode}"
-        if include_datagov:
-            path += "&include_datagov=true"
-        return await self.read(GraphReply, "GET", path, user_id=user_id)
+        path = asked(f"{MEMORY}/graph", mode=mode, include_datagov=include_datagov or None)
+        return (yield from self.reading(GraphReply, path, user_id=user_id))
 
-    async def concept(self, concept_id: str, *, user_id: str | None = None) -> ConceptReply:
+    @call
+    def kg(
+        self,
+        /,
+        mode: GraphMode = "both",
+        *,
+        user_id: str | None = None,
+        **options: Any,
+    ) -> Talk[KgReply]:
+        """Concepts and actions as lists; `options`: time_filter, sort_by, limit."""
+        path = asked(f"{MEMORY}/kg", mode=mode, **options)
+        return (yield from self.reading(KgReply, path, user_id=user_id))
+
+    @call
+    def action_rollups(
+        self,
+        *,
+        limit: int | None = None,
+        context_type: str | None = None,
+        include_tiers: bool | None = None,
+        user_id: str | None = None,
+    ) -> Talk[tuple[ActionRollup, ...]]:
+        """How actions did, per kind of context and tier."""
+        path = asked(
+            f"{MEMORY}/kg/action-rollups",
+            limit=limit,
+            context_type=context_type,
+            include_tiers=include_tiers,
+        )
+        return (yield from self.reading(RollupsReply, path, user_id=user_id)).rollups
+
+    @call
+    def concept(self, concept_id: str, *, user_id: str | None = None) -> Talk[ConceptReply]:
         """Everything known of a concept: a node's id, or a name in any script.
 
         Raises:
             NotFound: no graph knows it.
         """
-        path = f"/api/memory/kg/concept/{quote(concept_id, safe='')}/definition"
-        return await self.read(ConceptReply, "GET", path, user_id=user_id)
+        path = at(f"{MEMORY}/kg/concept/{{concept_id}}/definition", concept_id=concept_id)
+        return (yield from self.reading(ConceptReply, path, user_id=user_id))
 
-    async def concept_path(
+    @call
+    def concept_path(
         self, source: str, target: str, *, user_id: str | None = None
-    ) -> PathReply:
+    ) -> Talk[PathReply]:
         """The shortest way between two concepts; `found` False when there is none."""
-        query = urlencode({"source": source, "target": target})
-        return await self.read(PathReply, "GET", f"/api/memory/kg/path?{query}", user_id=user_id)
+        path = asked(f"{MEMORY}/kg/path", source=source, target=target)
+        return (yield from self.reading(PathReply, path, user_id=user_id))
 
+    @call
+    def content_graph_stats(self, *, user_id: str | None = None) -> Talk[ContentStats]:
+        """The size of the content graph."""
+        path = f"{MEMORY}/content-graph/stats"
+        return (yield from self.reading(ContentStatsReply, path, user_id=user_id)).stats
 
-def _given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are set; sequences as lists."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in body.items()
-        if value is not None
-    }
+    @call
+    def content_graph_backfill(
+        self,
+        *,
+        limit: int | None = None,
+        dry_run: bool = False,
+        user_id: str | None = None,
+    ) -> Talk[BackfillReply]:
+        """Look again at what the content graph should hold."""
+        body = given({"limit": limit, "dry_run": dry_run})
+        path = f"{MEMORY}/content-graph/backfill"
+        return (yield from self.writing(BackfillReply, path, body, user_id=user_id))

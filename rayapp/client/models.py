@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
 
 
 class Memory(BaseModel):
@@ -32,11 +32,13 @@ class Memory(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True) | {"text": self.text}
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """Fields that are not named here are kept as they came."""
+
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class StoreReply(_Answer):
+class StoreReply(Answer):
     """Answer for one memory of a store or a batch; `rejected` carries `code` and `error`."""
 
     memory_id: str | None
@@ -44,8 +46,28 @@ class StoreReply(_Answer):
     code: str | None = None
     error: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        """The answer to a single store says `duplicate` where that of a batch has a status."""
+        if isinstance(value, dict) and "status" not in value:
+            return {**value, "status": "duplicate" if value.get("duplicate") else "stored"}
+        return value
 
-class DatagovFacts(_Answer):
+
+class BatchReply(Answer):
+    results: tuple[StoreReply, ...]
+
+
+class Plain(RootModel[dict[str, Any]]):
+    """An answer that is handed on as the API documents it."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return self.root
+
+
+class DatagovFacts(Answer):
     """What the open-data catalogue says of a hit."""
 
     kind: str | None = None
@@ -62,7 +84,7 @@ class DatagovFacts(_Answer):
     error: str | None = None
 
 
-class SearchHit(_Answer):
+class SearchHit(Answer):
     """One result; `position` starts at 1, `score` is higher for better.
 
     `datagov` is set on hits of the open-data catalogue.
@@ -78,7 +100,7 @@ class SearchHit(_Answer):
     datagov: DatagovFacts | None = None
 
 
-class SearchReply(_Answer):
+class SearchReply(Answer):
     """Answer of a search. `elapsed_ms` is measured by the client, headers to last byte."""
 
     results: tuple[SearchHit, ...]
@@ -102,7 +124,7 @@ class SearchReply(_Answer):
         return {str(name): float(value) for name, value in timings.items()}
 
 
-class Backlog(_Answer):
+class Backlog(Answer):
     """Index counts over all users; `pending` includes claimed and backing-off items."""
 
     pending: int
@@ -111,12 +133,12 @@ class Backlog(_Answer):
     oldest_pending_s: float | None = None
 
 
-class Ready(_Answer):
+class Ready(Answer):
     ready: bool
     reasons: tuple[str, ...] = ()
 
 
-class ScoredMemory(_Answer):
+class ScoredMemory(Answer):
     """A memory after its outcome."""
 
     memory_id: str
@@ -127,14 +149,14 @@ class ScoredMemory(_Answer):
     wilson_score: float
 
 
-class SkippedMemory(_Answer):
+class SkippedMemory(Answer):
     """A memory that the outcome left alone, and why."""
 
     memory_id: str
     reason: str
 
 
-class OutcomeReply(_Answer):
+class OutcomeReply(Answer):
     """`duplicate`: this idempotency key was recorded before; the first result again."""
 
     updated: tuple[ScoredMemory, ...]
@@ -150,7 +172,15 @@ class ResponseReply(OutcomeReply):
     scored: int
 
 
-class PromotionStats(_Answer):
+class FeedbackReply(Answer):
+    """`citations_scored`: how many of the cited memories moved."""
+
+    message: str
+    score: int
+    citations_scored: int = Field(alias="citationsScored")
+
+
+class PromotionStats(Answer):
     """What one cycle did."""
 
     examined: int
@@ -161,11 +191,11 @@ class PromotionStats(_Answer):
     errors: int
 
 
-class PromotionReply(_Answer):
+class PromotionReply(Answer):
     stats: PromotionStats
 
 
-class InsightsReply(_Answer):
+class InsightsReply(Answer):
     """What the graphs say of a question; the experiences keep the server's fields."""
 
     language: str
@@ -178,7 +208,7 @@ class InsightsReply(_Answer):
     known_solution: dict[str, Any] | None = None
 
 
-class GraphNode(_Answer):
+class GraphNode(Answer):
     """A node of the picture; `best_collection` is the tier where it did best."""
 
     id: str
@@ -190,18 +220,18 @@ class GraphNode(_Answer):
     best_collection: str | None = None
 
 
-class GraphEdge(_Answer):
+class GraphEdge(Answer):
     source: str
     target: str
     weight: float
 
 
-class GraphReply(_Answer):
+class GraphReply(Answer):
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
 
 
-class ConceptReply(_Answer):
+class ConceptReply(Answer):
     """One concept; `definition` holds its statistics, neighbours and memories."""
 
     concept: dict[str, str]
@@ -212,14 +242,14 @@ class ConceptReply(_Answer):
     related_concepts: tuple[str, ...] = ()
 
 
-class PathReply(_Answer):
+class PathReply(Answer):
     """The labels on the way, empty when there is none."""
 
     found: bool
     path: tuple[str, ...]
 
 
-class JobStatus(_Answer):
+class JobStatus(Answer):
     """A bulk job; `state` is submitted, running, paused, completed, failed or cancelled."""
 
     job_id: str
@@ -237,23 +267,23 @@ class JobStatus(_Answer):
     report: dict[str, Any] | None = None
 
 
-class JobReply(_Answer):
+class JobReply(Answer):
     job: JobStatus
 
 
-class JobListReply(_Answer):
+class JobListReply(Answer):
     jobs: tuple[JobStatus, ...]
 
 
-class Submitted(_Answer):
+class Submitted(Answer):
     job_id: str = Field(alias="jobId")
 
 
-class SubmitReply(_Answer):
+class SubmitReply(Answer):
     result: Submitted
 
 
-class SweepResult(_Answer):
+class SweepResult(Answer):
     """What a sampled look found; `job_id` when a job looks at everything instead."""
 
     job_id: str | None = Field(None, alias="jobId")
@@ -264,5 +294,104 @@ class SweepResult(_Answer):
     found: dict[str, int] = Field(default_factory=dict)
 
 
-class SweepReply(_Answer):
+class SweepReply(Answer):
     result: SweepResult
+
+
+class TierStats(Answer):
+    active_count: int
+    archived_count: int
+    deleted_count: int
+    uses_total: int
+    success_rate: float
+
+
+class Stats(Answer):
+    """`tiers` holds every tier, also the empty ones."""
+
+    user_id: str
+    as_of: datetime
+    tiers: dict[str, TierStats]
+    cache_hit_rate: float | None = None
+    promotion_rate: float | None = None
+    demotion_rate: float | None = None
+
+
+class StatsReply(Answer):
+    stats: Stats
+
+
+class GrowthDay(Answer):
+    """`total_memories` counts all up to that day; `by_source` those of the day."""
+
+    date: str
+    total_memories: int = Field(alias="totalMemories")
+    by_source: dict[str, int] = Field(alias="bySource")
+
+
+class Growth(RootModel[tuple[GrowthDay, ...]]):
+    """One row per day, oldest first."""
+
+    @property
+    def days(self) -> tuple[GrowthDay, ...]:
+        return self.root
+
+
+class HealthComponent(Answer):
+    name: str
+    healthy: bool
+    message: str = ""
+
+
+class HealthReply(Answer):
+    """`status`: healthy, degraded or unhealthy."""
+
+    status: str
+    components: tuple[HealthComponent, ...]
+
+
+class Personality(Answer):
+    """How the assistant speaks; `content` is YAML."""
+
+    template_id: str
+    name: str
+    content: str
+    preset: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class SavedTemplate(Answer):
+    template_id: str
+    message: str
+    activated: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+class Preset(Answer):
+    id: str
+    name: str
+    description: str = ""
+    active: bool = False
+
+
+class PresetsReply(Answer):
+    presets: tuple[Preset, ...]
+
+
+class HiddenMemory(Answer):
+    memory_id: str
+    tier: str
+    reason: str
+    hidden_at: datetime = Field(alias="ghostedAt")
+
+
+class HiddenReply(Answer):
+    memories: tuple[HiddenMemory, ...]
+
+
+class CleanReply(Answer):
+    """`remaining`: what this call had no time for."""
+
+    target: str
+    deleted_count: int
+    remaining: int = 0

@@ -22,6 +22,8 @@ log = logging.getLogger("rayapp.maintenance")
 ERROR_PAUSE_S = 1.0
 # Pause between two looks at the owner's duties, seconds.
 DUTY_PAUSE_S = 2.0
+# Pause between two looks for exchanges to learn from, seconds: a fact is needed in a later turn.
+LEARN_PAUSE_S = 2.0
 
 
 class MaintenanceDeployment:
@@ -43,7 +45,8 @@ class MaintenanceDeployment:
 
     def _begin(self, parts: Parts) -> None:
         self._service = bootstrap.build_maintenance(parts, RayJobLauncher(self._settings))
-        self._loops.start(self._drain(self._service), self._act(self._service))
+        service = self._service
+        self._loops.start(self._drain(service), self._act(service), self._learn(service))
 
     async def _drain(self, service: MaintenanceService) -> None:
         while not self._loops.stopping:
@@ -63,6 +66,17 @@ class MaintenanceDeployment:
             except Exception as error:  # noqa: BLE001  # the same
                 _log_waiting("maintenance", error)
             await asyncio.sleep(DUTY_PAUSE_S)
+
+    async def _learn(self, service: MaintenanceService) -> None:
+        """Apart from the duties: a language model may take its time, the lease may not."""
+        while not self._loops.stopping:
+            try:
+                learned = await service.learn()
+            except Exception as error:  # noqa: BLE001  # the same
+                _log_waiting("learning", error)
+                learned = 0
+            if learned == 0:
+                await asyncio.sleep(LEARN_PAUSE_S)
 
     async def __del__(self) -> None:
         """Serve awaits this when it drains a replica."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -43,6 +44,10 @@ def query_embedder(
 
 
 log = logging.getLogger("rayapp.process")
+# New containers before the collector looks at the youngest. A search makes a few thousand, none of
+# them in a cycle: at 700, the default, it looked ten times per search for nothing, and the full
+# looks stopped a search for 30 ms (our benchmark, decision 0032).
+YOUNGEST, MIDDLE, OLDEST = 50_000, 20, 20
 EMPTY_BACKLOG = IndexBacklog(pending=0, synced=0, failed=0, oldest_pending_s=0.0)
 
 
@@ -79,6 +84,7 @@ class Process:
 
     async def _open(self, when_open: Callable[[Parts], None]) -> None:
         when_open(await self.startup.until_open(self._parts))
+        calm_collector()
 
     async def _parts(self) -> Parts:
         stores = bootstrap.mongo_stores(self.settings)
@@ -113,3 +119,10 @@ class Process:
             watch=watch,
             langs=frozenset(model.langs),
         )
+
+
+def calm_collector() -> None:
+    """What was made at the start lives as long as the process: do not look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNGEST, MIDDLE, OLDEST)

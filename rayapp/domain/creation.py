@@ -134,11 +134,16 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
         return
     if not tags:
         raise InvalidInput("memory_bank needs at least one tag; add one.", code="bank_no_tags")
-    if _EXCHANGE.search(text):
+    if is_raw_exchange(text):
         raise InvalidInput(
             "memory_bank keeps facts, not raw exchanges; store the fact itself.",
             code="bank_raw_exchange",
         )
+
+
+def is_raw_exchange(text: str) -> bool:
+    """A turn of a conversation as it was stored, not a fact."""
+    return _EXCHANGE.search(text) is not None
 
 
 def new_item(
@@ -163,7 +168,7 @@ def new_item(
         stored_by=stored_by,
         perspective_owner_id=user_id,
         subject_id=new.subject_id or user_id,
-        trust=SOURCE_TRUST[new.source.type],
+        trust=_trust(new),
         quality=Quality(
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
             confidence=DEFAULT_CONFIDENCE if new.confidence is None else new.confidence,
@@ -180,6 +185,12 @@ def new_item(
         sequence=sequence_at(now),
         index=IndexState(next_attempt_at=now),
     )
+
+
+def _trust(new: NewMemory) -> float:
+    """Of its source class; a derived memory is trusted no more than its parents."""
+    own = SOURCE_TRUST[new.source.type]
+    return own if new.trust is None else min(own, new.trust)
 
 
 def sequence_at(now: datetime) -> int:

@@ -21,7 +21,8 @@ class NewMemory:
     """A memory to store. None = the default of its tier; `memory_id` None = we make a UUIDv7.
 
     `score` is what an outcome known at birth gives it, 0..1. `supersedes` is the id of the memory
-    that this one replaces.
+    that this one replaces. `trust` is that of what it was derived from: it is never trusted more
+    than its source class.
     """
 
     text: str
@@ -40,6 +41,7 @@ class NewMemory:
     valid_to: datetime | None = None
     supersedes: str | None = None
     score: float | None = None
+    trust: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ class SearchQuery:
 
     `include_datagov` None = when a filter or the question itself asks for open data.
     `min_relevance` leaves out hits whose relevance, a probability 0..1, is below it; `named_only`
-    those none of whose entities the question names.
+    those none of whose entities the question names. `receipt` False: whoever asks shows something
+    else than these hits, and keeps the receipt of that.
     """
 
     query: str
@@ -96,6 +99,7 @@ class SearchQuery:
     conversation_id: str | None = None
     principal: str = ""
     timeout_s: float | None = None
+    receipt: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,14 @@ from rayapp.services.tracing import Trace
 RUNG_RECENT = 20
 # Score, 0..1, of a recent item without a word in common: below any real match.
 FAINT = 0.01
+# Of what is left of a search, for the vector of its question: words are looked for without one.
+EMBED_SHARE = 0.5
 # What a stage of the truth may be skipped for; the truth being away is an error of the search.
 LATE = (DeadlineExceeded, TimeoutError)
+
+
+# What the dense and the sparse arm returned, by tier.
+Lists = tuple[dict[Tier, list[ScoredPoint]], dict[Tier, list[ScoredPoint]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +97,15 @@ class SearchArms:
         pending = asyncio.ensure_future(self._pending(request, deadline, trace))
         try:
             vector = await self._embed(request.text, deadline, trace)
-            priors = await request.priors
-            depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
-            lists = await self._query(request, vector, depths, deadline, trace)
+            lists, priors, depths = await self._lists(request, vector, deadline, trace)
             waiting = await pending
         finally:
             pending.cancel()
         if lists is None:
             found = await self._without_index(request, waiting, deadline, trace)
             return replace(found, priors=priors, depths=depths)
-        evidence = gather_evidence(*lists)
+        dense, sparse = lists
+        evidence = gather_evidence(dense.values(), sparse.values())
         solved = solution_points(priors)
         known = {item.point_id for item in waiting}
         items = waiting + await self._hydrate(
@@ -114,9 +119,34 @@ class SearchArms:
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
         vectors: list[Vector] = []
         async with trace.stage("embed", degrades="embedder"):
-            limit = deadline.limit(self._settings.embedding.query_timeout_s)
+            left = deadline.limit(self._settings.embedding.query_timeout_s / EMBED_SHARE)
+            limit = left * EMBED_SHARE
             vectors = await self._embedder.embed([text], "query", timeout_s=limit)
         return vectors[0] if vectors else None
+
+    async def _lists(
+        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+    ) -> tuple[Lists | None, GraphPriors, Mapping[Tier, int]]:
+        """What the index says, asked for the normal depths while the graphs are read.
+
+        The graphs only ever ask for more of a tier (decision 21), and seldom do: those tiers are
+        asked again, and their longer lists take the place of the first.
+        """
+        usual = tier_depths(GraphPriors(), request.tiers, request.depth, request.recipe)
+        asked = asyncio.ensure_future(self._query(request, vector, usual, deadline, trace))
+        try:
+            priors = await request.priors
+            lists = await asked
+        finally:
+            asked.cancel()
+        depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
+        deeper = {tier: depth for tier, depth in depths.items() if depth > usual[tier]}
+        if lists is None or not deeper:
+            return lists, priors, depths
+        more = await self._query(request, vector, deeper, deadline, trace)
+        if more is None:
+            return lists, priors, usual
+        return (lists[0] | more[0], lists[1] | more[1]), priors, depths
 
     async def _query(
         self,
@@ -125,22 +155,23 @@ class SearchArms:
         depths: Mapping[Tier, int],
         deadline: Deadline,
         trace: Trace,
-    ) -> tuple[list[list[ScoredPoint]], list[list[ScoredPoint]]] | None:
-        """Dense and sparse lists of all tiers in one round trip; None when the index is away."""
+    ) -> Lists | None:
+        """Dense and sparse lists of the tiers in `depths`, in one round trip; None when the index
+        is away."""
         sparse = self._analyser.query(
             request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
         )
         dense_arms = [] if vector is None else [
             Arm(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
-            for tier in request.tiers
+            for tier in depths
         ]  # fmt: skip
         sparse_arms = [] if not sparse.indices else [
             Arm(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
-            for tier in request.tiers
+            for tier in depths
         ]  # fmt: skip
         arms = dense_arms + sparse_arms
         if not arms:
-            return [], []
+            return {}, {}
         if self._watch.reason is not None:
             trace.degrade(self._watch.reason, "index")
             return None
@@ -158,7 +189,9 @@ class SearchArms:
             return None
         if not any(answer) and await self._was_lost(trace):
             return None
-        return answer[: len(dense_arms)], answer[len(dense_arms) :]
+        near, matching = answer[: len(dense_arms)], answer[len(dense_arms) :]
+        # An arm that was not asked has no lists; one that was has one for every tier.
+        return dict(zip(depths, near, strict=False)), dict(zip(depths, matching, strict=False))
 
     async def _was_lost(self, trace: Trace) -> bool:
         """Nothing found at all: is it because the index was emptied a moment ago?"""

@@ -24,6 +24,7 @@ from rayapp.protocols import (
     VectorIndex,
 )
 from rayapp.resilience.breaker import Breaker, BreakerState
+from rayapp.service_protocols import Models
 from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.runtime import Runtime
 from rayapp.services.sweep_log import last_report
@@ -54,6 +55,7 @@ class Dependencies:
     outcomes: OutcomeStore
     leases: LeaseStore
     events: EventStore
+    models: Models | None = None
 
 
 class HealthService:
@@ -82,6 +84,7 @@ class HealthService:
         self._outcomes = used.outcomes
         self._leases = used.leases
         self._events = used.events
+        self._models = used.models
         self._schema = schema
         self._breakers = breakers
         self._start_problems = start_problems
@@ -108,6 +111,8 @@ class HealthService:
         ]
         if self._cache is not None:
             checks.append(self._checked("cache", self._cache.ping))
+        if self._models is not None:
+            checks.append(self._checked("models", self._models.health))
         return list(await asyncio.gather(*checks))
 
     def breakers(self) -> dict[str, dict[str, Any]]:
@@ -157,6 +162,7 @@ class HealthService:
                 "model": self._schema.model,
                 "analyser": self._schema.analyser,
             },
+            "models": await self._models_row(),
             "health_issues": [c.message for c in components if not c.healthy],
             "recommendations": [
                 *_recommendations(components, backlog, self._start_problems),
@@ -177,6 +183,10 @@ class HealthService:
             self._outcomes.backlog(), self._leases.current(OWNER_LEASE)
         )
         return {"owed": owed, "owner": lease.holder if lease else None}
+
+    async def _models_row(self) -> dict[str, Any] | None:
+        """Whether helpers may ask a language model, and how it does."""
+        return None if self._models is None else await self._models.health()
 
     async def _tier_counts(self) -> list[TierCount]:
         """Counted over all documents, so at most once per `COUNTS_S`."""
@@ -265,6 +275,9 @@ def _tier_row(count: TierCount) -> dict[str, Any]:
         "mongoCount": count.active,
         "archivedCount": count.archived,
         "deletedCount": count.deleted,
+        # By the queue: counting the points of a tier would read the engine at every look.
+        "qdrantCount": count.active + count.archived - count.waiting,
+        "needsReindexCount": count.waiting,
     }
 
 

@@ -16,6 +16,7 @@ from rayapp.errors import Conflict, RayappError
 from rayapp.protocols import Lease, LeaseStore
 from rayapp.services.duties import Duties, Duty
 from rayapp.services.effects import EffectsService
+from rayapp.services.extraction.learning import ExchangeLearning
 from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime
 
@@ -47,11 +48,13 @@ class MaintenanceService:
         leases: LeaseStore,
         *,
         duties: Sequence[Duty] = (),
+        learning: ExchangeLearning | None = None,
         runtime: Runtime,
     ) -> None:
         self._promotion = promotion
         self._effects = effects
         self._leases = leases
+        self._learning = learning
         self._duties = Duties(duties, runtime.clock)
         self._clock = runtime.clock
         self._settings = runtime.settings
@@ -64,6 +67,10 @@ class MaintenanceService:
     async def drain(self) -> int:
         """Settle one batch of what outcomes and changed items owe; tiers only as their owner."""
         return await self._effects.run_once(self._lease, promotes=self._lease is not None)
+
+    async def learn(self) -> int:
+        """Learn from one batch of exchanges; every process may, because each is claimed by one."""
+        return await self._learning.run_once() if self._learning else 0
 
     async def act(self) -> bool:
         """Do every duty that is due, if this process is the owner; whether it is."""
@@ -90,6 +97,8 @@ class MaintenanceService:
         lease, self._lease = await self._leases.current(OWNER_LEASE), None
         if lease is not None and lease.holder == self._process:
             await self._leases.release(lease)
+        if self._learning is not None:
+            await self._learning.close()
 
     async def _cycle_of_all(self) -> None:
         began, now = self._clock.monotonic(), self._clock.now()

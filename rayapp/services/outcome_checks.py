@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from rayapp.domain.context.standing import STANDING
 from rayapp.domain.learning import OutcomeEvent
 from rayapp.domain.learning_requests import OutcomeRequest, ResponseRequest
 from rayapp.domain.lifecycle.outcome_plan import fingerprint, key_reused
@@ -134,6 +135,15 @@ def check_repeat(first: OutcomeEvent, request: OutcomeRequest, outcome: Outcome)
 
 def all_shown(receipt: Receipt) -> tuple[str, ...]:
     return tuple(dict.fromkeys(shown.memory_id for shown in receipt.shown))
+
+
+def judged_unnamed(receipt: Receipt) -> tuple[str, ...]:
+    """What an outcome is about that names nothing: all that was shown because of the question.
+
+    Lines that stand before every question would be judged by every answer.
+    """
+    asked = (shown for shown in receipt.shown if STANDING not in shown.ranks)
+    return tuple(dict.fromkeys(shown.memory_id for shown in asked))
 
 
 def at_positions(receipt: Receipt, positions: Sequence[int]) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from rayapp.services.outcome_checks import (
     check_repeat,
     check_request,
     checked_takeaway,
+    judged_unnamed,
     outcome_of,
     takeaway_id,
     with_hash,
@@ -229,7 +230,7 @@ class OutcomesService:
                 code="no_receipt",
             )
         if request.positions is None:
-            return Subject(memory_ids=all_shown(receipt), receipt=receipt)
+            return Subject(memory_ids=judged_unnamed(receipt), receipt=receipt)
         return Subject(memory_ids=at_positions(receipt, request.positions), receipt=receipt)
 
     async def _related(self, scope: WriteScope, request: ResponseRequest) -> Subject | None:
@@ -238,7 +239,7 @@ class OutcomesService:
             scope, request.receipt_id, request.conversation_id, request.recorder
         )
         if request.related is None:
-            return Subject(memory_ids=all_shown(receipt), receipt=receipt) if receipt else None
+            return Subject(memory_ids=judged_unnamed(receipt), receipt=receipt) if receipt else None
         ids = [one for one in request.related if isinstance(one, str)]
         check_ids(ids, "related")
         read = ReadScope(scope.user_id)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rayapp.domain.extraction.prefix import embedded_text
 from rayapp.domain.index import IndexPoint, IndexSchema, Vector
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.points import point_of
@@ -76,7 +77,7 @@ class PointMaker:
     ) -> tuple[dict[str, Vector], list[PointFailure]]:
         try:
             vectors = await self._embedder.embed(
-                [item.text for item in items], "passage", timeout_s=self._timeout_s
+                [embedded_text(item) for item in items], "passage", timeout_s=self._timeout_s
             )
         except (BadVector, InvalidInput) as error:
             if len(items) == 1:

@@ -288,14 +288,7 @@ class SearchService:
     async def _with_receipt(
         self, prepared: Prepared, answer: SearchAnswer, trace: Trace
     ) -> SearchAnswer:
-        receipt = self._receipt(prepared, answer, trace)
-        receipt_id: str | None = receipt.receipt_id
-        try:
-            async with trace.stage("receipt"):
-                await asyncio.shield(self._receipts.put(receipt))
-        except (DependencyDown, DeadlineExceeded) as error:
-            trace.degrade("receipt", "receipt", error)
-            receipt_id = None
+        receipt_id = await self._kept(prepared, answer, trace) if prepared.query.receipt else None
         if prepared.datagov.guessed:
             self._metrics.count("datagov_intent", reason=prepared.datagov.reason)
         for tier, shown in Counter(hit.item.tier for hit in answer.hits).items():
@@ -307,6 +300,16 @@ class SearchService:
             degraded=tuple(trace.degraded),
             errors=tuple(trace.errors),
         )
+
+    async def _kept(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> str | None:
+        receipt = self._receipt(prepared, answer, trace)
+        try:
+            async with trace.stage("receipt"):
+                await asyncio.shield(self._receipts.put(receipt))
+        except (DependencyDown, DeadlineExceeded) as error:
+            trace.degrade("receipt", "receipt", error)
+            return None
+        return receipt.receipt_id
 
     def _receipt(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> Receipt:
         now = self._clock.now()

@@ -7,12 +7,16 @@ by shared words, and health says what a test sets.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_event_stream import InMemoryEventStream
 from rayapp.adapters.in_memory_stores import InMemoryApiKeyStore, InMemoryIdempotencyStore
+from rayapp.adapters.in_memory_usage import InMemoryUsageStore
+from rayapp.data_protocols import DataStores
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.requests import (
     Component,
@@ -29,13 +33,21 @@ from rayapp.errors import NotFound
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import Clock
 from rayapp.service_protocols import Services
+from rayapp.services.context import ContextService
+from rayapp.services.event_stream import EventStreamService
 from rayapp.services.memories import MemoriesService
 from rayapp.services.memory_bank import MemoryBankService
+from rayapp.services.runtime import Runtime
 from rayapp.services.statistics import StatisticsService
+from rayapp.services.tool_results import ToolResultService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.fake_data import data_stores, fake_data_services
+from rayapp.testing.fake_hooks import HookParts, fake_hooks, hook_parts
 from rayapp.testing.fake_jobs import JobParts, job_parts, job_services
 from rayapp.testing.fake_learning import LearningStores, learning_services, learning_stores
+from rayapp.testing.fake_tools import fake_tools
+from rayapp.wiring.models import build_models
 
 DEFAULT_LIMIT = 10
 MOST_CANDIDATES = 1_000
@@ -66,7 +78,7 @@ class WordSearch:
             for position, (item, score) in enumerate(ranked, start=1)
         )
         return SearchAnswer(
-            receipt_id=str(uuid.uuid4()),
+            receipt_id=str(uuid.uuid4()) if query.receipt else None,
             hits=hits[query.offset : end],
             total=len(hits),
             confidence="high" if hits else "low",
@@ -159,6 +171,26 @@ class World:
     metrics: InMemoryMetrics
     learning: LearningStores
     jobs: JobParts
+    data: DataStores
+    stream: InMemoryEventStream
+    hooks: HookParts
+
+
+def _context(
+    chosen: Mapping[str, Any],
+    store: InMemoryMemoryStore,
+    learning: LearningStores,
+    runtime: Runtime,
+) -> ContextService:
+    """Over the very search and insights that the world has."""
+    return ContextService(
+        chosen["search"],
+        chosen["insights"],
+        store,
+        learning.receipts,
+        texts=bootstrap.load_texts(),
+        runtime=runtime,
+    )
 
 
 def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
@@ -197,7 +229,21 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         "idempotency": InMemoryIdempotencyStore(),
         "tiers_default": CORE_TIERS,
     }
-    services = Services(**(parts | replaced))
+    stream = InMemoryEventStream(clock)
+    parts["events"] = EventStreamService(stream, runtime=runtime)
+    parts["tool_results"] = ToolResultService(memories, store, runtime=runtime)
+    hooks = hook_parts(runtime)
+    parts["outcomes"] = hooks.scored(parts["outcomes"])
+    parts["models"] = build_models(runtime, InMemoryUsageStore(clock))
+    chosen = parts | replaced
+    chosen.setdefault("context", hooks.remembered(_context(chosen, store, learning, runtime)))
+    chosen.setdefault("hooks", fake_hooks(hooks, chosen, learning.receipts))
+    data = data_stores(store, learning.graphs, learning.receipts, hooks.sessions.rows)
+    served = fake_data_services(data, store, jobs, chosen["api_keys"], memories, runtime)
+    for name in ("personality", "user_data", "upkeep"):
+        chosen.setdefault(name, getattr(served, name))
+    chosen.setdefault("tools", fake_tools(chosen, hooks.sessions, runtime))
+    services = Services(**chosen)
     return World(
         services=services,
         clock=clock,
@@ -206,4 +252,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         metrics=metrics,
         learning=learning,
         jobs=jobs,
+        data=data,
+        stream=stream,
+        hooks=hooks,
     )

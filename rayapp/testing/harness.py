@@ -9,6 +9,8 @@ from typing import Any
 
 from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_event_stream import InMemoryEventStream
+from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
 from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
 from rayapp.adapters.in_memory_index import InMemoryIndex
 from rayapp.adapters.in_memory_jobs import (
@@ -18,6 +20,7 @@ from rayapp.adapters.in_memory_jobs import (
 )
 from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
 from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
+from rayapp.adapters.in_memory_sessions import InMemorySessionStore
 from rayapp.adapters.in_memory_shared_items import InMemorySharedItems
 from rayapp.adapters.in_memory_stores import (
     InMemoryApiKeyStore,
@@ -26,6 +29,7 @@ from rayapp.adapters.in_memory_stores import (
     InMemoryLeaseStore,
     InMemoryReceiptStore,
 )
+from rayapp.adapters.in_memory_usage import InMemoryUsageStore
 from rayapp.adapters.inference.static_embedding import StaticBackend
 from rayapp.domain.index import IndexSchema, Vector
 from rayapp.domain.requests import NewMemory, SearchAnswer, SearchQuery
@@ -42,6 +46,7 @@ from rayapp.services.maintenance import MaintenanceService
 from rayapp.services.promotion import PromotionService
 from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.fake_data import data_stores
 from rayapp.testing.fake_jobs import FakeLauncher
 
 
@@ -115,6 +120,7 @@ class FixedReranker:
 class Harness:
     """`await Harness.open()`; then `services`, `indexing` and the switchable parts."""
 
+    parts: Parts
     services: Services
     indexing: IndexingService
     promotion: PromotionService
@@ -130,6 +136,7 @@ class Harness:
         items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
         self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
+        self.sessions = InMemorySessionStore(self.clock)
         outcomes = InMemoryOutcomeStore(items, receipts, self.clock)
         self.items: Any = Switchable(items)
         self.receipts: Any = Switchable(receipts)
@@ -140,8 +147,10 @@ class Harness:
             InMemoryLifecycleStore(items, self.events, self.leases, graphs)
         )
         self.jobs: Any = Switchable(InMemoryJobStore(self.clock))
+        self.stream = InMemoryEventStream(self.clock)
         self.scan: Any = Switchable(InMemoryItemScan(items))
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
+        self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
         self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
         self.index: Any = Switchable(InMemoryIndex())
         self.model = ModelEmbedder()
@@ -169,6 +178,7 @@ class Harness:
             watch=bootstrap.index_watch(self.settings),
             langs=frozenset(model.langs),
         )
+        self.parts = parts
         self.watch = parts.watch
         self.schema = schema
         self.promotion = bootstrap.build_promotion(parts)
@@ -193,8 +203,13 @@ class Harness:
             graphs=self.graphs,
             jobs=self.jobs,
             scan=self.scan,
+            usage=InMemoryUsageStore(self.clock),
             quarantine=self.quarantine,
             shared=self.shared,
+            stream=self.stream,
+            data=data_stores(self.items, self.graphs, self.receipts, self.sessions.rows),
+            exchanges=self.exchanges,
+            sessions=self.sessions,
         )
 
     async def settle(self) -> int:

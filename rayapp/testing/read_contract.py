@@ -7,13 +7,24 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.domain.memory import MemoryItem, Quality, Source, Stats, Status, point_id_of
+from rayapp.domain.memory import (
+    IndexState,
+    MemoryItem,
+    Quality,
+    Source,
+    Stats,
+    Status,
+    SyncState,
+    point_id_of,
+)
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import InvalidInput
 from rayapp.protocols import TierCount
 from rayapp.testing.builders import STORED_AT, an_item
 from rayapp.testing.store_contract import DANA, DANA_WRITES, Stores, edited, ids, stored
+
+SYNCED = IndexState(sync_state=SyncState.SYNCED)
 
 
 class ReadContract:
@@ -109,7 +120,7 @@ class ReadContract:
         await stores.memories.insert_many(
             [
                 an_item(stats=stats),
-                an_item(stats=stats, status=Status.ARCHIVED),
+                an_item(stats=stats, status=Status.ARCHIVED, index=SYNCED),
                 an_item(stats=stats, status=Status.DELETED),
                 an_item(tier=Tier.HISTORY),
                 an_item(user_id="noa"),
@@ -121,8 +132,10 @@ class ReadContract:
         history = TierCount(
             tier=Tier.HISTORY, active=1, archived=0, deleted=0, uses_total=0, worked=0, failed=0
         )
+        working, history = replace(working, waiting=1), replace(history, waiting=1)
         assert await stores.memories.tier_counts(DANA) == [working, history]
-        assert await stores.memories.tier_counts(None) == [replace(working, active=2), history]
+        everyone = replace(working, active=2, waiting=2)
+        assert await stores.memories.tier_counts(None) == [everyone, history]
 
     async def test_tags_are_distinct_sorted_and_mine(self, stores: Stores) -> None:
         await stores.memories.insert_many(

@@ -17,19 +17,22 @@ from rayapp.api.operation import Operation
 from rayapp.api.schemas.answers import ErrorAnswer
 from rayapp.domain.graphs.content import content_changes, contribution_of
 from rayapp.domain.jobs import JobState
+from rayapp.domain.scope import WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import an_item
 from rayapp.testing.fake_jobs import a_job
 from rayapp.testing.fake_services import World, fake_world
+from rayapp.testing.index_points import SCHEMA
 
 EVENTS = "text/event-stream"
 UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
 BY_NAME = {f"{one.method} {one.path}": one for one in OPERATIONS}
 
 
 @pytest.fixture
 async def world() -> World:
-    """A world where the memory of the examples exists and the content graph knows it."""
+    """A world where what the examples name exists, and the content graph knows the memory."""
     world = fake_world()
     await world.store.insert(
         an_item(
@@ -39,6 +42,14 @@ async def world() -> World:
             text="Dana lives in Haifa",
             tags=("goal", "value"),
         )
+    )
+    await world.jobs.index.open(SCHEMA)
+    await world.store.insert(
+        an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
+    )
+    await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
+    await world.services.personality.save(
+        WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False
     )
     for due in await world.learning.graphs.follow_ups(10):
         found = contribution_of(due.item)

@@ -7,11 +7,16 @@ import time
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
 
+from rayapp.domain.tools.definitions import TOOLS
 from tests.running import RunningService, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
+BANK = {"tags": ["fact"], "importance": 0.8, "confidence": 0.9}
 
 
 def store(http: httpx.Client, text: str, **fields: Any) -> str:
@@ -181,3 +186,21 @@ def test_an_acknowledged_batch_keeps_its_order(service: RunningService) -> None:
         assert results[499]["memory_id"] == "b499"
         service.indexed()
         assert ids(search(http, "batch note 321"))[0] == "b321"
+
+
+async def test_a_client_of_the_sdk_uses_the_tools(service: RunningService) -> None:
+    with service.client("int-mcp") as http:
+        one = store(http, "דנה עברה לגור בעכו", tier="memory_bank", **BANK)
+    headers = {"X-User-Id": "int-mcp", "X-Conversation-Id": "conv-mcp"}
+    async with httpx2.AsyncClient(headers=headers) as sender:
+        transport = streamable_http_client(f"{service.url}/mcp", http_client=sender)
+        async with McpClient(transport) as client:
+            assert len((await client.list_tools()).tools) == len(TOOLS)
+            found = await client.call_tool("search_memory", {"q": "איפה דנה גרה?", "limit": "3"})
+            assert found.structured_content["results"][0]["memory_id"] == one
+            scored = await client.call_tool(
+                "record_response", {"key_takeaway": "Dana moved.", "outcome": "👍", "related": "1"}
+            )
+            assert [row["memory_id"] for row in scored.structured_content["updated"]] == [one]
+    with service.client("int-mcp") as http:
+        assert http.get(f"/api/memory/items/{one}").json()["memory"]["stats"]["uses"] == 1

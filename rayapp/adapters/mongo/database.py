@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pymongo
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, WriteConcern
+from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import OperationFailure
 
@@ -75,6 +76,19 @@ class MongoDatabase:
         with translated():
             async with await self.collection(name).list_indexes() as cursor:
                 return {raw["name"]: raw async for raw in cursor}
+
+    async def watch(
+        self, pipeline: Sequence[Document], wait_ms: int, **start: Any
+    ) -> AsyncDatabaseChangeStream[Document]:
+        """What changes in all collections, with the row that an update left; raises as pymongo.
+
+        Args:
+            wait_ms: how long one look waits for a change.
+            start: `resume_after` or `start_at_operation_time`; neither: from now on.
+        """
+        return await self._database.watch(
+            pipeline, full_document="updateLookup", max_await_time_ms=wait_ms, **start
+        )
 
     async def close(self) -> None:
         await self.client.close()

@@ -8,8 +8,10 @@ from typing import Any
 
 from pymongo import ASCENDING, DESCENDING, TEXT, IndexModel
 
+from rayapp.domain.data.ghosts import PREFIX, PREFIX_END
 from rayapp.domain.memory import Status, SyncState
 from rayapp.domain.tiers import Tier
+from rayapp.extraction_protocols import EXCHANGE_TTL_S
 
 ITEMS = "memory_items"
 VERSIONS = "memory_versions"
@@ -28,11 +30,16 @@ BOOKS = "books"
 JOBS = "jobs"
 PARTITIONS = "job_partitions"
 QUARANTINE = "quarantine"
+EXCHANGES = "exchanges"
+PERSONALITY = "personality"
+SESSIONS = "sessions"
+MODEL_USAGE = "model_usage"
 
 EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
 # The field of a job, and of its partitions, that the 90 days count from; none while it may go on.
 EXPIRES_FROM = "finished_at"
+MODEL_USAGE_TTL_S = 90 * 86_400  # a quarter, in which costs are asked about
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
 IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
 
@@ -44,6 +51,11 @@ TEXT_INDEX_VERSION = 3
 PENDING_ONLY = {"index.sync_state": SyncState.PENDING.value}
 # `follow_up_at` is a date only while a follow-up is owed.
 FOLLOW_UP_ONLY = {"follow_up_at": {"$type": "date"}}
+# What a person hid: archived, with a reason that starts with the prefix.
+HIDDEN_ONLY: Mapping[str, Any] = {
+    "status": Status.ARCHIVED.value,
+    "archived_reason": {"$gte": PREFIX, "$lt": PREFIX_END},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +203,34 @@ INDEXED = IndexSpec(
     only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
 )
 
+# Not in the data model's list: the newest patterns of a user, read for every prefetch. In the order
+# of the pages by time, so that no more rows are read than are shown.
+PATTERNS_NEWEST = IndexSpec(
+    name="patterns_newest",
+    keys=(
+        ("user_id", ASCENDING),
+        ("created_at", DESCENDING),
+        ("stats.score", DESCENDING),
+        ("updated_at", DESCENDING),
+        ("point_id", DESCENDING),
+    ),
+    only={"tier": Tier.PATTERNS.value, "status": Status.ACTIVE.value},
+)
+
+# Not in the data model's list: what a person hid, newest first; about empty for most users.
+HIDDEN = IndexSpec(
+    name="hidden",
+    keys=(("user_id", ASCENDING), ("archived_at", DESCENDING), ("point_id", DESCENDING)),
+    only=HIDDEN_ONLY,
+)
+
+# What is still to be learned from, longest waiting first; empty while nothing waits.
+EXCHANGES_DUE = IndexSpec(
+    name="exchanges_due",
+    keys=(("state", ASCENDING), ("due_at", ASCENDING)),
+    only={"state": "waiting"},
+)
+
 # Newest first, and one order among equal times.
 NEWEST_JOB = (("created_at", DESCENDING), ("job_id", DESCENDING))
 
@@ -226,6 +266,8 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         WORKING_STORED,
         MERGED,
         INDEXED,
+        PATTERNS_NEWEST,
+        HIDDEN,
         TEXT_SEARCH,
     ),
     VERSIONS: (
@@ -344,6 +386,48 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         ),
         IndexSpec(name="quarantine_home", keys=(("home", ASCENDING),)),
         IndexSpec(name="quarantine_expiry", keys=(("at", ASCENDING),), ttl_s=QUARANTINE_TTL_S),
+    ),
+    SESSIONS: (
+        IndexSpec(
+            name="user_conversation",
+            keys=(("user_id", ASCENDING), ("conversation_id", ASCENDING)),
+            unique=True,
+        ),
+        IndexSpec(name="user_turn", keys=(("user_id", ASCENDING), ("turns.message_id", ASCENDING))),
+        # A score by receipt alone; about as many rows as there are turns without a score.
+        IndexSpec(
+            name="user_owed",
+            keys=(("user_id", ASCENDING), ("owed_receipt", ASCENDING)),
+            only={"owed_receipt": {"$type": "string"}},
+        ),
+        IndexSpec(name="session_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
+    ),
+    PERSONALITY: (IndexSpec(name="user", keys=(("user_id", ASCENDING),), unique=True),),
+    EXCHANGES: (
+        IndexSpec(
+            name="user_exchange",
+            keys=(
+                ("user_id", ASCENDING),
+                ("conversation_id", ASCENDING),
+                ("message_id", ASCENDING),
+            ),
+            unique=True,
+        ),
+        IndexSpec(
+            name="conversation_exchanges",
+            keys=(
+                ("user_id", ASCENDING),
+                ("conversation_id", ASCENDING),
+                ("at", DESCENDING),
+                ("message_id", DESCENDING),
+            ),
+        ),
+        EXCHANGES_DUE,
+        IndexSpec(name="exchange_expiry", keys=(("at", ASCENDING),), ttl_s=EXCHANGE_TTL_S),
+    ),
+    MODEL_USAGE: (
+        IndexSpec(name="user_usage", keys=(("user_id", ASCENDING), ("at", DESCENDING))),
+        IndexSpec(name="usage_expiry", keys=(("at", ASCENDING),), ttl_s=MODEL_USAGE_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (

@@ -10,12 +10,14 @@ from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS
 from rayapp.adapters.mongo.predicates import NOT_DELETED, visible
 from rayapp.domain.filtering import MANUAL_SOURCE
-from rayapp.domain.memory import Status
+from rayapp.domain.memory import Status, SyncState
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
 from rayapp.protocols import TierCount
 
 Document = dict[str, Any]
+
+UNSYNCED = {"$ne": ["$index.sync_state", SyncState.SYNCED.value]}
 
 
 class ItemCounts:
@@ -39,6 +41,7 @@ class ItemCounts:
                     ("failed", "$stats.failed_count"),
                 )
             },
+            "waiting": {"$sum": {"$cond": [{"$and": [living, UNSYNCED]}, 1, 0]}},
         }
         match = [] if scope is None else [{"$match": visible(scope)}]
         with translated():

@@ -21,6 +21,7 @@ from rayapp.adapters.mongo.convert import (
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS, VERSIONS
+from rayapp.adapters.mongo.parsed_rows import RAW, ParsedRows
 from rayapp.adapters.mongo.predicates import (
     NOT_DELETED,
     Predicate,
@@ -55,6 +56,8 @@ class ItemReads:
     def __init__(self, database: MongoDatabase) -> None:
         self._items = database.collection(ITEMS)
         self._plain = self._items.with_options(codec_options=PLAIN)
+        self._raw = self._items.with_options(codec_options=RAW)
+        self._parsed = ParsedRows()
         self._versions = database.collection(VERSIONS)
         self._text_timeout_s = database.settings.text_timeout_s
 
@@ -69,8 +72,8 @@ class ItemReads:
             return []
         where = {"point_id": {"$in": list(point_ids)}, **visible(scope), **NOT_DELETED}
         with translated():
-            docs = await self._plain.find(where, batch_size=len(point_ids) + 1).to_list()
-        return readable(docs, from_plain)
+            rows = await self._raw.find(where, batch_size=len(point_ids) + 1).to_list()
+        return self._parsed.items(rows)
 
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str

@@ -19,6 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine
 from rayapp.adapters.qdrant.edge_turns import EngineTurns
+from rayapp.adapters.serve.vector_door import Door, DoorClosedError, DoorServer
 from rayapp.errors import IndexDown, RayappError
 from rayapp.settings import Settings
 
@@ -36,6 +37,7 @@ class VectorEngineActor:
     def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
         self._turns = EngineTurns(self._engine)
+        self._door = DoorServer(self.call)
         self._flush_interval_s = flush_interval_s
         self._flusher: asyncio.Task[None] | None = None
 
@@ -47,6 +49,10 @@ class VectorEngineActor:
     async def pid(self) -> int:
         return os.getpid()
 
+    async def door(self) -> tuple[str, str]:
+        """The node of this process, and where callers on it find a shorter way in."""
+        return ray.get_runtime_context().get_node_id(), await self._door.open()
+
     async def close(self) -> None:
         """Flush and give the folder back; a later call opens it again."""
         if self._flusher is not None:
@@ -54,6 +60,7 @@ class VectorEngineActor:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._flusher
             self._flusher = None
+        await self._door.close()
         self._engine.close()
 
     async def _flush_forever(self) -> None:
@@ -63,23 +70,30 @@ class VectorEngineActor:
 
 
 class RayTransport:
-    """Calls the actor; finds or starts it again after it is lost."""
+    """Calls the actor through its door, or through Ray from another machine; finds or starts it
+    again after it is lost."""
 
     def __init__(self, settings: Settings, *, name: str = ACTOR_NAME) -> None:
         self._settings = settings
         self._name = name
         self._actor: Any = None
+        self._door: Door | None = None
+        self._elsewhere = False
+        self._finding = asyncio.Lock()
 
     async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
-                if self._actor is None:
-                    self._actor = await asyncio.to_thread(
-                        get_or_create_vector_actor, self._settings, name=self._name
-                    )
+                door = self._door
+                if door is None or not door.is_open:
+                    door = await self._find()
+                if door is not None:
+                    return await door.call(method, args, timeout_s)
                 return await self._actor.call.remote(method, args, timeout_s)
         except TimeoutError as error:
             raise _down(f"no answer within {timeout_s} s") from error
+        except DoorClosedError as error:
+            raise _down(str(error)) from error
         except RayTaskError as error:
             cause = error.cause
             if isinstance(cause, RayappError):
@@ -87,12 +101,30 @@ class RayTransport:
             raise _down(str(cause)) from error
         except (RayError, ValueError) as error:
             # The handle may belong to an actor that is gone for good: look it up next time.
-            self._actor = None
+            self._actor, self._elsewhere = None, False
             raise _down(str(error)) from error
+
+    async def _find(self) -> Door | None:
+        """The actor, and its door when it is on this machine."""
+        async with self._finding:
+            if self._door is not None and self._door.is_open:
+                return self._door
+            if self._actor is None:
+                self._actor = await asyncio.to_thread(
+                    get_or_create_vector_actor, self._settings, name=self._name
+                )
+            if self._elsewhere:
+                return None
+            node, path = await self._actor.door.remote()
+            self._elsewhere = node != ray.get_runtime_context().get_node_id()
+            self._door = None if self._elsewhere else await Door.to(path)
+            return self._door
 
     async def close(self) -> None:
         """The actor is shared with other processes and stays up."""
-        self._actor = None
+        if self._door is not None:
+            await self._door.close()
+        self._actor = self._door = None
 
 
 def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) -> Any:

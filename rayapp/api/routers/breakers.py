@@ -1,4 +1,9 @@
-"""The circuit breakers: their state, and closing them by hand."""
+"""The circuit breakers: their state, and closing them by hand.
+
+Degraded mode is no switch here: a breaker opens when its dependency fails, searches say `degraded`,
+and a probe closes it. Forcing it by hand would drop the meaning out of every search for nothing,
+so a client that asks for it is told the state and that nothing was changed.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,11 @@ from rayapp.api.routers.system import public_url
 from rayapp.api.schemas import ops as shapes
 from rayapp.errors import EmbedderDown, InvalidInput
 
+ALREADY = "It already answers without what is away; it comes back by itself, or send `reset`."
+NOT_FORCED = (
+    "Nothing was changed: every dependency answers. The service degrades by itself when one fails."
+)
+
 
 async def state(call: Call) -> Response:
     return answer(await _body(call))
@@ -30,12 +40,13 @@ async def act(call: Call) -> Response:
             code="unknown_action",
             details={"field": "action"},
         )
-    if body.action == "degraded" and body.enabled is not False:
+    if body.action == "degraded" and body.enabled is None:
         raise InvalidInput(
-            "Degraded mode cannot be switched on by hand: a breaker enters it by itself. "
-            "Send `enabled: false` or `reset` to leave it.",
-            details={"field": "enabled"},
+            "With `degraded`, send `enabled`: true or false.", details={"field": "enabled"}
         )
+    if body.enabled and body.action == "degraded":
+        found = await _body(call)
+        return answer(found | {"message": ALREADY if found["isDegradedMode"] else NOT_FORCED})
     reset = call.services.health.reset_breakers()
     found = await _body(call)
     if not found["embeddingServiceHealthy"]:
@@ -92,7 +103,8 @@ OPERATIONS = (
         path=_PATH,
         tag=_TAG,
         summary="Close the breakers by hand",
-        description="Those of the replica that answers. 503 while the embedder is still away.",
+        description="Those of the replica that answers. 503 while the embedder is still away. "
+        "`degraded` with `enabled: true` answers the state and forces nothing.",
         handler=act,
         body=shapes.BreakerBody,
         example_body={"action": "reset"},

@@ -5,12 +5,20 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from rayapp.api.call import Call
+from rayapp.api.context_views import cold_start_view, context_view
 from rayapp.api.examples import INSIGHTS_EXAMPLE
+from rayapp.api.examples_context import COLD_START_EXAMPLE, PREFETCH_EXAMPLE
 from rayapp.api.insight_views import insights_view
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.routers.memories import check_query
-from rayapp.api.schemas.context_answers import InsightsAnswer
+from rayapp.api.schemas.context import (
+    COLD_START_ALIASES,
+    PREFETCH_ALIASES,
+    ColdStartBody,
+    PrefetchBody,
+)
+from rayapp.api.schemas.context_answers import ColdStartAnswer, InsightsAnswer, PrefetchAnswer
 from rayapp.api.schemas.graphs import INSIGHTS_ALIASES, InsightsBody, InsightsQuery
 from rayapp.domain.learning_requests import InsightsRequest
 
@@ -36,8 +44,59 @@ async def _insights(call: Call, request: InsightsRequest) -> Response:
     )
 
 
+async def prefetch(call: Call) -> Response:
+    started = call.services.clock.monotonic()
+    body = call.body_as(PrefetchBody, PREFETCH_ALIASES)
+    check_query(call, body.query)
+    found = await call.services.context.prefetch(call.reads, body.request(call.principal))
+    call.notes |= {
+        "stages": found.timings_ms,
+        "lines": len(found.block.lines),
+        "degraded": found.degraded,
+    }
+    shown = context_view(
+        found,
+        user_id=call.user_id,
+        documents=call.services.settings.compat.tier_documents,
+        with_text=body.include_context,
+    )
+    took = (call.services.clock.monotonic() - started) * 1000
+    return answer(
+        {"success": True, "latencyMs": round(took, 3), **shown},
+        headers={"ETag": f'"{found.block.etag}"'},
+    )
+
+
+async def cold_start_post(call: Call) -> Response:
+    body = call.body_as(ColdStartBody, COLD_START_ALIASES) if call.body else ColdStartBody()
+    return await _cold_start(call, body)
+
+
+async def cold_start_get(call: Call) -> Response:
+    return await _cold_start(call, call.query_as(ColdStartBody, COLD_START_ALIASES))
+
+
+async def _cold_start(call: Call, body: ColdStartBody) -> Response:
+    started = call.services.clock.monotonic()
+    found = await call.services.context.cold_start(call.reads, body.conversation_id)
+    took = (call.services.clock.monotonic() - started) * 1000
+    documents = call.services.settings.compat.tier_documents
+    return answer(
+        {
+            "success": True,
+            **cold_start_view(found, documents),
+            "meta": {"built_ms": round(took, 3)},
+        }
+    )
+
+
 _TAG = "context"
 _PATH = "/api/memory/context/insights"
+_COLD = "/api/memory/context/cold-start"
+_COLD_TEXT = (
+    "Who the user is, what they prefer and what is pinned, one line each, capped by count. Facts "
+    "that a fixed question finds fill the rest."
+)
 _TEXT = "From the graphs alone: no embedding is computed, nothing is searched."
 
 OPERATIONS = (
@@ -70,5 +129,58 @@ OPERATIONS = (
         aliases=INSIGHTS_ALIASES,
         answer=InsightsAnswer,
         example=INSIGHTS_EXAMPLE,
+    ),
+    Operation(
+        method="POST",
+        path="/api/memory/prefetch",
+        tag=_TAG,
+        summary="Context of a question, ready for a prompt",
+        description="Insights, standing memories and the one search, packed under a token budget. "
+        "The stable part comes first and stays equal, byte by byte, until one of its memories "
+        "changes (`ETag`). Positions are those of the receipt, so that marks like "
+        "`<!-- MEM: 1👍 -->` in an answer mean its lines. What was away is named in `degraded`.",
+        handler=prefetch,
+        body=PrefetchBody,
+        example_body={
+            "query": "Where does Dana live?",
+            "conversationId": "conv-7",
+            "recentMessages": [
+                {"role": "user", "content": "דנה עברה דירה"},
+                {"role": "assistant", "content": "When?"},
+            ],
+            "hasDocuments": False,
+            "tokenBudget": 1_500,
+            "includeContext": True,
+            "tools": ["search_memory", "web_search"],
+        },
+        aliases=PREFETCH_ALIASES,
+        answer=PrefetchAnswer,
+        example=PREFETCH_EXAMPLE,
+    ),
+    Operation(
+        method="POST",
+        path=_COLD,
+        tag=_TAG,
+        summary="What is known before the first question",
+        description=_COLD_TEXT,
+        handler=cold_start_post,
+        body=ColdStartBody,
+        body_required=False,
+        example_body={"conversation_id": "conv-8"},
+        aliases=COLD_START_ALIASES,
+        answer=ColdStartAnswer,
+        example=COLD_START_EXAMPLE,
+    ),
+    Operation(
+        method="GET",
+        path=_COLD,
+        tag=_TAG,
+        summary="What is known before the first question, by query fields",
+        description=_COLD_TEXT,
+        handler=cold_start_get,
+        query=ColdStartBody,
+        aliases=COLD_START_ALIASES,
+        answer=ColdStartAnswer,
+        example=COLD_START_EXAMPLE,
     ),
 )

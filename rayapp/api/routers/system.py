@@ -56,8 +56,8 @@ async def system_health(call: Call) -> Response:
 
 def _service(component: Component, url: str | None) -> dict[str, Any]:
     view: dict[str, Any] = {"ok": component.healthy, "base_url": url}
-    if "circuit_breaker" in component.details:
-        view["circuit_breaker"] = component.details["circuit_breaker"]
+    if "breaker" in component.details:
+        view["circuit_breaker"] = component.details["breaker"]
     return view
 
 

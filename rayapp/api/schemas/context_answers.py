@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -82,5 +82,74 @@ class InsightsAnswer(Answer):
     repeated_question: str | None
     known_solution: SolutionView | None
     directives: list[str]
+    meta: BuiltIn
+    degraded: list[str]
+
+
+class TraceView(Answer):
+    """The reason as a sentence in both languages."""
+
+    he: str
+    en: str
+
+
+class GatingView(Answer):
+    """Which of the offered tools may be called, and why."""
+
+    allowed_tools: list[str]
+    reduced_count: int
+    reason_code: str
+    trace_explanation: TraceView
+
+
+class TaskView(Answer):
+    """What kind of turn the question is."""
+
+    complexity: str
+    context_type: str
+    language: str
+    intent: str
+    limit: int
+
+
+class PrefetchAnswer(Answer):
+    """The context of one question. `receipt_id` is what outcomes and MEM marks refer to."""
+
+    success: Literal[True]
+    latencyMs: float
+    retrievalConfidence: str
+    retrievalDebug: dict[str, Any]
+    memoryContextInjection: str | None = Field(
+        description="The whole block; null unless include_context, or when nothing is known."
+    )
+    stable_text: str | None = Field(description="Its first part, equal until a memory changes.")
+    volatile_text: str | None = Field(description="The rest of it.")
+    etag: str = Field(description="Of the stable part; also the header `ETag`.")
+    receipt_id: str | None
+    tokens: int
+    left_out: list[str] = Field(description="Memories that did not fit into the budget.")
+    task: TaskView
+    gating: GatingView
+    memoryMeta: dict[str, Any] = Field(description="MemoryMetaV1.")
+    degraded: list[str]
+
+
+class ColdMemory(Answer):
+    """One memory of a cold start."""
+
+    position: int
+    memory_id: str
+    tier: str
+    content: str
+
+
+class ColdStartAnswer(Answer):
+    """What is known of the user. `text` is empty when nothing is."""
+
+    success: Literal[True]
+    text: str
+    memories: list[ColdMemory]
+    count: int
+    receipt_id: str | None
     meta: BuiltIn
     degraded: list[str]

@@ -81,7 +81,7 @@ class BreakerBody(Lenient):
     """`reset` closes the breakers by hand."""
 
     action: str = Field(max_length=64, description="`reset`, or `degraded`.")
-    enabled: Flag | None = Field(None, description="With `degraded`; only false can be asked for.")
+    enabled: Flag | None = Field(None, description="With `degraded`; false is `reset`.")
     idempotency_key: IdempotencyKey = None
 
 

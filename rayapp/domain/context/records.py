@@ -13,6 +13,7 @@ from rayapp.domain.tiers import Tier
 
 Role = Literal["system", "user", "assistant", "tool"]
 Section = Literal["identity", "preference", "pattern", "always", "past", "relevant"]
+Complexity = Literal["trivial", "simple", "moderate", "complex"]
 ReasonCode = Literal[
     "FAIL_OPEN_DEGRADED",
     "EXPLICIT_TOOL_REQUEST",
@@ -29,6 +30,17 @@ class Message:
 
     role: Role
     content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What kind of turn a question is. `intent`: what it asks of tools, in one word."""
+
+    complexity: Complexity = "simple"
+    context_type: str = "general"
+    language: str = "other"
+    intent: str = "general"
+    limit: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +109,20 @@ class ContextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantContext:
-    """One prefetch. `search` None = it was not reached in time or nothing was to be searched."""
+    """One prefetch. `search` None = it was not reached in time or nothing was to be searched.
+
+    known: ids of the memories that say what the question asks for, word by word.
+    """
 
     request: ContextRequest
     block: ContextBlock
     gating: GatingDecision
     confidence: ConfidenceLabel
     at: datetime
+    task: Task = field(default_factory=Task)
     search: SearchAnswer | None = None
     insights: ContextInsights | None = None
+    known: tuple[str, ...] = ()
     receipt_id: str | None = None
     degraded: tuple[str, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -140,19 +157,32 @@ class ExchangeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExchange:
-    """The turn that was stored. `scoring_required`: the assistant owes a record_response."""
+    """The turn that was stored.
+
+    Attributes:
+        scoring_required: the assistant owes a record_response; `reason` says why, or why not.
+        truncated: the text was too long to be kept whole.
+        attributed: memories that the marks of the answer moved.
+        skipped_positions: marks that name nothing that was shown.
+    """
 
     memory_id: str
     duplicate: bool
     scoring_required: bool
     reason: str = ""
+    truncated: bool = False
+    attributed: int = 0
+    skipped_positions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeAnswer:
-    """`messages` are the given ones with the context in the first system message."""
+    """`messages` are the given ones with the context in the first system message.
+
+    `owed`: the message whose score is still waited for.
+    """
 
     messages: tuple[Message, ...]
     context: AssistantContext
     stored: StoredExchange | None = None
-    duplicate: bool = False
+    owed: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -147,8 +147,8 @@ class WordTable:
             self.clear()
         fresh = {text: _pieces(text) for text in texts if text not in self._texts}
         self._learn(set().union(*fresh.values()).difference(self._row))
-        for text, pieces in fresh.items():
-            self._texts[text] = self._analysed(text, pieces)
+        if fresh:
+            self._texts.update(self._analysed(fresh))
         found = []
         for text in texts:
             self._texts.move_to_end(text)
@@ -215,29 +215,45 @@ class WordTable:
         if not words:
             self.vectors[row] = 0.0
 
-    def _analysed(self, text: str, pieces: Sequence[str]) -> Analysed:
-        every = np.array(list(map(self._row.__getitem__, pieces)), dtype=np.int64)
+    def _analysed(self, fresh: Mapping[str, Sequence[str]]) -> dict[str, Analysed]:
+        """Texts by their pieces: all in the same few array operations, then cut apart."""
+        size, row = len(fresh), self._row.__getitem__
+        every = np.array([row(one) for pieces in fresh.values() for one in pieces], dtype=np.int64)
+        owner = np.repeat(np.arange(size), [len(pieces) for pieces in fresh.values()])
         kinds = self.kinds[every]
         words = ~kinds[:, Kind.MARK]
-        rows = every[words]
-        starts = _starts(np.cumsum(~words, dtype=np.int64)[words])
-        speaker = _speaker_words(text)
-        if speaker >= len(rows):
-            speaker = 0
-        names = kinds[words][:, Kind.CAPITAL]
+        rows, of_text, word_kinds = every[words], owner[words], kinds[words]
+        starts = _starts(np.cumsum(~words, dtype=np.int64)[words] + of_text)
+        ends = np.cumsum(np.bincount(of_text, minlength=size))
+        starts_end = np.searchsorted(starts, ends)
+
+        def counted(kind: Kind) -> list[int]:
+            return [int(n) for n in np.bincount(owner[kinds[:, kind]], minlength=size)]
+
+        asks, own, hebrew = map(counted, (Kind.ASKS, Kind.FIRST_PERSON, Kind.HEBREW))
+        names = word_kinds[:, Kind.CAPITAL]
         names[starts] = False  # what starts a sentence has a capital whatever it is
-        if speaker:
-            names[speaker] = False
-        names |= kinds[words][:, Kind.NAME]
-        return Analysed(
-            rows=rows,
-            names=names,
-            starts=starts,
-            speaker=speaker,
-            asks=min(1.0, float(kinds[:, Kind.ASKS].sum()) / max(1, len(starts))),
-            first_person=bool(kinds[:, Kind.FIRST_PERSON].any()),
-            hebrew=2 * int(kinds[:, Kind.HEBREW].sum()) >= max(1, len(rows)),
-        )
+        named = word_kinds[:, Kind.NAME]
+        found: dict[str, Analysed] = {}
+        begin = starts_begin = 0
+        for at, text in enumerate(fresh):
+            end, starts_to = int(ends[at]), int(starts_end[at])
+            speaker = _speaker_words(text)
+            if speaker >= end - begin:
+                speaker = 0
+            if speaker:
+                names[begin + speaker] = False
+            found[text] = Analysed(
+                rows=rows[begin:end],
+                names=names[begin:end] | named[begin:end],
+                starts=starts[starts_begin:starts_to] - begin,
+                speaker=speaker,
+                asks=min(1.0, asks[at] / max(1, starts_to - starts_begin)),
+                first_person=own[at] > 0,
+                hebrew=2 * hebrew[at] >= max(1, end - begin),
+            )
+            begin, starts_begin = end, starts_to
+        return found
 
 
 def _pieces(text: str) -> list[str]:

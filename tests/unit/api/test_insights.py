@@ -89,7 +89,7 @@ async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> No
 
 
 async def test_a_breaker_is_shown_with_its_service(api: httpx.AsyncClient, world: World) -> None:
-    details = {"circuit_breaker": {"state": "open"}}
+    details = {"breaker": {"state": "open"}}
     world.health.found = [
         Component(name="embedding", healthy=False, latency_ms=1, message="away", details=details)
     ]

@@ -444,6 +444,19 @@ class TestBreakers:
         assert (answer["success"], answer["breakers"]) == (True, {})
         assert "qdrant" in answer["message"]
 
+    @pytest.mark.parametrize(
+        ("gone", "said"), [(False, "Nothing was changed"), (True, "It already answers without")]
+    )
+    async def test_degraded_mode_is_told_and_never_forced(
+        self, api: httpx.AsyncClient, world: World, gone: bool, said: str
+    ) -> None:
+        world.health.tripped = {"qdrant": {"state": "open", "isOpen": True}} if gone else {}
+        response = await api.post(BREAKER, json={"action": "degraded", "enabled": True})
+        body = response.json()
+        assert (response.status_code, body["isDegradedMode"]) == (200, gone)
+        assert body["message"].startswith(said)
+        assert bool(world.health.tripped) is gone
+
     async def test_an_embedder_that_stays_away_is_503(
         self, api: httpx.AsyncClient, world: World
     ) -> None:
@@ -457,7 +470,7 @@ class TestBreakers:
             ({"action": "explode"}, 400),
             ({"action": ""}, 400),
             ({"action": "degraded"}, 422),
-            ({"action": "degraded", "enabled": True}, 422),
+            ({"action": "degraded", "enabled": "perhaps"}, 422),
             ({"action": 5}, 422),
             ({}, 422),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -13,11 +14,16 @@ from rayapp.domain.graphs.records import GraphPriors, KnownSolution
 from rayapp.domain.learning_requests import OutcomeRequest, Recorder
 from rayapp.domain.memory import Outcome
 from rayapp.domain.requests import SearchQuery
+from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import DeadlineExceeded, StoreDown
+from rayapp.resilience.deadline import Deadline
+from rayapp.services.search import SearchService
+from rayapp.services.tracing import Trace
 from rayapp.testing.harness import Harness
+from tests.unit.domain.graphs.rows import counted, routing
 
 ME, READ = WriteScope("dana"), ReadScope("dana")
 PAIRS = {
@@ -55,6 +61,16 @@ TOPICS = {
         ("דוקר קומפוז מפעיל את שער התשלומים", "נועה אחראית על שער התשלומים"),
     ),
 }
+
+
+async def candidates(service: Harness, query: SearchQuery) -> list[Candidate]:
+    """What the search would rank."""
+    search = service.services.search
+    inner = getattr(search, "_service", search)
+    assert isinstance(inner, SearchService)
+    deadline = Deadline(5, service.clock.monotonic)
+    trace = Trace(service.clock, service.metrics)
+    return (await inner.gather(inner.prepare(READ, query), deadline, trace)).candidates
 
 
 @pytest.fixture
@@ -205,6 +221,21 @@ async def test_a_question_without_priors_does_not_hide_the_graph_from_the_next(
         await service.search("where is the violin")
     assert (await service.search(query)).hits[0].item.memory_id == one
     assert service.graphs.calls.count("priors") == before + 4
+
+
+async def test_a_tier_that_the_graphs_advise_is_asked_for_more(service: Harness) -> None:
+    """The index is asked while the graphs are read; what they add to it is not lost."""
+    for number in range(90):
+        for tier in (Tier.HISTORY, Tier.WORKING):
+            await service.store(f"payment gateway {tier} case {number}", tier=tier)
+    await service.drain()
+    query = SearchQuery(query="payment gateway", tiers=(Tier.HISTORY, Tier.WORKING), limit=10)
+    plain = Counter(one.item.tier for one in await candidates(service, query))
+    advised = routing("payment", {Tier.HISTORY: counted(30)})
+    service.graphs.inner.priors = priors_of(GraphPriors(routing=(advised,)))
+    deeper = Counter(one.item.tier for one in await candidates(service, query))
+    assert deeper[Tier.HISTORY] > plain[Tier.HISTORY] > 0
+    assert deeper[Tier.WORKING] == plain[Tier.WORKING]
 
 
 async def test_a_known_solution_is_shown_though_its_words_are_others(service: Harness) -> None:

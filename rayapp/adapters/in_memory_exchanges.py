@@ -1,0 +1,127 @@
+"""The queue of stored exchanges in process memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from rayapp.adapters.in_memory_rows import to_ms
+from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.filtering import checked_user
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import Forbidden
+from rayapp.extraction_protocols import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
+from rayapp.protocols import Clock
+
+LIFETIME = timedelta(seconds=EXCHANGE_TTL_S)
+
+
+@dataclass(slots=True)
+class _Kept:
+    exchange: LearnedExchange
+    due: datetime
+    state: str = "waiting"
+    attempts: int = 0
+    claim: str | None = None
+    plan: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+class InMemoryExchangeQueue:
+    """Implements `ExchangeQueue`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rows: dict[tuple[str, str, str], _Kept] = {}
+
+    async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
+        if checked_user(scope.user_id) != exchange.user_id:
+            raise Forbidden("An exchange is queued by its own user: use their scope.")
+        if exchange.key in self._rows:
+            return False
+        kept = replace(exchange, at=to_ms(exchange.at))
+        self._rows[exchange.key] = _Kept(kept, due=to_ms(self._clock.now()))
+        return True
+
+    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[ClaimedExchange]:
+        now = self._clock.now()
+        due = [kept for kept in self._living() if kept.state == "waiting" and kept.due <= now]
+        due.sort(key=lambda kept: (kept.due, _order(kept.exchange)))
+        taken = due[: max(0, limit)]
+        for kept in taken:
+            kept.claim, kept.due = token, now + timedelta(seconds=claim_s)
+        return [
+            ClaimedExchange(exchange=kept.exchange, attempts=kept.attempts, plan=dict(kept.plan))
+            for kept in taken
+        ]
+
+    async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
+        kept = self._held(exchange, token)
+        if kept is not None:
+            kept.plan = dict(plan)
+        return kept is not None
+
+    async def finish(
+        self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
+    ) -> bool:
+        kept = self._held(exchange, token)
+        if kept is not None:
+            kept.state, kept.notes, kept.claim = end, dict(notes), None
+        return kept is not None
+
+    async def again(
+        self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
+    ) -> bool:
+        kept = self._held(exchange, token)
+        if kept is not None:
+            kept.attempts += blamed
+            kept.due = self._clock.now() + timedelta(seconds=delay_s)
+            kept.error, kept.claim = error, None
+        return kept is not None
+
+    async def earlier(
+        self, scope: ReadScope, exchange: LearnedExchange, limit: int
+    ) -> list[LearnedExchange]:
+        end = _order(replace(exchange, at=to_ms(exchange.at)))
+        found = [one for one in self._conversation(scope, exchange) if _order(one) < end]
+        return sorted(found, key=_order, reverse=True)[: max(0, limit)]
+
+    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
+        end = _order(replace(exchange, at=to_ms(exchange.at)))
+        kept = [one for one in self._conversation(scope, exchange) if one.memory_id is not None]
+        return sum(_order(one) <= end for one in kept)
+
+    async def skip_waiting(self, why: str, limit: int) -> int:
+        waiting = [kept for kept in self._living() if kept.state == "waiting"][: max(0, limit)]
+        for kept in waiting:
+            kept.state, kept.notes, kept.claim = "skipped", {"all": why}, None
+        return len(waiting)
+
+    async def waiting(self) -> int:
+        return sum(kept.state == "waiting" for kept in self._living())
+
+    def result_of(self, exchange: LearnedExchange) -> tuple[str, dict[str, str]]:
+        """(state, notes), for tests."""
+        kept = self._rows[exchange.key]
+        return kept.state, dict(kept.notes)
+
+    def _conversation(self, scope: ReadScope, exchange: LearnedExchange) -> list[LearnedExchange]:
+        wanted = (checked_user(scope.user_id), exchange.conversation_id)
+        rows = (kept.exchange for kept in self._living())
+        return [one for one in rows if (one.user_id, one.conversation_id) == wanted]
+
+    def _living(self) -> list[_Kept]:
+        oldest = self._clock.now() - LIFETIME
+        return [kept for kept in self._rows.values() if kept.exchange.at > oldest]
+
+    def _held(self, exchange: LearnedExchange, token: str) -> _Kept | None:
+        kept = self._rows.get(exchange.key)
+        held = kept is not None and kept.claim == token and kept.state == "waiting"
+        return kept if held else None
+
+
+def _order(exchange: LearnedExchange) -> tuple[datetime, str]:
+    return exchange.at, exchange.message_id

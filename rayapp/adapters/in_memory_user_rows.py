@@ -1,0 +1,105 @@
+"""Rows of one user as a whole, in process memory. It passes the contract suite of MongoDB's."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
+from rayapp.adapters.in_memory_rows import stored_form, to_ms
+from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
+from rayapp.domain.creation import deleted
+from rayapp.domain.data.ghosts import hidden_reason
+from rayapp.domain.data.records import RowCounts
+from rayapp.domain.filtering import checked_user
+from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+
+
+class InMemoryUserRows:
+    """Implements `data_protocols.UserRows`. `sessions`: rows by (user, conversation)."""
+
+    def __init__(
+        self,
+        items: InMemoryMemoryStore,
+        graphs: InMemoryGraphStore,
+        receipts: InMemoryReceiptStore,
+        sessions: MutableMapping[tuple[str, str], Any],
+    ) -> None:
+        self._store = items
+        self._items = items._rows
+        self._graphs = graphs._rows
+        self._receipts = receipts._receipts
+        self._sessions = sessions
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
+        user_id = checked_user(scope.user_id)
+        found = [
+            row.item
+            for row in self._items.values()
+            if row.item.user_id == user_id and hidden_reason(row.item) is not None
+        ]
+        found.sort(key=lambda item: (item.archived_at, item.point_id), reverse=True)
+        return found[: max(0, limit)]
+
+    async def counts(self, scope: ReadScope) -> RowCounts:
+        user_id = checked_user(scope.user_id)
+        return RowCounts(
+            sessions=_count(self._sessions, user_id),
+            nodes=_count(self._graphs.nodes, user_id),
+            edges=_count(self._graphs.edges, user_id),
+        )
+
+    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
+        user_id = checked_user(scope.user_id)
+        before = self._living(user_id)
+        page = [item for item in before if item.tier is tier and item.merged_into is None]
+        for item in page[: max(0, limit)]:
+            gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
+            self._items[item.point_id].revise(gone)
+            self._store._versions.pop((user_id, item.memory_id), None)
+            self._store._erase_merged(gone)
+        return len(before) - len(self._living(user_id))
+
+    def _living(self, user_id: str) -> list[MemoryItem]:
+        rows = (row.item for row in self._items.values() if row.item.user_id == user_id)
+        return [item for item in rows if item.status is not Status.DELETED]
+
+    async def clear_sessions(self, scope: WriteScope) -> int:
+        user_id = checked_user(scope.user_id)
+        for receipt in list(self._receipts.values()):
+            if receipt.user_id == user_id:
+                del self._receipts[receipt.receipt_id]
+        return _clear(self._sessions, user_id)
+
+    async def clear_graph(self, scope: WriteScope) -> int:
+        user_id, graphs = checked_user(scope.user_id), self._graphs
+        for row in self._items.values():
+            if row.item.user_id == user_id:
+                row.contributed = None
+        kinds: tuple[MutableMapping[Any, Any], ...] = (
+            graphs.routing,
+            graphs.actions,
+            graphs.solutions,
+            graphs.edges,
+            graphs.nodes,
+        )
+        return sum(_clear(rows, user_id) for rows in kinds)
+
+    async def clear_documents(self, scope: WriteScope) -> int:
+        return _clear(self._graphs.documents, checked_user(scope.user_id))
+
+
+def _count(rows: MutableMapping[Any, Any], user_id: str) -> int:
+    return sum(key[0] == user_id for key in rows)
+
+
+def _clear(rows: MutableMapping[Any, Any], user_id: str) -> int:
+    keys = [key for key in rows if key[0] == user_id]
+    for key in keys:
+        del rows[key]
+    return len(keys)

@@ -1,0 +1,162 @@
+"""The queue of stored exchanges.
+
+A row is due from `due_at`, and claiming it moves that time to the end of the claim, so one index
+finds new, backed-off and abandoned rows alike. Times of the queue are the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pymongo import ASCENDING, DESCENDING
+from pymongo.errors import DuplicateKeyError
+
+from rayapp.adapters.mongo.convert import readable, utc
+from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.errors import translated
+from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_DUE
+from rayapp.adapters.mongo.predicates import mine, own
+from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import Forbidden
+from rayapp.extraction_protocols import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
+
+Document = dict[str, Any]
+FIELDS = tuple(LearnedExchange.__dataclass_fields__)
+LISTS = ("injected", "shown")
+WAITING: Document = {"state": "waiting"}
+# The TTL monitor runs once a minute; an expired row counts as gone at once.
+NOT_EXPIRED: Document = {"$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", EXCHANGE_TTL_S * 1000]}]}}
+IS_DUE: Document = {"$expr": {"$lte": ["$due_at", "$$NOW"]}}
+
+
+class MongoExchangeQueue:
+    """Implements `extraction_protocols.ExchangeQueue`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(EXCHANGES)
+
+    async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
+        if own(scope)["user_id"] != exchange.user_id:
+            raise Forbidden("An exchange is queued by its own user: use their scope.")
+        utc(exchange.at)
+        fields = {name: getattr(exchange, name) for name in FIELDS}
+        fields |= {name: list(fields[name]) for name in LISTS}
+        literal = {name: {"$literal": value} for name, value in fields.items()}
+        work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
+        new = {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
+        # A pipeline, so that `due_at` is the server's time; what is there already stays.
+        keep: Document = {"$cond": [{"$eq": [{"$type": "$state"}, "missing"]}, new, "$$ROOT"]}
+        change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", keep]}}]
+        with translated():
+            try:
+                done = await self._rows.update_one(_one(exchange), change, upsert=True)
+            except DuplicateKeyError:
+                return False  # another one queued it at the same moment
+        return done.upserted_id is not None
+
+    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[ClaimedExchange]:
+        if limit < 1:
+            return []
+        order = [("state", ASCENDING), ("due_at", ASCENDING)]
+        where = {**WAITING, "$and": [IS_DUE, NOT_EXPIRED]}
+        ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
+        with translated():
+            found = await self._rows.find(where, {"_id": 1}, sort=order, limit=limit).to_list()
+            if not found:
+                return []
+            ids = [doc["_id"] for doc in found]
+            # Only what is still due: another one may have taken some in between.
+            await self._rows.update_many(
+                {"_id": {"$in": ids}, **WAITING, **IS_DUE},
+                [{"$set": {"claim": {"$literal": token}, "due_at": ends}}],
+            )
+            docs = await self._rows.find({"_id": {"$in": ids}, "claim": token}).to_list()
+        by_id = {doc["_id"]: doc for doc in docs}
+        return readable([by_id[_id] for _id in ids if _id in by_id], _claimed)
+
+    async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
+        return await self._change(exchange, token, {"plan": {"$literal": dict(plan)}})
+
+    async def finish(
+        self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
+    ) -> bool:
+        change = {"state": end, "claim": None, "notes": {"$literal": dict(notes)}}
+        return await self._change(exchange, token, {**change, "finished_at": "$$NOW"})
+
+    async def again(
+        self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
+    ) -> bool:
+        change: Document = {
+            "claim": None,
+            "error": {"$literal": error},
+            "attempts": {"$add": ["$attempts", int(blamed)]},
+            "due_at": {"$add": ["$$NOW", round(delay_s * 1000)]},
+        }
+        return await self._change(exchange, token, change)
+
+    async def earlier(
+        self, scope: ReadScope, exchange: LearnedExchange, limit: int
+    ) -> list[LearnedExchange]:
+        if limit < 1:
+            return []
+        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lt")}
+        order = [("at", DESCENDING), ("message_id", DESCENDING)]
+        with translated():
+            docs = await self._rows.find(where, sort=order, limit=limit).to_list()
+        return readable(docs, _exchange)
+
+    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
+        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lte")}
+        with translated():
+            return await self._rows.count_documents({**where, "memory_id": {"$ne": None}})
+
+    async def skip_waiting(self, why: str, limit: int) -> int:
+        if limit < 1:
+            return 0
+        with translated():
+            found = await self._rows.find(WAITING, {"_id": 1}, limit=limit).to_list()
+            change: Document = {"state": "skipped", "claim": None, "notes": {"all": why}}
+            done = await self._rows.update_many(
+                {"_id": {"$in": [doc["_id"] for doc in found]}, **WAITING}, {"$set": change}
+            )
+        return done.modified_count
+
+    async def waiting(self) -> int:
+        with translated():
+            return await self._rows.count_documents(WAITING, hint=EXCHANGES_DUE.name)
+
+    async def _change(self, exchange: LearnedExchange, token: str, change: Document) -> bool:
+        with translated():
+            done = await self._rows.update_one(
+                {**_one(exchange), **WAITING, "claim": token}, [{"$set": change}]
+            )
+        return done.matched_count > 0
+
+
+def _one(exchange: LearnedExchange) -> Document:
+    return {
+        **own(WriteScope(exchange.user_id)),
+        "conversation_id": exchange.conversation_id,
+        "message_id": exchange.message_id,
+    }
+
+
+def _conversation(scope: ReadScope, exchange: LearnedExchange) -> Document:
+    return {**mine(scope), "conversation_id": exchange.conversation_id, **NOT_EXPIRED}
+
+
+def _up_to(exchange: LearnedExchange, last: str) -> list[Document]:
+    """Turns in the order of their times, equal times by message id; `last`: $lt or $lte."""
+    at = utc(exchange.at)
+    return [{"at": {"$lt": at}}, {"at": at, "message_id": {last: exchange.message_id}}]
+
+
+def _exchange(doc: Document) -> LearnedExchange:
+    values = {name: doc[name] for name in FIELDS}
+    return LearnedExchange(**{**values, **{name: tuple(doc[name]) for name in LISTS}})
+
+
+def _claimed(doc: Document) -> ClaimedExchange:
+    return ClaimedExchange(exchange=_exchange(doc), attempts=doc["attempts"], plan=doc["plan"])

@@ -1,0 +1,64 @@
+"""The context of a question as JSON values; the hooks show it in the same shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rayapp.api.views import tier_name
+from rayapp.domain.context.meta import memory_meta, retrieval_debug
+from rayapp.domain.context.records import AssistantContext, ColdStart, GatingDecision
+
+
+def context_view(
+    found: AssistantContext, *, user_id: str, documents: bool, with_text: bool
+) -> dict[str, Any]:
+    """Everything of a prefetch but `success` and the time that the request took."""
+    block, task = found.block, found.task
+    return {
+        "retrievalConfidence": found.confidence,
+        "retrievalDebug": {**retrieval_debug(found), "confidence": found.confidence},
+        "memoryContextInjection": (block.text or None) if with_text else None,
+        "stable_text": block.stable if with_text else None,
+        "volatile_text": block.volatile if with_text else None,
+        "etag": block.etag,
+        "receipt_id": found.receipt_id,
+        "tokens": block.tokens,
+        "left_out": block.left_out,
+        "task": {
+            "complexity": task.complexity,
+            "context_type": task.context_type,
+            "language": task.language,
+            "intent": task.intent,
+            "limit": task.limit,
+        },
+        "gating": gating_view(found.gating),
+        "memoryMeta": memory_meta(found, user_id=user_id, documents=documents),
+        "degraded": found.degraded,
+    }
+
+
+def gating_view(decision: GatingDecision) -> dict[str, Any]:
+    return {
+        "allowed_tools": decision.allowed,
+        "reduced_count": decision.reduced,
+        "reason_code": decision.reason,
+        "trace_explanation": {"he": decision.trace_he, "en": decision.trace_en},
+    }
+
+
+def cold_start_view(found: ColdStart, documents: bool) -> dict[str, Any]:
+    return {
+        "text": found.text,
+        "memories": [
+            {
+                "position": position,
+                "memory_id": item.memory_id,
+                "tier": tier_name(item.tier, documents),
+                "content": item.text,
+            }
+            for position, item in enumerate(found.items, start=1)
+        ],
+        "count": len(found.items),
+        "receipt_id": found.receipt_id,
+        "degraded": found.degraded,
+    }

@@ -1,0 +1,250 @@
+"""Client calls about what an assistant is told: before a question, around a turn, by its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from rayapp.client.calls import Calls, Talk, asked, at, call, given
+from rayapp.client.context_models import (
+    CheckedResponse,
+    ColdStartReply,
+    ExchangeReply,
+    HookContextReply,
+    HookScoreReply,
+    HookScoreState,
+    ModelUsage,
+    PrefetchReply,
+    ToolReply,
+    ToolResultsReply,
+    ToolsReply,
+)
+from rayapp.client.models import InsightsReply
+
+MEMORY = "/api/memory"
+HOOKS = "/api/hooks"
+ChatMessage = Mapping[str, Any]  # role and content
+
+
+class ContextCalls(Calls):
+    """The calls before an answer."""
+
+    @call
+    def prefetch(
+        self,
+        /,
+        query: str,
+        *,
+        conversation_id: str | None = None,
+        recent_messages: Sequence[ChatMessage | str] = (),
+        tools: Sequence[str] = (),
+        token_budget: int | None = None,
+        user_id: str | None = None,
+        **options: Any,
+    ) -> Talk[PrefetchReply]:
+        """Everything about one question, ready for a prompt, and which tools it needs.
+
+        `options` are further body fields (limit, has_documents, message_id …).
+        """
+        body = {
+            "query": query,
+            "conversation_id": conversation_id,
+            "recent_messages": list(recent_messages) or None,
+            "tools": list(tools) or None,
+            "token_budget": token_budget,
+            "include_context": True,
+            **options,
+        }
+        path = f"{MEMORY}/prefetch"
+        return (yield from self.reading(PrefetchReply, path, given(body), user_id=user_id))
+
+    @call
+    def cold_start(
+        self, conversation_id: str | None = None, *, user_id: str | None = None
+    ) -> Talk[ColdStartReply]:
+        """What is known of the user before the first question."""
+        body = given({"conversation_id": conversation_id})
+        path = f"{MEMORY}/context/cold-start"
+        return (yield from self.reading(ColdStartReply, path, body, user_id=user_id))
+
+    @call
+    def insights(
+        self,
+        query: str,
+        *,
+        conversation_id: str | None = None,
+        recent_messages: Sequence[str] = (),
+        user_id: str | None = None,
+    ) -> Talk[InsightsReply]:
+        """What the graphs say of a question, before any search."""
+        body = {
+            "query": query,
+            "conversation_id": conversation_id,
+            "recent_messages": list(recent_messages) or None,
+        }
+        path = f"{MEMORY}/context/insights"
+        return (yield from self.reading(InsightsReply, path, given(body), user_id=user_id))
+
+
+class HookCalls(Calls):
+    """The calls around a turn, for programs that run the conversation themselves."""
+
+    @call
+    def hook_context(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        tiers: Sequence[str] | None = None,
+        sort_by: str | None = None,
+        user_id: str | None = None,
+    ) -> Talk[HookContextReply]:
+        """The best memories for a question, as a plain list."""
+        body: dict[str, Any] = {"query": query, "limit": limit, "sortBy": sort_by}
+        if tiers is not None:
+            body["tiers"] = list(tiers)
+        path = f"{HOOKS}/context"
+        return (yield from self.reading(HookContextReply, path, given(body), user_id=user_id))
+
+    @call
+    def exchange(
+        self,
+        /,
+        conversation_id: str,
+        message_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[str] = (),
+        tools_called: Sequence[str] = (),
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+        **options: Any,
+    ) -> Talk[ExchangeReply]:
+        """The messages with what is known; when the assistant spoke last, the turn is kept.
+
+        `options` are further body fields (limit, token_budget).
+        """
+        body = {
+            "conversationId": conversation_id,
+            "messageId": message_id,
+            "messages": list(messages),
+            "tools": list(tools) or None,
+            "toolsCalled": list(tools_called) or None,
+            **options,
+        }
+        return (
+            yield from self.writing(
+                ExchangeReply,
+                f"{HOOKS}/exchange",
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    @call
+    def hook_score(
+        self,
+        conversation_id: str,
+        message_id: str,
+        score: Literal[-1, 0, 1],
+        *,
+        memory_ids: Sequence[str] = (),
+        feedback: str | None = None,
+        user_id: str | None = None,
+    ) -> Talk[HookScoreReply]:
+        """A thumb about an answer; without ids, about all that it was given."""
+        body = {
+            "conversationId": conversation_id,
+            "messageId": message_id,
+            "score": score,
+            "memoryIds": list(memory_ids),
+            "feedback": feedback,
+        }
+        path = f"{HOOKS}/score"
+        return (yield from self.writing(HookScoreReply, path, given(body), user_id=user_id))
+
+    @call
+    def hook_score_state(
+        self, message_id: str, *, conversation_id: str | None = None, user_id: str | None = None
+    ) -> Talk[HookScoreState]:
+        """Whether an answer was scored."""
+        path = asked(f"{HOOKS}/score", messageId=message_id, conversationId=conversation_id)
+        return (yield from self.reading(HookScoreState, path, user_id=user_id))
+
+
+class ToolCalls(Calls):
+    """The calls about the tools of an assistant."""
+
+    @call
+    def tools(self, *, strict: bool | None = None, user_id: str | None = None) -> Talk[ToolsReply]:
+        """The tools and their schemas."""
+        path = asked(f"{MEMORY}/tools", strict=strict)
+        return (yield from self.reading(ToolsReply, path, user_id=user_id))
+
+    @call
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        *,
+        conversation_id: str | None = None,
+        turn_id: str | None = None,
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Talk[ToolReply]:
+        """Call a tool; `arguments` may be the JSON text that a model wrote.
+
+        Raises:
+            NotFound: no such tool.
+        """
+        body = {
+            "arguments": arguments if isinstance(arguments, str) else dict(arguments),
+            "conversation_id": conversation_id,
+            "turn_id": turn_id,
+        }
+        return (
+            yield from self.writing(
+                ToolReply,
+                at(f"{MEMORY}/tools/{{name}}", name=name),
+                given(body),
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    @call
+    def keep_tool_results(
+        self,
+        results: Sequence[Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Talk[ToolResultsReply]:
+        """Remember what other tools answered; each has `tool_name` and `output`."""
+        return (
+            yield from self.writing(
+                ToolResultsReply,
+                f"{MEMORY}/tool-results",
+                {"results": [dict(one) for one in results]},
+                user_id=user_id,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    @call
+    def check_response(
+        self, /, text: str, *, user_id: str | None = None, **options: Any
+    ) -> Talk[CheckedResponse]:
+        """A model's answer repaired, and what was wrong; `options`: tool_calls, expect_json."""
+        path = f"{MEMORY}/response/check"
+        body = given({"text": text, **options})
+        return (yield from self.reading(CheckedResponse, path, body, user_id=user_id))
+
+    @call
+    def model_usage(
+        self, *, days: int | None = None, user_id: str | None = None
+    ) -> Talk[ModelUsage]:
+        """What the helpers asked of the language model."""
+        path = asked(f"{MEMORY}/models/usage", days=days)
+        return (yield from self.reading(ModelUsage, path, user_id=user_id))

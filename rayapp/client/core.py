@@ -1,0 +1,177 @@
+"""The one core of both clients: requests, idempotency keys, retries, parsing and errors."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import orjson
+from pydantic import ValidationError
+
+from rayapp.client.calls import AnswerT, Calls, Pause, Request, Talk
+from rayapp.client.retry import RetryPolicy, may_retry
+from rayapp.domain.memory import USER_ID_PATTERN
+from rayapp.errors import (
+    Conflict,
+    DeadlineExceeded,
+    DependencyDown,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    RayappError,
+    TooLarge,
+    Unauthorized,
+)
+
+ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
+    400: InvalidInput,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    422: InvalidInput,
+    429: RateLimited,
+    503: DependencyDown,
+    504: DeadlineExceeded,
+}
+
+
+class Core(Calls):
+    """What both clients know; it yields requests and never makes one."""
+
+    def __init__(self, url: str, *, user_id: str | None, retry: RetryPolicy | None) -> None:
+        self.url = url.rstrip("/")
+        self._user_id = usable(user_id)
+        self._retry = retry or RetryPolicy()
+
+    def reading(
+        self,
+        model: type[AnswerT],
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+    ) -> Talk[AnswerT]:
+        request = Request(
+            method="GET" if body is None else "POST",
+            path=path,
+            content=None if body is None else orjson.dumps(body),
+            headers=self.headers_of(user_id),
+        )
+        return parsed(model, (yield from self.asking(request)))
+
+    def writing(
+        self,
+        model: type[AnswerT],
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        method: str = "POST",
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Talk[AnswerT]:
+        request = Request(
+            method=method,
+            path=path,
+            content=None if body is None else orjson.dumps(body),
+            headers=self.headers_of(user_id)
+            | {"Idempotency-Key": idempotency_key or uuid.uuid4().hex},
+        )
+        return parsed(model, (yield from self.asking(request)))
+
+    def asking(self, request: Request) -> Talk[Any]:
+        for attempt in range(1, self._retry.attempts + 1):
+            last = attempt == self._retry.attempts
+            retry_after_s: float | None = None
+            came = yield request
+            if isinstance(came, httpx.Response):
+                if came.is_success:
+                    return json_of(came)
+                error = failure(came)
+                retry_after_s = error.retry_after_s
+                if last or not may_retry(came.status_code, error.code, retry_after_s):
+                    raise error
+            elif last or isinstance(came, httpx.TimeoutException):
+                raise self.unreachable(came) from came
+            yield Pause(self._retry.wait_s(attempt, random.random(), retry_after_s))
+        raise AssertionError("the last attempt returns or raises")
+
+    def headers_of(self, user_id: str | None) -> dict[str, str]:
+        user = usable(user_id) if user_id is not None else self._user_id
+        return {} if user is None else {"X-User-Id": user}
+
+    def unreachable(self, error: object) -> DependencyDown:
+        """Why there was no answer, and what to do."""
+        if isinstance(error, httpx.TimeoutException):
+            return DependencyDown(
+                f"{self.url} did not answer in time: look at its health with `rayapp doctor`."
+            )
+        return DependencyDown(
+            f"No service answers at {self.url}: start it with `rayapp up`, or pass its URL."
+        )
+
+
+def usable(user_id: str | None) -> str | None:
+    """The id as it is; InvalidInput when no service would take it."""
+    if user_id is not None and not USER_ID_PATTERN.fullmatch(user_id):
+        raise InvalidInput(
+            "A user id is 1 to 128 characters of letters, digits and . _ : @ -.", code="bad_user_id"
+        )
+    return user_id
+
+
+def json_of(response: httpx.Response) -> Any:
+    """The JSON object or list of an answer; DependencyDown when it holds none."""
+    try:
+        body = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, (dict, list)):
+        raise DependencyDown(
+            f"{response.url} answered {response.status_code} without a JSON object: "
+            "check that the URL is this service."
+        )
+    return body
+
+
+def parsed(model: type[AnswerT], value: Any) -> AnswerT:
+    """The answer as `model`; DependencyDown when it is of another shape."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        raise DependencyDown(
+            f"The answer does not fit {model.__name__} ({where}: {first['msg']}): "
+            "check that the URL is this service and its version matches."
+        ) from None
+
+
+def failure(response: httpx.Response) -> RayappError:
+    """The server's error as ours: same code, message, details and `Retry-After`."""
+    kind = ERROR_BY_STATUS.get(response.status_code, RayappError)
+    try:
+        body = json_of(response)
+    except DependencyDown:
+        body = {}
+    body = body if isinstance(body, dict) else {}
+    message = body.get("error") or body.get("message")
+    return kind(
+        str(message or f"{response.url} answered {response.status_code}."),
+        code=body.get("code"),
+        details=body.get("details") or {},
+        retry_after_s=_retry_after(response.headers.get("Retry-After")),
+    )
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds; the date form of the header is not used by this service and reads as none."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None

@@ -1,0 +1,164 @@
+"""A turn of a conversation: found in the messages, cleaned, put into words. Pure."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from rayapp.domain.context.attribution import read_attribution
+from rayapp.domain.context.fingerprint import without_known
+from rayapp.domain.context.records import Message
+from rayapp.domain.creation import MAX_LABEL_CHARS, MAX_TAGS
+from rayapp.domain.memory import POINT_NAMESPACE
+
+# A turn that must be scored is longer than this, characters (client contract).
+TRIVIAL_QUESTION_CHARS = 10
+TRIVIAL_ANSWER_CHARS = 50
+# The last messages that a question is read with (client contract).
+RECENT_MESSAGES = 10
+# What stands for an answer that only repeats what memory had put before the assistant.
+NOTHING_NEW = "…"
+# Tools by which an assistant scores its own turn.
+SCORING_TOOLS = frozenset({"record_response", "score_memories"})
+EXCHANGE_TAG = "exchange"
+
+OPEN_BLOCK = "<memory_context>"
+CLOSE_BLOCK = "</memory_context>"
+# Only a block as we write it: its marks alone on their lines, and none of them in between. A
+# prompt that merely speaks of the block keeps all of its text.
+_BLOCK = re.compile(
+    rf"\n{{0,2}}^{OPEN_BLOCK}\n(?:(?!^{OPEN_BLOCK}$|^{CLOSE_BLOCK}$)[^\n]*\n)*^{CLOSE_BLOCK}$",
+    re.MULTILINE,
+)
+_THOUGHT = re.compile(r"<think(?:ing)?>[\s\S]*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE)
+# Some servers send the end of a thought without its beginning.
+_END_OF_THOUGHT = re.compile(r"\A[\s\S]*?</think(?:ing)?>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A question and its answer without marks, thoughts and injected text.
+
+    `trivial`: too short to be worth a score.
+    """
+
+    question: str
+    answer: str
+    tools: tuple[str, ...]
+
+    @property
+    def trivial(self) -> bool:
+        short = len(self.question) <= TRIVIAL_QUESTION_CHARS
+        return short or len(self.answer) <= TRIVIAL_ANSWER_CHARS
+
+    @property
+    def scored_itself(self) -> bool:
+        """The assistant called a tool that scores, with or without a server's name before it."""
+        return any(re.split(r"__|[./:]", tool)[-1] in SCORING_TOOLS for tool in self.tools)
+
+
+def last_question(messages: Sequence[Message]) -> int | None:
+    """Where the last message of the user stands; one without text is none."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role == "user" and messages[at].content.strip():
+            return at
+    return None
+
+
+def recent_before(messages: Sequence[Message], question: int) -> tuple[Message, ...]:
+    """The last messages before the question, oldest first, without what systems said."""
+    talk = [one for one in messages[:question] if one.role in ("user", "assistant")]
+    return tuple(replace(one, content=cleaned(one.content)) for one in talk[-RECENT_MESSAGES:])
+
+
+def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> Turn | None:
+    """The turn that the last message ends; None when it is not the assistant's, or is empty."""
+    at = last_question(messages)
+    if at is None or messages[-1].role != "assistant":
+        return None
+    said = (one.content for one in messages[at + 1 :] if one.role == "assistant")
+    answer = "\n".join(part for one in said if (part := cleaned(one)))
+    question = cleaned(messages[at].content)
+    if not question or not answer:
+        return None
+    return Turn(question=question, answer=answer, tools=tuple(dict.fromkeys(tools_called)))
+
+
+def raw_answer(messages: Sequence[Message]) -> str:
+    """The last message as the assistant wrote it, thoughts apart: there the marks stand."""
+    return _without_thoughts(messages[-1].content)
+
+
+def cleaned(text: str) -> str:
+    """A message without an injected block, thoughts and marks."""
+    return read_attribution(_without_thoughts(_BLOCK.sub("", text))).text.strip()
+
+
+def _without_thoughts(text: str) -> str:
+    if "</think" not in text.lower() and "<think" not in text.lower():
+        return text
+    text = _THOUGHT.sub("", text)
+    return _END_OF_THOUGHT.sub("", text)
+
+
+def enriched(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
+    """The messages with `block` at the end of the first system message, or in a new one.
+
+    A block of an earlier call is replaced. An empty `block` only takes that one out.
+    """
+    clean = [
+        replace(one, content=without_block(one.content)) if one.role == "system" else one
+        for one in messages
+    ]
+    if not block:
+        return tuple(one for one in clean if one.role != "system" or one.content)
+    wrapped = f"{OPEN_BLOCK}\n{block.strip(chr(10))}\n{CLOSE_BLOCK}"
+    at = next((at for at, one in enumerate(clean) if one.role == "system"), None)
+    if at is None:
+        return (Message("system", wrapped), *clean)
+    said = clean[at].content
+    clean[at] = Message("system", f"{said}\n\n{wrapped}" if said else wrapped)
+    return tuple(clean)
+
+
+def without_block(text: str) -> str:
+    """A system message without the block of an earlier call."""
+    return _BLOCK.sub("", text) if OPEN_BLOCK in text else text
+
+
+def stored_text(turn: Turn, known: Collection[str], limit: int) -> tuple[str, bool]:
+    """The turn as one text of at most `limit` characters, and whether something was cut.
+
+    Of the answer, only what was not put before the assistant: an echo is not learned.
+    """
+    question = turn.question
+    answer = without_known(turn.answer, known) or NOTHING_NEW
+    room = limit - len("User: \nAssistant: ")
+    if len(question) + len(answer) <= room:
+        return f"User: {question}\nAssistant: {answer}", False
+    question = _cut(question, max(room // 2, room - len(answer)))
+    answer = _cut(answer, room - len(question))
+    return f"User: {question}\nAssistant: {answer}", True
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+def tags_of(turn: Turn, *, with_memory: bool) -> tuple[str, ...]:
+    """The tags of a stored turn (client contract)."""
+    tags = [EXCHANGE_TAG]
+    if with_memory:
+        tags.append("memory_assisted")
+    if turn.tools:
+        tags.append("tool_assisted")
+    tags += [f"tool:{tool.strip()}"[:MAX_LABEL_CHARS] for tool in turn.tools if tool.strip()]
+    return tuple(dict.fromkeys(tags))[:MAX_TAGS]
+
+
+def exchange_id(user_id: str, conversation_id: str, message_id: str) -> str:
+    """The memory id of a stored turn: the same call again meets it."""
+    name = f"exchange\x00{user_id}\x00{conversation_id}\x00{message_id}"
+    return str(uuid.uuid5(POINT_NAMESPACE, name))

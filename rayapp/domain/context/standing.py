@@ -1,0 +1,73 @@
+"""Which memories stand in the stable part of the context, and in which order. Pure.
+
+The order follows values that change only when the memory itself changes: an outcome moves neither
+its place nor that of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rayapp.domain.context.frame import STABLE_SECTIONS, Placed
+from rayapp.domain.context.records import Section
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.tiers import Tier
+
+# Among the ranks of a shown memory: it stood there, no question brought it.
+STANDING = "standing"
+# Place among the hits from which a standing memory is there because of the question as well. A
+# search by meaning always returns something, so farther hits say nothing.
+FOUND_PLACE = 3
+# Tags of memory_bank (client contract), and the same words in Hebrew.
+IDENTITY_TAGS = ("identity", "זהות")
+PREFERENCE_TAGS = ("preference", "preferences", "העדפה", "העדפות")
+
+
+def section_of(item: MemoryItem) -> Section | None:
+    """Where the memory stands; None when it is only told when a question asks for it."""
+    tags = {tag.casefold() for tag in item.tags}
+    own = item.always_inject or item.tier is Tier.MEMORY_BANK
+    if own and tags.intersection(IDENTITY_TAGS):
+        return "identity"
+    if own and tags.intersection(PREFERENCE_TAGS):
+        return "preference"
+    if item.always_inject:
+        return "always"
+    return "pattern" if item.tier is Tier.PATTERNS else None
+
+
+def standing_of(items: Iterable[MemoryItem], most: Mapping[Section, int]) -> tuple[Placed, ...]:
+    """At most `most` of each section, in the order of the sections; each memory once.
+
+    Best kept first (importance x confidence), then the oldest, so that a new memory of the same
+    worth comes behind the text that prompt caches hold already.
+    """
+    unique = {item.point_id: item for item in items}
+    by_section: dict[Section, list[MemoryItem]] = {section: [] for section in STABLE_SECTIONS}
+    for item in unique.values():
+        section = section_of(item)
+        if section is not None:
+            by_section[section].append(item)
+    return tuple(
+        Placed(section, item)
+        for section, found in by_section.items()
+        for item in _ordered(found)[: most.get(section, 0)]
+    )
+
+
+def only_stands(section: Section, place: int | None) -> bool:
+    """Whether no question brought the line; `place` is that of its hit, None = it is no hit."""
+    return section in STABLE_SECTIONS and (place is None or place > FOUND_PLACE)
+
+
+def _ordered(items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """What is pinned comes first: it was asked for."""
+    return sorted(
+        items,
+        key=lambda item: (
+            not item.always_inject,
+            -item.quality.quality_score,
+            item.created_at,
+            item.memory_id,
+        ),
+    )

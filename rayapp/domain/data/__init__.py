@@ -1,0 +1,1 @@
+"""Rules about the data of users as a whole: what is hidden, cleared, cleaned and moved in."""

@@ -1,0 +1,208 @@
+"""Values about the data of users as a whole: counts, sizes, and reports of what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.tiers import Tier
+
+
+class ClearTarget(StrEnum):
+    """What a user may clear, by the client contract's names."""
+
+    MEMORY_BANK = "memory_bank"
+    WORKING = "working"
+    HISTORY = "history"
+    PATTERNS = "patterns"
+    DOCUMENTS = "documents"
+    SESSIONS = "sessions"
+    KNOWLEDGE_GRAPH = "knowledge-graph"
+
+
+CLEARED_TIERS: Mapping[ClearTarget, Tier] = {
+    ClearTarget.MEMORY_BANK: Tier.MEMORY_BANK,
+    ClearTarget.WORKING: Tier.WORKING,
+    ClearTarget.HISTORY: Tier.HISTORY,
+    ClearTarget.PATTERNS: Tier.PATTERNS,
+    ClearTarget.DOCUMENTS: Tier.BOOKS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenItem:
+    """A memory that a person hid, and why."""
+
+    item: MemoryItem
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Rows of one user beside the memories. `nodes`, `edges`: of the content graph."""
+
+    sessions: int = 0
+    nodes: int = 0
+    edges: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierTotal:
+    active: int = 0
+    archived: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.active + self.archived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCounts:
+    """Everything that the data page shows of a user."""
+
+    tiers: Mapping[Tier, TierTotal]
+    rows: RowCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """`left`: what the time limit of the call did not reach; asking again goes on with it."""
+
+    target: ClearTarget
+    deleted: int
+    left: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSize:
+    """Of one collection. `size`: its documents; `storage`: its file; `index`: its indexes."""
+
+    name: str
+    count: int
+    size_bytes: int
+    storage_bytes: int
+    index_bytes: int = 0
+    free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSize:
+    """Of the vector index. None: there is no collection yet."""
+
+    collection: str | None
+    points: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    collections: Sequence[CollectionSize]
+    index: IndexSize | None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """What compacting one collection gave back to the file system; `error` when it could not."""
+
+    collection: str
+    before_bytes: int
+    after_bytes: int
+    error: str | None = None
+
+    @property
+    def freed_bytes(self) -> int:
+        return max(0, self.before_bytes - self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUser:
+    """A user id that was a browser session, its memories, and when one of them last changed."""
+
+    user_id: str
+    memories: int
+    last_change: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanup:
+    """`orphans`: session users that nobody can be any more; `left` of them were not reached."""
+
+    session_users: int
+    orphans: Sequence[SessionUser]
+    dry_run: bool
+    removed_users: int = 0
+    removed_memories: int = 0
+    removed_rows: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyFact:
+    """A row of the first client's old memory bank. `raw_id` is its place in the order."""
+
+    raw_id: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What moving the old memory bank in did, or would do."""
+
+    dry_run: bool
+    total: int
+    looked_at: int = 0
+    migrated: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    problems: Sequence[Mapping[str, Any]] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Whether every usable old row is a memory now; `missing`: the ids of some that are not."""
+
+    total: int
+    present: int
+    unusable: int
+    missing: Sequence[str] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SanitizeReport:
+    """`next_cursor`: where a next call goes on; None when everything was looked at."""
+
+    dry_run: bool
+    scanned: int
+    corrupted: int
+    sanitized: int
+    failed: int
+    samples: Sequence[Mapping[str, Any]]
+    duration_ms: float
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetPreview:
+    """What a reset would remove, and what it keeps."""
+
+    collections: Sequence[CollectionSize]
+    missing: Sequence[str]
+    kept: Sequence[str]
+    index: IndexSize | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetReport:
+    """What a reset removed. Not `complete`: its time was up, and asking again goes on."""
+
+    removed: Mapping[str, int]
+    points: int
+    complete: bool

@@ -1,0 +1,1 @@
+"""What language models are asked: one file per question and language, versioned."""

@@ -1,0 +1,67 @@
+"""Context that remembers what it put before an assistant, so that its echo is not learned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rayapp.context_protocols import SessionStore
+from rayapp.domain.context.fingerprint import fingerprints_of
+from rayapp.domain.context.records import AssistantContext, ColdStart, ContextRequest
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import RayappError
+from rayapp.service_protocols import Context
+from rayapp.services.runtime import Runtime
+
+log = logging.getLogger("rayapp.hooks")
+
+# What `degraded` says when the session could not be told: an echo may then be learned.
+STAGE = "session"
+
+
+class RememberedContext:
+    """Implements `service_protocols.Context` around another one."""
+
+    def __init__(self, inner: Context, sessions: SessionStore, *, runtime: Runtime) -> None:
+        self._inner = inner
+        self._sessions = sessions
+        self._runtime = runtime
+
+    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        found = await self._inner.prefetch(scope, request)
+        conversation_id = request.conversation_id
+        if conversation_id is None or not found.block.lines:
+            return found
+        texts = [line.item.text for line in found.block.lines]
+        if await self._remember(scope, conversation_id, texts, found.receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
+
+    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
+        found = await self._inner.cold_start(scope, conversation_id)
+        if conversation_id is None or not found.items:
+            return found
+        texts = [item.text for item in found.items]
+        if await self._remember(scope, conversation_id, texts, found.receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
+
+    async def _remember(
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        texts: Iterable[str],
+        receipt_id: str | None,
+    ) -> bool:
+        """A session is the user's own, whoever reads for them."""
+        own, now = WriteScope(scope.user_id), self._runtime.clock.now()
+        try:
+            await self._sessions.remember_injected(
+                own, conversation_id, fingerprints_of(texts), now, receipt_id
+            )
+        except RayappError as error:
+            self._runtime.metrics.count("degraded", reason=STAGE)
+            log.warning("what was injected is not remembered: %s", error.message)
+            return False
+        return True

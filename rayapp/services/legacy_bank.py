@@ -1,0 +1,130 @@
+"""Moves the first client's old memory bank in, and proves that nothing of it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rayapp.data_protocols import LegacyBank
+from rayapp.domain import creation
+from rayapp.domain.creation import TextLimits
+from rayapp.domain.data import legacy
+from rayapp.domain.data.records import LegacyFact, Migration, Verification
+from rayapp.domain.requests import NewMemory
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.text.normalize import content_hash
+from rayapp.domain.tiers import Tier
+from rayapp.errors import Conflict, InvalidInput, NotFound
+from rayapp.protocols import MemoryStore
+from rayapp.service_protocols import Memories
+from rayapp.services.runtime import Runtime
+
+# Rows named in an answer: enough to see what is wrong with them.
+MAX_SHOWN = 20
+ARCHIVED_REASON = "archived in the old memory bank"
+
+
+class LegacyMove:
+    """A row is moved in under its old id, so that doing it again finds it there."""
+
+    def __init__(
+        self, bank: LegacyBank, memories: Memories, items: MemoryStore, *, runtime: Runtime
+    ) -> None:
+        self._bank = bank
+        self._memories = memories
+        self._items = items
+        self._clock = runtime.clock
+        settings = runtime.settings
+        self._limits = TextLimits(
+            text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
+        )
+
+    async def move(self, scope: WriteScope, budget_s: float, *, dry_run: bool) -> Migration:
+        """Stops when the time is up; asking again goes on, past what is there already."""
+        until = self._clock.monotonic() + budget_s
+        read = ReadScope(scope.user_id, include_shared=False)
+        done = Migration(dry_run=dry_run, total=await self._bank.total(read))
+        async for fact in self._bank.rows(read):
+            if self._clock.monotonic() >= until:
+                return replace(done, complete=False)
+            done = await self._moved(scope, read, fact, done)
+        return done
+
+    async def verify(self, scope: ReadScope, budget_s: float) -> Verification:
+        until = self._clock.monotonic() + budget_s
+        own = ReadScope(scope.user_id, include_shared=False)
+        present = unusable = 0
+        missing: list[str] = []
+        total = await self._bank.total(own)
+        complete = True
+        async for fact in self._bank.rows(own):
+            if self._clock.monotonic() >= until:
+                complete = False
+                break
+            new = self._usable(fact)
+            if isinstance(new, InvalidInput):
+                unusable += 1
+            elif await self._known(own, new):
+                present += 1
+            elif len(missing) < MAX_SHOWN:
+                missing.append(fact.raw_id)
+        return Verification(
+            total=total,
+            present=present,
+            unusable=unusable,
+            missing=tuple(missing),
+            complete=complete,
+        )
+
+    async def _moved(
+        self, scope: WriteScope, read: ReadScope, fact: LegacyFact, done: Migration
+    ) -> Migration:
+        done = replace(done, looked_at=done.looked_at + 1)
+        new = self._usable(fact)
+        if isinstance(new, InvalidInput):
+            return _rejected(done, fact, new.message)
+        if await self._known(read, new):
+            return replace(done, duplicates=done.duplicates + 1)
+        if not done.dry_run:
+            try:
+                result = await self._memories.store(scope, new)
+            except Conflict as error:
+                return _rejected(done, fact, error.message)
+            if result.status != "stored":
+                return replace(done, duplicates=done.duplicates + 1)
+            if legacy.is_archived(fact):
+                await self._archive(scope, fact)
+        return replace(done, migrated=done.migrated + 1)
+
+    async def _archive(self, scope: WriteScope, fact: LegacyFact) -> None:
+        try:
+            await self._memories.archive(scope, legacy.memory_id_of(fact), reason=ARCHIVED_REASON)
+        except (NotFound, Conflict):
+            # Somebody changed it in these milliseconds: their word counts.
+            return
+
+    def _usable(self, fact: LegacyFact) -> NewMemory | InvalidInput:
+        try:
+            if legacy.is_deleted(fact):
+                return InvalidInput("The old row was deleted; it stays so.", code="empty_text")
+            new = legacy.new_memory(fact, self._clock.now())
+            creation.check_new(new, self._limits)
+        except InvalidInput as error:
+            return error
+        return new
+
+    async def _known(self, scope: ReadScope, new: NewMemory) -> bool:
+        """A memory of this id, whatever became of it, or an active one that says the same."""
+        if new.memory_id and await self._items.get(scope, new.memory_id) is not None:
+            return True
+        same = await self._items.find_duplicate(
+            WriteScope(scope.user_id), Tier.MEMORY_BANK, "", content_hash(new.text)
+        )
+        return same is not None
+
+
+def _rejected(done: Migration, fact: LegacyFact, why: str) -> Migration:
+    problem: Mapping[str, Any] = {"id": fact.raw_id, "reason": why}
+    shown = done.problems if len(done.problems) >= MAX_SHOWN else (*done.problems, problem)
+    return replace(done, rejected=done.rejected + 1, problems=shown)

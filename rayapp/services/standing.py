@@ -1,0 +1,65 @@
+"""Reads the memories that stand before every question: few reads, each by an index, in parallel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+
+from rayapp.domain.context.frame import Placed
+from rayapp.domain.context.records import Section
+from rayapp.domain.context.standing import IDENTITY_TAGS, PREFERENCE_TAGS, standing_of
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.tiers import Tier
+from rayapp.protocols import MemoryStore
+from rayapp.settings_context import ContextSettings
+
+
+class StandingMemories:
+    """What is pinned, who the user is, what they prefer, and what has proven itself."""
+
+    def __init__(self, items: MemoryStore, settings: ContextSettings) -> None:
+        self._items = items
+        self._most: dict[Section, int] = {
+            "identity": settings.identity,
+            "preference": settings.preferences,
+            "pattern": settings.patterns,
+            "always": settings.always_inject,
+        }
+
+    async def read(
+        self, scope: ReadScope, now: datetime, *, patterns: bool = True
+    ) -> tuple[Placed, ...]:
+        """In the order of the block. What was replaced, archived or is over is not among it."""
+        most = self._most
+        pages = await asyncio.gather(
+            self._newest(
+                scope, ItemFilter(always_inject=True, now=now, valid_at=now), most["always"]
+            ),
+            self._newest(scope, _tagged(IDENTITY_TAGS, now), most["identity"]),
+            self._newest(scope, _tagged(PREFERENCE_TAGS, now), most["preference"]),
+            self._newest(
+                scope,
+                ItemFilter(tiers=(Tier.PATTERNS,), now=now, valid_at=now),
+                most["pattern"] if patterns else 0,
+            ),
+        )
+        return standing_of((item for page in pages for item in page), self._sizes(patterns))
+
+    def _sizes(self, patterns: bool) -> Mapping[Section, int]:
+        return self._most if patterns else {**self._most, "pattern": 0}
+
+    async def _newest(
+        self, scope: ReadScope, where: ItemFilter, limit: int
+    ) -> tuple[MemoryItem, ...]:
+        """Of the user's own: nobody else's memory stands before their questions."""
+        if limit < 1:
+            return ()
+        own = ReadScope(scope.user_id, include_shared=False)
+        page = await self._items.page(own, where, sort="recent", limit=limit)
+        return tuple(page.items)
+
+
+def _tagged(tags: tuple[str, ...], now: datetime) -> ItemFilter:
+    return ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=tags, now=now, valid_at=now)

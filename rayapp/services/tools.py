@@ -1,0 +1,194 @@
+"""The tools of an assistant: arguments in, text for a model and data out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rayapp.context_protocols import SessionStore
+from rayapp.domain.learning_requests import InsightsRequest, OutcomeRequest
+from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.requests import SearchQuery
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.domain.tools import texts
+from rayapp.domain.tools.arguments import Arguments, read_arguments
+from rayapp.domain.tools.definitions import (
+    ADD,
+    ARCHIVE,
+    INSIGHTS,
+    RESPONSE,
+    SCORE,
+    SEARCH,
+    TOOLS,
+    TOOLS_BY_NAME,
+    UPDATE,
+)
+from rayapp.domain.tools.records import ToolAnswer, ToolCall, ToolDefinition
+from rayapp.errors import Forbidden, InvalidInput, NotFound, RayappError
+from rayapp.service_protocols import Insights, Memories, MemoryBank, Outcomes, Search
+from rayapp.services.runtime import Runtime
+from rayapp.services.tool_writes import ToolWrites
+
+# Searches that an assistant may make itself in one turn (context chapter, "Tools").
+SEARCHES_PER_TURN = 1
+# Characters of an unknown name that the refusal repeats.
+ECHO_CHARS = 64
+# Results of the earlier search that are shown in place of another one.
+SHOWN_AGAIN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolParts:
+    """The services that tools are made of."""
+
+    memories: Memories
+    bank: MemoryBank
+    search: Search
+    outcomes: Outcomes
+    insights: Insights
+    sessions: SessionStore
+
+
+Handler = Callable[[WriteScope, ToolCall, Arguments], Awaitable[ToolAnswer]]
+
+
+class ToolsService:
+    """Implements `service_protocols.Tools`."""
+
+    def __init__(self, parts: ToolParts, *, runtime: Runtime) -> None:
+        self._parts = parts
+        self._runtime = runtime
+        writes = ToolWrites(parts.memories, parts.bank, parts.search, parts.outcomes)
+        self._handlers: Mapping[str, Handler] = {
+            INSIGHTS.name: self._insights,
+            SEARCH.name: self._search,
+            RESPONSE.name: writes.record_response,
+            ADD.name: writes.add,
+            UPDATE.name: writes.update,
+            ARCHIVE.name: writes.archive,
+            SCORE.name: writes.score,
+        }
+
+    def listed(self) -> tuple[ToolDefinition, ...]:
+        return TOOLS
+
+    async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        tool = TOOLS_BY_NAME.get(call.name)
+        if tool is None:
+            known = ", ".join(TOOLS_BY_NAME)
+            raise NotFound(
+                f"No tool {call.name[:ECHO_CHARS]!a}; the tools are {known}.",
+                code="unknown_tool",
+                details={"tools": list(TOOLS_BY_NAME)},
+            )
+        try:
+            answer = await self._answer(tool, scope, call)
+        except RayappError as error:
+            self._runtime.metrics.count("tool_calls", tool=tool.name, result=error.code)
+            raise
+        self._runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
+        return answer
+
+    async def _answer(self, tool: ToolDefinition, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        if tool.writes and not call.may_write:
+            raise Forbidden(f"{tool.name} needs the scope write; use another key.")
+        arguments = read_arguments(tool, call.arguments)
+        return _with_ignored(await self._handlers[tool.name](scope, call, arguments), arguments)
+
+    async def _insights(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+        query = self._question(args)
+        found = await self._parts.insights.insights(
+            ReadScope(scope.user_id),
+            InsightsRequest(query=query, conversation_id=call.conversation_id),
+        )
+        return ToolAnswer(
+            tool=call.name, text=texts.insights_text(found), data=texts.insights_data(found)
+        )
+
+    async def _search(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+        query = self._question(args)
+        if not await self._may_search(scope, call, more=args.get("more")):
+            return await self._limited(scope, call)
+        tags = args.get("tags")
+        found = await self._parts.search.search(
+            ReadScope(scope.user_id),
+            SearchQuery(
+                query=query,
+                limit=args.get("limit"),
+                tiers=args.get("tiers"),
+                sort_by=args.get("sort_by"),
+                where=ItemFilter(tags_any=tags) if tags else ItemFilter(),
+                conversation_id=call.conversation_id,
+                principal=call.recorder.principal,
+            ),
+        )
+        now = self._runtime.clock.now()
+        data: dict[str, Any] = {
+            "query": query,
+            "receipt_id": found.receipt_id,
+            "confidence": found.confidence,
+            "total": found.total,
+            "limited": False,
+            "results": [texts.hit_data(hit, now) for hit in found.hits],
+        }
+        text = texts.found_text(found, query, now)
+        return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
+
+    def _question(self, args: Arguments) -> str:
+        query: str = args.get("query")
+        most = self._runtime.settings.http.query_limit_chars
+        if len(query) > most:
+            raise InvalidInput(
+                f"query: has {len(query)} characters; send at most {most}.",
+                details={"field": "query", "limit": most},
+            )
+        return query
+
+    # --- the limit of searches in one turn
+
+    async def _may_search(self, scope: WriteScope, call: ToolCall, *, more: bool) -> bool:
+        """Without a conversation and a turn nobody can tell one turn from the next."""
+        if call.conversation_id is None or call.turn_id is None:
+            return True
+        made = await self._parts.sessions.refine(
+            scope, call.conversation_id, call.turn_id, self._runtime.clock.now()
+        )
+        return more or made <= SEARCHES_PER_TURN
+
+    async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)
+        shown = [{"position": at, **texts.item_data(item, now)} for at, item in earlier]
+        data: dict[str, Any] = {"limited": True, "receipt_id": None, "results": shown}
+        return ToolAnswer(tool=call.name, text=texts.limited_text(earlier, now), data=data)
+
+    async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
+        """What the last search of the conversation showed, as far as it is still there."""
+        asked = OutcomeRequest(
+            outcome=Outcome.UNKNOWN,
+            conversation_id=call.conversation_id,
+            recorder=call.recorder,
+        )
+        receipt = await self._parts.outcomes.shown(scope, asked)
+        if receipt is None:
+            return []
+        read, first = ReadScope(scope.user_id), receipt.shown[:SHOWN_AGAIN]
+        found = await asyncio.gather(*(self._item(read, one.memory_id) for one in first))
+        return [(one.position, item) for one, item in zip(first, found, strict=True) if item]
+
+    async def _item(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        try:
+            return await self._parts.memories.get(scope, memory_id)
+        except NotFound:
+            return None
+
+
+def _with_ignored(answer: ToolAnswer, args: Arguments) -> ToolAnswer:
+    if not args.ignored:
+        return answer
+    return replace(
+        answer,
+        text=f"{answer.text}\n{texts.ignored_text(args.ignored)}",
+        data=answer.data | {"ignored_arguments": list(args.ignored)},
+    )

@@ -1,0 +1,236 @@
+"""Work of an administrator on the whole store: sizes, free space, old session users, a reset."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rayapp.data_protocols import Housekeeping
+from rayapp.domain.data.records import (
+    Cleanup,
+    Compaction,
+    IndexSize,
+    Migration,
+    ResetPreview,
+    ResetReport,
+    SanitizeReport,
+    SessionUser,
+    Sizes,
+    Verification,
+)
+from rayapp.domain.data.resets import ITEMS, KEPT_IN_RESET
+from rayapp.domain.job_kinds import KINDS
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.tiers import CORE_TIERS, Tier
+from rayapp.errors import Conflict, IndexDown
+from rayapp.job_protocols import ItemScan, JobStore
+from rayapp.protocols import ApiKeyStore, VectorIndex
+from rayapp.services.legacy_bank import LegacyMove
+from rayapp.services.runtime import Runtime
+from rayapp.services.sanitizing import Sanitizing
+from rayapp.services.user_data import TIME_SHARE, UserDataService
+
+# Free bytes below which a file is not worth compacting: the server itself gives up below 10 %.
+WORTH_BYTES = 1 << 20
+# Memories of one page of a reset, and points of one look at what the index still holds.
+RESET_PAGE = 500
+MONGODB, INDEX = "mongodb", "vector_index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepStores:
+    """What upkeep reads and removes."""
+
+    housekeeping: Housekeeping
+    scan: ItemScan
+    jobs: JobStore
+    api_keys: ApiKeyStore
+    index: VectorIndex
+
+
+class UpkeepService:
+    """Implements `data_service_protocols.Upkeep`."""
+
+    def __init__(
+        self,
+        stores: UpkeepStores,
+        data: UserDataService,
+        moving: LegacyMove,
+        sanitizing: Sanitizing,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._stores = stores
+        self._data = data
+        self._moving = moving
+        self._sanitizing = sanitizing
+        self._clock = runtime.clock
+        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+
+    # --- sizes
+
+    async def sizes(self) -> Sizes:
+        found, index = await asyncio.gather(
+            self._stores.housekeeping.sizes(), self._index_size(), return_exceptions=False
+        )
+        return Sizes(collections=found, index=index, degraded=() if index else (INDEX,))
+
+    async def compact(self) -> tuple[list[Compaction], bool]:
+        """Largest first, one at a time: a compaction reads and writes its whole file."""
+        until = self._clock.monotonic() + self._budget_s
+        sizes = await self._stores.housekeeping.sizes()
+        worth = [size for size in sizes if size.free_bytes >= WORTH_BYTES]
+        done: list[Compaction] = []
+        for size in sorted(worth, key=lambda one: one.free_bytes, reverse=True):
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                return done, False
+            done.append(await self._stores.housekeeping.compact(size.name, left_s))
+        return done, True
+
+    async def _index_size(self) -> IndexSize | None:
+        try:
+            health = await self._stores.index.health()
+        except IndexDown:
+            return None
+        return IndexSize(collection=health.collection, points=health.points, facts=health.facts)
+
+    # --- users that were browser sessions
+
+    async def cleanup(self, *, dry_run: bool, quiet_days: int) -> Cleanup:
+        found, keys = await asyncio.gather(
+            self._stores.housekeeping.session_users(), self._stores.api_keys.all()
+        )
+        named = {key.user_id for key in keys if key.revoked_at is None}
+        quiet_since = self._clock.now() - timedelta(days=quiet_days)
+        orphans = [
+            user for user in found if user.user_id not in named and user.last_change < quiet_since
+        ]
+        report = Cleanup(session_users=len(found), orphans=orphans, dry_run=dry_run)
+        return report if dry_run else await self._removed(report)
+
+    async def _removed(self, report: Cleanup) -> Cleanup:
+        until = self._clock.monotonic() + self._budget_s
+        users = memories = rows = 0
+        for user in report.orphans:
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                break
+            deleted, kept = await self._remove_user(user, left_s)
+            memories += deleted
+            if kept:
+                break
+            rows += await self._stores.housekeeping.forget_rows(user.user_id)
+            users += 1
+        return replace(
+            report,
+            removed_users=users,
+            removed_memories=memories,
+            removed_rows=rows,
+            left=len(report.orphans) - users,
+        )
+
+    async def _remove_user(self, user: SessionUser, left_s: float) -> tuple[int, int]:
+        scope = WriteScope(user.user_id, "cleanup")
+        return await self._data.clear_tiers(scope, CORE_TIERS, left_s)
+
+    # --- moving in and cleaning
+
+    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> Migration:
+        return await self._moving.move(scope, self._budget_s, dry_run=dry_run)
+
+    async def verify_migration(self, scope: ReadScope) -> Verification:
+        return await self._moving.verify(scope, self._budget_s)
+
+    async def sanitize(
+        self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
+    ) -> SanitizeReport:
+        tiers = CORE_TIERS if tier is None else (tier,)
+        return await self._sanitizing.run(
+            scope, tiers, self._budget_s, dry_run=dry_run, cursor=cursor
+        )
+
+    # --- reset
+
+    async def reset_preview(self) -> ResetPreview:
+        sizes = await self.sizes()
+        removed = [one for one in sizes.collections if one.name not in KEPT_IN_RESET]
+        return ResetPreview(
+            collections=removed,
+            missing=(),
+            kept=KEPT_IN_RESET,
+            index=sizes.index,
+        )
+
+    async def reset(self) -> ResetReport:
+        """Memories page by page with their points, then the other rows, then what the index still
+        holds of memories that are gone: an indexer may have written while they went.
+
+        Collections are emptied, not dropped: indexes stay, and running processes go on.
+        """
+        await self._refuse_while_jobs_run()
+        await self._refuse_without_index()
+        until = self._clock.monotonic() + self._budget_s
+        removed: dict[str, int] = {ITEMS: 0}
+        removed[ITEMS], points, ended = await self._remove_items(until)
+        if not ended:
+            return ResetReport(removed=removed, points=points, complete=False)
+        for size in await self._stores.housekeeping.sizes():
+            if size.name in KEPT_IN_RESET:
+                continue
+            gone = await self._stores.housekeeping.empty(size.name)
+            removed[size.name] = removed.get(size.name, 0) + gone
+        swept, ended = await self._sweep_index(until)
+        return ResetReport(removed=removed, points=points + swept, complete=ended)
+
+    async def _refuse_while_jobs_run(self) -> None:
+        for kind in KINDS:
+            unfinished = await self._stores.jobs.unfinished(kind)
+            if unfinished:
+                raise Conflict(
+                    f"The job {unfinished[0].job_id} ({kind}) is not finished; wait for it, or "
+                    "cancel it at /api/memory/jobs, before a reset.",
+                    code="busy",
+                    details={"job_id": unfinished[0].job_id, "kind": kind},
+                )
+
+    async def _refuse_without_index(self) -> None:
+        """Points that stay behind would be shown to nobody, but a person wants them gone."""
+        health = await self._stores.index.health()
+        if not health.ready:
+            raise IndexDown(
+                "The vector index is away, so its part of the data would stay; nothing was "
+                "removed. Try again when /api/memory/health says that it is back."
+            )
+
+    async def _remove_items(self, until: float) -> tuple[int, int, bool]:
+        items, points, after = 0, 0, None
+        while self._clock.monotonic() < until:
+            page, after = await self._stores.scan.page(after=after, until=None, limit=RESET_PAGE)
+            ids = [item.point_id for item in page]
+            # Rows first: a point without a row is shown to nobody, a row without one would be.
+            items += await self._stores.housekeeping.remove_points(ids)
+            await self._delete_points(ids)
+            points += len(ids)
+            if after is None:
+                return items, points, True
+        return items, points, False
+
+    async def _sweep_index(self, until: float) -> tuple[int, bool]:
+        gone, after = 0, None
+        while self._clock.monotonic() < until:
+            page, after = await self._stores.index.scroll(after=after, limit=RESET_PAGE, keys=())
+            ids = [point.point_id for point in page]
+            kept = await self._stores.scan.existing(ids)
+            orphans = [point_id for point_id in ids if point_id not in kept]
+            await self._delete_points(orphans)
+            gone += len(orphans)
+            if after is None:
+                return gone, True
+        return gone, False
+
+    async def _delete_points(self, ids: Sequence[str]) -> None:
+        if ids:
+            await self._stores.index.delete(ids)

@@ -1,0 +1,178 @@
+"""What every queue of stored exchanges must do; run on the fake and on MongoDB."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rayapp.clock import SystemClock
+from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.errors import Forbidden
+from rayapp.extraction_protocols import EXCHANGE_TTL_S, ExchangeQueue
+from rayapp.protocols import Clock
+
+DANA, NOA = WriteScope("dana"), WriteScope("noa")
+CLAIM_S = 60.0
+# Long enough for a claim to be taken, short enough to be waited for, seconds.
+SHORT_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeStores:
+    queue: ExchangeQueue
+    clock: Clock
+    elapse: Callable[[float], Awaitable[None]]
+
+
+def turn(clock: Clock, message_id: str = "m-1", **changes: Any) -> LearnedExchange:
+    made = LearnedExchange(
+        user_id="dana",
+        conversation_id="c-1",
+        message_id=message_id,
+        user_text="אני גר בחיפה",
+        answer="Noted: $haifa",
+        memory_id=f"x-{message_id}",
+        at=clock.now(),
+        principal="agent",
+        injected=("f-1", "f-2"),
+        receipt_id="r-1",
+        shown=("a", "b"),
+    )
+    return replace(made, **changes)
+
+
+def same(one: LearnedExchange, other: LearnedExchange) -> bool:
+    """Stores keep milliseconds."""
+    return replace(one, at=other.at) == other and abs(one.at - other.at) < timedelta(seconds=0.001)
+
+
+class ExchangeContract:
+    @pytest.fixture
+    def stores(self) -> ExchangeStores:
+        raise NotImplementedError
+
+    async def test_what_is_offered_is_claimed_whole(self, stores: ExchangeStores) -> None:
+        offered = turn(stores.clock)
+        assert await stores.queue.offer(DANA, offered)
+        (claimed,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+        assert same(offered, claimed.exchange)
+        assert (claimed.attempts, dict(claimed.plan)) == (0, {})
+
+    async def test_a_turn_is_queued_once(self, stores: ExchangeStores) -> None:
+        offered = turn(stores.clock)
+        assert await stores.queue.offer(DANA, offered)
+        assert not await stores.queue.offer(DANA, replace(offered, user_text="other"))
+        (claimed,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+        assert claimed.exchange.user_text == offered.user_text
+        assert await stores.queue.finish(offered, "t", "done", {})
+        assert not await stores.queue.offer(DANA, offered)
+        assert await stores.queue.waiting() == 0
+
+    async def test_turns_offered_at_once_are_queued_once(self, stores: ExchangeStores) -> None:
+        offered = turn(stores.clock)
+        new = await asyncio.gather(*(stores.queue.offer(DANA, offered) for _ in range(8)))
+        assert sum(new) == 1
+        assert await stores.queue.waiting() == 1
+
+    async def test_nobody_queues_for_another_user(self, stores: ExchangeStores) -> None:
+        with pytest.raises(Forbidden):
+            await stores.queue.offer(NOA, turn(stores.clock))
+        assert await stores.queue.waiting() == 0
+
+    async def test_a_claim_keeps_others_away_until_it_ends(self, stores: ExchangeStores) -> None:
+        await stores.queue.offer(DANA, turn(stores.clock))
+        (mine,) = await stores.queue.claim(token="one", limit=5, claim_s=SHORT_S)
+        assert await stores.queue.claim(token="two", limit=5, claim_s=CLAIM_S) == []
+        await stores.elapse(SHORT_S + 0.1)
+        (theirs,) = await stores.queue.claim(token="two", limit=5, claim_s=CLAIM_S)
+        assert theirs.exchange == mine.exchange
+
+    async def test_who_lost_the_claim_changes_nothing(self, stores: ExchangeStores) -> None:
+        await stores.queue.offer(DANA, turn(stores.clock))
+        (mine,) = await stores.queue.claim(token="one", limit=5, claim_s=0.0)
+        await stores.elapse(0.1)
+        assert await stores.queue.claim(token="two", limit=5, claim_s=CLAIM_S)
+        assert not await stores.queue.keep(mine.exchange, "one", {"a": 1})
+        assert not await stores.queue.finish(mine.exchange, "one", "done", {})
+        assert not await stores.queue.again(
+            mine.exchange, "one", delay_s=0, error="late", blamed=True
+        )
+        assert await stores.queue.finish(mine.exchange, "two", "done", {})
+
+    async def test_a_plan_survives_the_one_who_made_it(self, stores: ExchangeStores) -> None:
+        await stores.queue.offer(DANA, turn(stores.clock))
+        (mine,) = await stores.queue.claim(token="one", limit=5, claim_s=SHORT_S)
+        plan = {"fact": [{"text": "$where ‏חיפה", "trust": 0.7}], "notes": {"a.b": "kept"}}
+        assert await stores.queue.keep(mine.exchange, "one", plan)
+        await stores.elapse(SHORT_S + 0.1)
+        (again,) = await stores.queue.claim(token="two", limit=5, claim_s=CLAIM_S)
+        assert dict(again.plan) == plan
+
+    async def test_a_retry_waits_and_counts_only_blame(self, stores: ExchangeStores) -> None:
+        await stores.queue.offer(DANA, turn(stores.clock))
+        for blamed, attempts in ((True, 1), (False, 1), (True, 2)):
+            (one,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+            assert await stores.queue.again(
+                one.exchange, "t", delay_s=SHORT_S, error="away", blamed=blamed
+            )
+            assert await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S) == []
+            await stores.elapse(SHORT_S + 0.1)
+            (one,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+            assert one.attempts == attempts
+            await stores.queue.again(one.exchange, "t", delay_s=0, error="", blamed=False)
+            await stores.elapse(0.01)
+
+    async def test_the_longest_waiting_comes_first(self, stores: ExchangeStores) -> None:
+        for number in range(4):
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}"))
+            await stores.elapse(0.01)
+        first = await stores.queue.claim(token="one", limit=2, claim_s=CLAIM_S)
+        rest = await stores.queue.claim(token="two", limit=9, claim_s=CLAIM_S)
+        got = [one.exchange.message_id for one in (*first, *rest)]
+        assert got == ["m-0", "m-1", "m-2", "m-3"]
+        assert await stores.queue.claim(token="t", limit=0, claim_s=CLAIM_S) == []
+
+    async def test_earlier_turns_of_the_same_conversation(self, stores: ExchangeStores) -> None:
+        start = stores.clock.now()
+        made = [turn(stores.clock, f"m-{n}", at=start + timedelta(seconds=n)) for n in range(4)]
+        made[1] = replace(made[1], memory_id=None)
+        made[3] = replace(made[3], at=made[2].at)  # equal times: by id
+        for one in made:
+            await stores.queue.offer(DANA, one)
+        await stores.queue.offer(DANA, turn(stores.clock, "m-0", conversation_id="c-2"))
+        await stores.queue.offer(NOA, turn(stores.clock, "m-0", user_id="noa"))
+        mine = ReadScope("dana")
+        got = await stores.queue.earlier(mine, made[3], 10)
+        assert [one.message_id for one in got] == ["m-2", "m-1", "m-0"]
+        assert [o.message_id for o in await stores.queue.earlier(mine, made[3], 1)] == ["m-2"]
+        assert await stores.queue.earlier(mine, made[0], 10) == []
+        assert await stores.queue.earlier(mine, made[3], 0) == []
+        assert await stores.queue.earlier(ReadScope("eve"), made[3], 10) == []
+        numbers = [await stores.queue.number_of(mine, one) for one in made]
+        assert numbers == [1, 1, 2, 3]
+
+    async def test_waiting_turns_are_skipped_in_bulk(self, stores: ExchangeStores) -> None:
+        for number in range(3):
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}"))
+        assert await stores.queue.skip_waiting("no endpoint", 2) == 2
+        assert await stores.queue.waiting() == 1
+        assert await stores.queue.skip_waiting("no endpoint", 0) == 0
+        assert len(await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)) == 1
+
+    async def test_a_row_past_its_life_is_gone(self, stores: ExchangeStores) -> None:
+        old = turn(stores.clock, at=stores.clock.now() - timedelta(seconds=EXCHANGE_TTL_S + 5))
+        await stores.queue.offer(DANA, old)
+        assert await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S) == []
+        later = turn(stores.clock, "m-2")
+        assert await stores.queue.earlier(ReadScope("dana"), later, 5) == []
+
+
+def on_server(queue: ExchangeQueue) -> ExchangeStores:
+    """A store that keeps the time by itself."""
+    return ExchangeStores(queue, SystemClock(), asyncio.sleep)

@@ -1,0 +1,29 @@
+"""Builds what tells followers about changes, and what remembers the answers of tools."""
+
+from __future__ import annotations
+
+from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.event_stream import MongoEventStream
+from rayapp.parts import Parts
+from rayapp.service_protocols import Memories
+from rayapp.services.event_stream import EventStreamService
+from rayapp.services.tool_results import ToolResultService
+from rayapp.settings import Settings
+
+# A stream that just ended may still hold its connection when the next one opens.
+SPARE_CONNECTIONS = 4
+
+
+def mongo_event_stream(settings: Settings) -> MongoEventStream:
+    """On a client of its own, which connects with the first stream."""
+    size = settings.events.max_streams + SPARE_CONNECTIONS
+    own = settings.mongo.model_copy(update={"pool_size": size})
+    return MongoEventStream(MongoDatabase(own))
+
+
+def build_events(parts: Parts) -> EventStreamService:
+    return EventStreamService(parts.stores.stream, runtime=parts.runtime)
+
+
+def build_tool_results(parts: Parts, memories: Memories) -> ToolResultService:
+    return ToolResultService(memories, parts.stores.items, runtime=parts.runtime)

@@ -1,0 +1,34 @@
+"""What is learned from conversations in the background, built for a process."""
+
+from __future__ import annotations
+
+from rayapp.parts import Parts
+from rayapp.prompts.loader import load_prompts
+from rayapp.services.extraction.deciding import Asking, Deciders
+from rayapp.services.extraction.doing import Doing
+from rayapp.services.extraction.known import KnownMemories
+from rayapp.services.extraction.learning import ExchangeLearning
+from rayapp.services.outcomes import OutcomesService
+from rayapp.wiring.memories import build_memories
+from rayapp.wiring.models import build_models
+
+
+def build_learning(parts: Parts, models: Asking | None = None) -> ExchangeLearning:
+    """The worker of the queue of exchanges; it skips them while no model may be asked."""
+    stores, runtime = parts.stores, parts.runtime
+    memories, prompts = build_memories(parts), load_prompts()
+    deciders = Deciders(
+        models=models or build_models(runtime, stores.usage),
+        queue=stores.exchanges,
+        receipts=stores.receipts,
+        known=KnownMemories(
+            stores.items,
+            parts.index,
+            parts.embedder,
+            timeout_s=runtime.settings.embedding.batch_timeout_s,
+        ),
+        versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
+    )
+    outcomes = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
+    doing = Doing(memories, outcomes, stores.events, runtime=runtime)
+    return ExchangeLearning(stores.exchanges, stores.items, deciders, doing, runtime=runtime)

@@ -1,0 +1,60 @@
+"""The client contract over real HTTP, against the real API on in-memory services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from rayapp.api.app import create_api
+from rayapp.domain.requests import Component
+from rayapp.testing.effects_rig import EffectsRig
+from rayapp.testing.fake_services import World, fake_world
+from rayapp.testing.index_points import SCHEMA
+from tests.client_contract import Report, contract, play, seed
+from tests.unit.fake_service import FakeService, serving
+
+EMBEDDING = Component(
+    name="embedding", healthy=True, latency_ms=0.1, message="ok", details={"breaker": {}}
+)
+
+
+@dataclass
+class RealApi(FakeService):
+    """The real application on a socket."""
+
+    world: World = field(default_factory=fake_world)
+
+    def app(self) -> Starlette:
+        return create_api(self.world.services)
+
+
+@pytest.fixture(scope="module")
+def report() -> Iterator[Report]:
+    """One play of all rows."""
+    service = RealApi()
+    service.world.health.found.append(EMBEDDING)
+    asyncio.run(service.world.jobs.index.open(SCHEMA))
+    learning = service.world.learning
+
+    def settle(_http: httpx.Client) -> None:
+        """What maintenance does in the background."""
+        rig = EffectsRig(learning.outcomes, learning.graphs, service.world.clock)
+        asyncio.run(rig.settle())
+
+    with serving(service), httpx.Client(base_url=service.url, timeout=20) as http:
+        yield play(http, contract("fakes"), seed(http, settle))
+
+
+def test_every_listed_route_is_served(report: Report) -> None:
+    assert report.failed == set(), "\n".join([str(report), *report.complaints])
+
+
+def test_every_field_that_a_caller_reads_is_there(report: Report) -> None:
+    print(report)
+    assert report.complaints == [], "\n".join([str(report), *report.complaints])
+    assert report.present == report.fields > 0

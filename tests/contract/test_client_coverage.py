@@ -1,0 +1,265 @@
+"""The client covers the API: every call is made once against the real API and its answer fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.api.app import create_api
+from rayapp.api.auth import ROUTE_SCOPES, RouteTable
+from rayapp.api.routers import later
+from rayapp.client import Memory, MemoryClient, RetryPolicy
+from rayapp.client.calls import call
+from rayapp.client.http import AllCalls
+from rayapp.domain.graphs.content import content_changes, contribution_of
+from rayapp.domain.jobs import JobState
+from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_jobs import a_job
+from rayapp.testing.fake_services import World, fake_world
+from rayapp.testing.index_points import SCHEMA
+
+TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
+LOCAL = "http://127.0.0.1:8000"
+ONE = {"memory_id": "mem-1"}
+
+POST_FORM = "the POST form takes all that this one takes"
+
+# Routes that no call of the client makes, and why.
+LEFT_OUT: Mapping[str, str] = {
+    "GET /healthz": "for supervisors of processes; a client asks `ready`",
+    "POST /api/memory/kg": "kept for the first client; it stores nothing",
+    "GET /api/memory/context/insights": POST_FORM,
+    "GET /api/memory/context/cold-start": POST_FORM,
+    "GET /api/hooks/context": POST_FORM,
+    "POST /mcp": "spoken by clients of the Model Context Protocol",
+    **{f"{one.method} {one.path}": "not served yet: 501" for one in later.OPERATIONS},
+}
+
+# Name of a call -> its arguments; the name alone when it needs none.
+CALLS: Mapping[str, Mapping[str, Any]] = {
+    "store": {"memory": Memory(text="Dana moved to Acre")},
+    "store_batch": {"memories": [Memory(text="one"), Memory(text="שתיים")]},
+    "items": {"limit": 5, "tiers": "memory_bank"},
+    "item": ONE,
+    "edit": {**ONE, "text": "Dana lives in Acre", "tags": ["home"]},
+    "archive": {**ONE, "reason": "moved"},
+    "restore": ONE,
+    "delete": ONE,
+    "versions": ONE,
+    "explain": {**ONE, "query": "Where does Dana live?"},
+    "search": {"query": "Where does Dana live?", "limit": 3, "tiers": ["memory_bank"]},
+    "recent": {"limit": 5, "tiers": "memory_bank", "sort_by": "score"},
+    "bank": {"status": "active", "limit": 5},
+    "bank_add": {"text": "Noa works in Acre", "tags": ["work"], "importance": 0.9},
+    "bank_entry": ONE,
+    "bank_edit": {**ONE, "changes": {"tags": ["home"]}},
+    "bank_delete": ONE,
+    "bank_stats": {},
+    "archive_many": {"ids": ["mem-1"], "reason": "old"},
+    "delete_many": {"ids": ["mem-1"]},
+    "goals": {},
+    "add_goal": {"text": "Learn Arabic"},
+    "delete_goal": ONE,
+    "values": {},
+    "add_value": {"text": "כנות"},
+    "delete_value": ONE,
+    "record_outcome": {"outcome": "worked", "memory_ids": ["mem-2"]},
+    "record_response": {"key_takeaway": "Dana moved", "outcome": "worked", "related": ["mem-2"]},
+    "score": {"scores": {"mem-2": "partial"}},
+    "feedback": {"message_id": "m-1", "score": 1, "citations": ["mem-2"]},
+    "promote": {},
+    "force_decay": {},
+    "decay_schedule": {},
+    "patterns": {},
+    "prefetch": {
+        "query": "Where does Dana live?",
+        "conversation_id": "conv-7",
+        "recent_messages": [{"role": "user", "content": "שלום"}],
+        "tools": ["search_memory", "web_search"],
+    },
+    "cold_start": {"conversation_id": "conv-7"},
+    "hook_context": {"query": "Where does Dana live?", "tiers": ["history"], "limit": 3},
+    "exchange": {
+        "conversation_id": "conv-7",
+        "message_id": "m-1",
+        "messages": [{"role": "user", "content": "Where does Dana live?"}],
+        "tools": ["search_memory"],
+    },
+    "hook_score": {
+        "conversation_id": "conv-7",
+        "message_id": "m-1",
+        "score": 1,
+        "memory_ids": ["mem-2"],
+    },
+    "hook_score_state": {"message_id": "m-1"},
+    "tools": {"strict": False},
+    "call_tool": {"name": "search_memory", "arguments": {"query": "Haifa"}, "turn_id": "t-1"},
+    "keep_tool_results": {
+        "results": [{"tool_name": "web_search", "output": "Trains to Haifa leave " * 20}]
+    },
+    "check_response": {"text": "<think>דנה", "expect_json": False},
+    "model_usage": {"days": 7},
+    "personality": {},
+    "save_personality": {"content": TEMPLATE, "name": "mine"},
+    "use_personality": {"template_id": "friendly"},
+    "delete_personality": {"template_id": "mine"},
+    "presets": {},
+    "personality_prompt": {"lang": "he"},
+    "hide": {"memory_id": "mem-2"},
+    "unhide": {"memory_id": "mem-2"},
+    "hidden": {"limit": 5},
+    "data_stats": {},
+    "clear_data": {"target": "history"},
+    "data_sizes": {},
+    "compact": {},
+    "session_users": {"quiet_days": 30},
+    "clean_up": {},
+    "migration": {},
+    "migrate": {"owner": "admin"},
+    "verify_migration": {},
+    "find_blobs": {"tier": "history"},
+    "remove_blobs": {"tier": "history"},
+    "reset_preview": {},
+    "reset": {"confirm": True},
+    "insights": {"query": "Where does Dana live?", "recent_messages": ["דנה עברה"]},
+    "graph": {"mode": "content", "include_datagov": True},
+    "kg": {"mode": "both", "limit": 5},
+    "action_rollups": {"limit": 5, "include_tiers": False},
+    "concept": {"concept_id": "haifa"},
+    "concept_path": {"source": "haifa", "target": "dana"},
+    "content_graph_stats": {},
+    "content_graph_backfill": {"limit": 10, "dry_run": True},
+    "reindex": {"tier": "history"},
+    "reindex_rollback": {},
+    "reindex_progress": {},
+    "reindex_wish": {"wish": "pause"},
+    "deferred": {"owner": "dana"},
+    "run_deferred": {"owner": "dana"},
+    "ingest_datagov": {},
+    "datagov_status": {},
+    "consistency": {"sample": 10, "repair": False},
+    "sweep": {"repair": False},
+    "breakers": {},
+    "reset_breakers": {},
+    "set_degraded": {"enabled": True},
+    "jobs": {"limit": 5},
+    "job": {"job_id": "job-1"},
+    "pause_job": {"job_id": "job-1"},
+    "resume_job": {"job_id": "job-1"},
+    "cancel_job": {"job_id": "job-1"},
+    "wait_job": {"job_id": "job-1"},
+    "diagnostics": {},
+    "backlog": {},
+    "ready": {},
+    "wait_indexed": {},
+    "stats": {},
+    "growth": {"days": 7},
+    "health": {"full": True},
+    "version": {},
+    "system_health": {},
+    "disk_space": {},
+}
+# Arguments of further calls of the same method, for the routes that the first does not touch.
+AGAIN: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("reindex_wish", {"wish": "resume"}),
+    ("reindex_wish", {"wish": "cancel"}),
+)
+# Calls that make what this one needs.
+BEFORE: Mapping[str, tuple[str, ...]] = {
+    "restore": ("archive",),
+    "unhide": ("hide",),
+    "delete_personality": ("save_personality", "use_personality"),
+}
+NEEDS_A_RUNNING_JOB = frozenset({"reindex_wish", "job", "pause_job", "resume_job", "cancel_job"})
+
+
+class Recording(httpx.AsyncBaseTransport):
+    """The application in process, and the requests that reached it."""
+
+    def __init__(self, world: World) -> None:
+        self._inner = httpx.ASGITransport(app=create_api(world.services))
+        self.seen: list[tuple[str, str]] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append((request.method, request.url.raw_path.decode().split("?")[0]))
+        return await self._inner.handle_async_request(request)
+
+
+class InProcess(MemoryClient):
+    """The async client without a socket."""
+
+    def __init__(self, transport: Recording) -> None:
+        super().__init__(LOCAL, user_id="admin", retry=RetryPolicy(attempts=1))
+        self._http = httpx.AsyncClient(transport=transport, base_url=LOCAL)
+
+
+async def a_world() -> World:
+    """Two memories, known to the content graph."""
+    world = fake_world()
+    await world.jobs.index.open(SCHEMA)
+    for name, tier, text in (
+        ("mem-1", Tier.MEMORY_BANK, "Dana lives in Haifa"),
+        ("mem-2", Tier.HISTORY, "Dana works near Haifa"),
+    ):
+        item = an_item(
+            user_id="admin", memory_id=name, tier=tier, text=text, tags=("goal", "value")
+        )
+        await world.store.insert(item)
+    for due in await world.learning.graphs.follow_ups(10):
+        found = contribution_of(due.item)
+        changes = content_changes(due.contributed, found, due.item.memory_id)
+        assert await world.learning.graphs.settle_content(due, found, changes)
+    return world
+
+
+def names_of_calls() -> set[str]:
+    return {
+        name
+        for group in AllCalls.__mro__
+        for name, value in vars(group).items()
+        if isinstance(value, call)
+    }
+
+
+async def made(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The requests of one call in a world of its own."""
+    # Nobody indexes in this world: to wait for it, nothing may wait.
+    world = fake_world() if name == "wait_indexed" else await a_world()
+    if name in NEEDS_A_RUNNING_JOB:
+        await a_job(world.jobs, JobState.RUNNING)
+    elif name == "wait_job":
+        await a_job(world.jobs, JobState.PAUSED)
+    transport = Recording(world)
+    async with InProcess(transport) as client:
+        for first in BEFORE.get(name, ()):
+            await getattr(client, first)(**CALLS[first])
+        transport.seen.clear()
+        await getattr(client, name)(**arguments)
+    return transport.seen
+
+
+def test_every_call_of_the_client_is_tried_here() -> None:
+    assert names_of_calls() == CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_the_answer_of_every_call_fits(name: str) -> None:
+    assert await made(name, CALLS[name])
+
+
+async def test_the_client_covers_every_documented_route() -> None:
+    paths: dict[str, dict[str, Any]] = create_api(None).openapi()["paths"]
+    documented = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
+    routes = RouteTable(ROUTE_SCOPES)
+    touched = {"GET /api/memory/events", "GET /api/memory/jobs/{job_id}/events"}  # as streams
+    for name, arguments in [*CALLS.items(), *AGAIN]:
+        for method, path in await made(name, arguments):
+            rule = routes.match(method, path)
+            assert rule is not None, f"{name} asks for {method} {path}, which nobody serves"
+            touched.add(f"{method} {rule.template}")
+    assert documented - touched - LEFT_OUT.keys() == set(), "give the client a call or a reason"
+    assert LEFT_OUT.keys() <= documented - touched

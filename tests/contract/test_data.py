@@ -1,0 +1,155 @@
+"""The contracts of the data pages, on the in-memory fakes and on a real MongoDB."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
+from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
+from rayapp.adapters.in_memory_sessions import InMemorySessionStore
+from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
+from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
+from rayapp.adapters.mongo.graphs import MongoGraphStore
+from rayapp.adapters.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
+from rayapp.adapters.mongo.legacy_bank import LEGACY_BANK, MongoLegacyBank
+from rayapp.adapters.mongo.sessions import MongoSessionStore
+from rayapp.adapters.mongo.user_rows import NEWEST_HIDDEN
+from rayapp.domain.scope import ReadScope
+from rayapp.settings import GraphSettings
+from rayapp.testing.builders import STORED_AT
+from rayapp.testing.clock import FakeClock
+from rayapp.testing.data_contract import (
+    DataWorld,
+    HousekeepingContract,
+    PersonalityContract,
+    UserRowsContract,
+)
+from rayapp.testing.fake_data import data_stores
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.wiring.data import mongo_data_stores
+
+KEEP = timedelta(days=36_500)
+
+
+def in_memory_world() -> DataWorld:
+    clock = FakeClock()
+    items, receipts = InMemoryMemoryStore(clock), InMemoryReceiptStore(clock)
+    outcomes = InMemoryOutcomeStore(items, receipts, clock)
+    graphs = InMemoryGraphStore(items, outcomes, clock, GraphSettings())
+    sessions = InMemorySessionStore(clock, KEEP)
+    return DataWorld(
+        data=data_stores(items, graphs, receipts, sessions.rows),
+        items=items,
+        graphs=graphs,
+        receipts=receipts,
+        sessions=sessions,
+    )
+
+
+def mongo_world(database: MongoDatabase) -> DataWorld:
+    return DataWorld(
+        data=mongo_data_stores(database),
+        items=MongoMemoryStore(database),
+        graphs=MongoGraphStore(database, GraphSettings()),
+        receipts=MongoReceiptStore(database),
+        sessions=MongoSessionStore(database, KEEP),
+    )
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    database = MongoDatabase(mongo.settings("data"))
+    await database.ensure_schema()
+    yield database
+    await database.close()
+
+
+async def emptied(database: MongoDatabase) -> MongoDatabase:
+    for name in (*INDEXES, LEGACY_BANK):
+        await database.collection(name).delete_many({})
+    return database
+
+
+class OnFakes:
+    @pytest.fixture
+    def world(self) -> DataWorld:
+        return in_memory_world()
+
+
+@pytest.mark.engine
+class OnMongo:
+    @pytest.fixture
+    async def world(self, database: MongoDatabase) -> DataWorld:
+        return mongo_world(await emptied(database))
+
+
+class TestInMemoryUserRows(OnFakes, UserRowsContract):
+    pass
+
+
+class TestInMemoryHousekeeping(OnFakes, HousekeepingContract):
+    pass
+
+
+class TestInMemoryPersonality(OnFakes, PersonalityContract):
+    pass
+
+
+class TestMongoUserRows(OnMongo, UserRowsContract):
+    pass
+
+
+class TestMongoHousekeeping(OnMongo, HousekeepingContract):
+    pass
+
+
+class TestMongoPersonality(OnMongo, PersonalityContract):
+    pass
+
+
+@pytest.mark.engine
+async def test_hidden_memories_are_found_through_their_index(database: MongoDatabase) -> None:
+    cursor = database.collection(ITEMS).find({"user_id": "dana", **HIDDEN_ONLY})
+    plan: Any = await cursor.sort(NEWEST_HIDDEN).explain()
+    assert HIDDEN.name in str(plan["queryPlanner"]["winningPlan"])
+    assert "SORT" not in str(plan["queryPlanner"]["winningPlan"])
+
+
+@pytest.mark.engine
+async def test_a_user_has_one_row_of_personalities(database: MongoDatabase) -> None:
+    assert (await database.indexes(PERSONALITY))["user"]["unique"] is True
+
+
+@pytest.mark.engine
+async def test_old_facts_come_in_the_order_of_their_ids_to_their_user_only(
+    database: MongoDatabase,
+) -> None:
+    await emptied(database)
+    first = ObjectId("65a000000000000000000001")
+    rows = [
+        {"_id": first, "userId": "dana", "text": "tea", "createdAt": datetime(2025, 1, 2)},
+        {"_id": "b-1", "user_id": "dana", "text": "תה", "sessionId": first},
+        {"_id": "c-1", "userId": "noa", "text": "hers"},
+        {"_id": "d-1", "text": "nobody's"},
+    ]
+    await database.collection(LEGACY_BANK).insert_many(rows)
+    bank, dana = MongoLegacyBank(database), ReadScope("dana")
+    found = [fact async for fact in bank.rows(dana)]
+    assert [fact.raw_id for fact in found] == ["b-1", str(first)]
+    assert found[0].fields["sessionId"] == str(first)
+    assert found[1].fields["createdAt"].tzinfo is not None
+    assert await bank.total(dana) == 2
+    assert await bank.total(ReadScope("omer")) == 0
+    assert found[1].fields["createdAt"] < STORED_AT

@@ -1,0 +1,95 @@
+"""What stands before every question, read from a real MongoDB: the same memories, by an index."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.adapters.mongo.convert import to_document
+from rayapp.adapters.mongo.indexes import ITEMS
+from rayapp.adapters.mongo.predicates import selected
+from rayapp.domain.memory import MemoryItem
+from rayapp.domain.paging import SORT_KEYS
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.tiers import Tier
+from rayapp.services.standing import StandingMemories
+from rayapp.settings_context import ContextSettings
+from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.clock import FakeClock
+from rayapp.testing.mongo_server import MongoServer, running_mongo
+
+pytestmark = pytest.mark.engine
+READ = ReadScope("dana")
+NOW = STORED_AT + timedelta(days=1)
+TIERS = (Tier.PATTERNS, Tier.WORKING, Tier.HISTORY)
+
+
+def memories() -> list[MemoryItem]:
+    """Many of every kind, and some of another user."""
+    found = [
+        an_item(tier=TIERS[n % 3], stored_at=STORED_AT - timedelta(minutes=n)) for n in range(600)
+    ]
+    for number in range(30):
+        found.append(
+            an_item(
+                tier=Tier.MEMORY_BANK,
+                tags=(("identity",), ("העדפה",), ("project",))[number % 3],
+                always_inject=number % 5 == 0,
+                superseded_by="later" if number % 7 == 0 else None,
+            )
+        )
+    found.append(an_item(user_id="omer", tier=Tier.PATTERNS, tags=("identity",)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def mongo() -> Iterator[MongoServer]:
+    with running_mongo() as server:
+        yield server
+
+
+@pytest.fixture
+async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
+    made = MongoDatabase(mongo.settings("standing"))
+    await made.ensure_schema()
+    await made.collection(ITEMS).delete_many({})
+    yield made
+    await made.close()
+
+
+async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
+    items = memories()
+    fake = InMemoryMemoryStore(FakeClock())
+    await fake.insert_many(items)
+    await database.collection(ITEMS).insert_many([to_document(item) for item in items])
+    read = [
+        await StandingMemories(store, ContextSettings()).read(READ, NOW)
+        for store in (fake, MongoMemoryStore(database))
+    ]
+    shown = [[(one.section, one.item.memory_id) for one in found] for found in read]
+    assert shown[0] == shown[1]
+    assert {section for section, _ in shown[0]} == {"identity", "preference", "pattern", "always"}
+    assert {one.item.user_id for one in read[1]} == {"dana"}
+
+
+@pytest.mark.parametrize(
+    ("where", "most"),
+    [
+        (ItemFilter(tiers=(Tier.PATTERNS,), now=NOW, valid_at=NOW), 6),
+        (ItemFilter(always_inject=True, now=NOW, valid_at=NOW), 6),
+        (ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=("identity",), now=NOW, valid_at=NOW), 10),
+    ],
+)
+async def test_no_more_is_read_than_stands(
+    database: MongoDatabase, where: ItemFilter, most: int
+) -> None:
+    await database.collection(ITEMS).insert_many([to_document(item) for item in memories()])
+    wanted: dict[str, Any] = selected(ReadScope("dana", include_shared=False), where)[0]
+    order = [(path, -1) for path, _ in SORT_KEYS["recent"]]
+    found = database.collection(ITEMS).find(wanted, sort=order, limit=6)
+    assert (await found.explain())["executionStats"]["totalDocsExamined"] <= most

@@ -1,0 +1,134 @@
+"""Counts of a user's data, and clearing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.domain.data.records import CLEARED_TIERS
+from rayapp.domain.memory import Status
+from rayapp.domain.scope import ItemFilter, ReadScope
+from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_services import World
+from tests.unit.api.test_ghost import NOA, stored
+
+ADMIN = ReadScope("admin", include_shared=False)
+
+
+async def stats(api: httpx.AsyncClient, **headers: Any) -> dict[str, Any]:
+    response = await api.get("/api/data/stats", headers=headers)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+async def clear(api: httpx.AsyncClient, target: str) -> dict[str, Any]:
+    response = await api.post(f"/api/data/clear/{target}")
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+async def test_an_empty_store_counts_nothing_without_a_wrapper(api: httpx.AsyncClient) -> None:
+    none = {"count": 0, "active": 0, "archived": 0}
+    assert await stats(api) == {
+        **{target.value: none for target in CLEARED_TIERS},
+        "sessions": {"count": 0},
+        "knowledge_graph": {"nodes": 0, "edges": 0},
+        "degraded": [],
+    }
+
+
+async def test_archived_memories_count_and_others_users_do_not(api: httpx.AsyncClient) -> None:
+    kept = await stored(api, "tea", tier="history")
+    await stored(api, "תה", tier="history")
+    await api.post(f"/api/memory/items/{kept}/archive")
+    await api.post("/api/memory/store", json={"text": "hers", "tier": "history"}, headers=NOA)
+    assert (await stats(api))["history"] == {"count": 2, "active": 1, "archived": 1}
+
+
+@pytest.mark.parametrize("target", [one.value for one in CLEARED_TIERS])
+async def test_clearing_deletes_all_of_one_tier_of_one_user(
+    api: httpx.AsyncClient, world: World, target: str
+) -> None:
+    tier = CLEARED_TIERS[next(one for one in CLEARED_TIERS if one.value == target)]
+    other = "working" if target != "working" else "history"
+    for n in range(3):
+        item = an_item(user_id="admin", tier=tier, text=f"note {n} פתק")
+        await world.store.insert(item)
+    await world.store.insert(
+        an_item(user_id="admin", tier=tier, text="old", status=Status.ARCHIVED)
+    )
+    await world.store.insert(an_item(user_id="noa", tier=tier))
+    await stored(api, "kept", tier=other)
+    answer = await clear(api, target)
+    assert (answer["success"], answer["target"]) == (True, target)
+    assert (answer["deleted_count"], answer["remaining"]) == (4, 0)
+    assert answer["timestamp"].endswith("Z")
+    body = await stats(api)
+    assert (body[target]["count"], body[other]["count"]) == (0, 1)
+    assert (await stats(api, **NOA))[target]["count"] == 1
+    assert (await clear(api, target))["deleted_count"] == 0
+
+
+async def test_what_is_cleared_is_queued_for_the_index_with_its_versions_gone(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    memory_id = await stored(api, "tea")
+    await api.patch(f"/api/memory/items/{memory_id}", json={"text": "green tea"})
+    await clear(api, "working")
+    (gone,) = [row.item for row in world.store._rows.values()]
+    assert (gone.status, gone.index.op.value) == (Status.DELETED, "delete")
+    assert await world.store.versions(ADMIN, memory_id, 9) == []
+
+
+async def test_more_than_a_page_is_cleared_in_one_call(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    for n in range(230):
+        await world.store.insert(an_item(user_id="admin", text=f"note {n}"))
+    assert (await clear(api, "working"))["deleted_count"] == 230
+
+
+async def test_shared_open_data_is_not_cleared(api: httpx.AsyncClient, world: World) -> None:
+    await world.store.insert(an_item(user_id="system", tier=Tier.DATAGOV_SCHEMA))
+    for target in CLEARED_TIERS:
+        await clear(api, target.value)
+    where = ItemFilter(tiers=(Tier.DATAGOV_SCHEMA,))
+    assert await world.store.count(ReadScope("admin"), where) == 1
+
+
+@pytest.mark.parametrize("name", ["books", "documents"])
+async def test_books_have_two_names(api: httpx.AsyncClient, name: str) -> None:
+    await stored(api, "a page", tier="books")
+    answer = await clear(api, name)
+    assert (answer["target"], answer["deleted_count"]) == ("documents", 1)
+
+
+@pytest.mark.parametrize("name", ["knowledge-graph", "knowledge_graph"])
+async def test_the_graph_is_cleared_and_memories_stay(
+    api: httpx.AsyncClient, world: World, name: str
+) -> None:
+    await stored(api, "tea")
+    answer = await clear(api, name)
+    assert answer["target"] == "knowledge-graph"
+    assert (await stats(api))["working"]["count"] == 1
+
+
+@pytest.mark.parametrize("target", ["datagov_schema", "all", "users", "%20"])
+async def test_nothing_else_can_be_cleared(api: httpx.AsyncClient, target: str) -> None:
+    answer = await api.post(f"/api/data/clear/{target}")
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_target")
+
+
+async def test_the_same_key_clears_once(api: httpx.AsyncClient) -> None:
+    await stored(api, "tea")
+    body = {"idempotency_key": "k-1"}
+    first = (await api.post("/api/data/clear/working", json=body)).json()
+    await stored(api, "coffee")
+    again = (await api.post("/api/data/clear/working", json=body)).json()
+    assert (first["deleted_count"], again["deleted_count"], again["duplicate"]) == (1, 1, True)
+    assert (await stats(api))["working"]["count"] == 1

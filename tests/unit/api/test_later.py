@@ -1,0 +1,27 @@
+"""Routes that do not work yet say so."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from rayapp.api.routers.later import LATER
+
+
+@pytest.mark.parametrize(("method", "path"), [(row[0], row[1]) for row in LATER])
+async def test_a_route_of_a_later_version_answers_501(
+    api: httpx.AsyncClient, method: str, path: str
+) -> None:
+    for name in ("book_id", "document_id", "task_id"):
+        path = path.replace(f"{{{name}}}", "x-1")
+    answer = await api.request(method, path)
+    body = answer.json()
+    assert (answer.status_code, body["success"], body["code"]) == (501, False, "not_implemented")
+    assert body["error"] == body["message"]
+    assert "Retry-After" not in answer.headers
+
+
+async def test_an_upload_is_told_so_whatever_it_sends(api: httpx.AsyncClient) -> None:
+    files = {"file": ("book.txt", b"x" * 2_000_000)}
+    answer = await api.post("/api/memory/books", files=files, data={"title": "ספר"})
+    assert (answer.status_code, answer.json()["code"]) == (501, "not_implemented")

@@ -1,0 +1,269 @@
+"""Upkeep: sizes, compaction, cleanup, the old memory bank, encoded files, reset."""
+
+from __future__ import annotations
+
+import base64
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.domain.data.records import LegacyFact
+from rayapp.domain.jobs import JobState
+from rayapp.domain.scope import ReadScope
+from rayapp.domain.tiers import Tier
+from rayapp.protocols import ApiKey
+from rayapp.testing.builders import an_item
+from rayapp.testing.fake_jobs import a_job
+from rayapp.testing.fake_services import World
+from rayapp.testing.index_points import SCHEMA, index_point
+from tests.unit.api.test_ghost import NOA, stored
+
+OPS = "/api/memory/ops"
+CLEANUP = "/api/memory/cleanup"
+SESSION = "ab" * 32
+ADMIN = ReadScope("admin", include_shared=False)
+BLOB = base64.b64encode(random.Random(7).randbytes(900)).decode()
+
+
+async def asked(api: httpx.AsyncClient, method: str, path: str, body: Any = None) -> Any:
+    response = await api.request(method, path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def total(world: World, user_id: str) -> int:
+    found = await world.store.tier_counts(ReadScope(user_id, include_shared=False))
+    return sum(row.active + row.archived for row in found)
+
+
+# --- sizes
+
+
+async def test_sizes_name_collections_and_index(api: httpx.AsyncClient, world: World) -> None:
+    await stored(api, "tea")
+    await world.jobs.index.open(SCHEMA)
+    answer = await asked(api, "GET", "/api/system/data-sizes")
+    items = next(row for row in answer["mongo"] if row["name"] == "memory_items")
+    assert items["count"] == 1
+    assert answer["qdrant"]["points_count"] == 0
+    assert answer["meta"]["built_ms"] >= 0
+
+
+async def test_compacting_says_when_there_is_nothing_to_do(api: httpx.AsyncClient) -> None:
+    answer = await asked(api, "POST", "/api/data/compact-database")
+    assert (answer["collections_compacted"], answer["space_reclaimed_bytes"]) == (0, 0)
+    assert answer["complete"] is True
+
+
+# --- cleanup
+
+
+async def a_session(world: World, user_id: str, days: int) -> None:
+    at = world.clock.now() - timedelta(days=days)
+    await world.store.insert(an_item(user_id=user_id, stored_at=at))
+
+
+async def test_a_cleanup_counts_and_only_removes_when_told_to(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await a_session(world, SESSION, days=40)
+    await a_session(world, "cd" * 32, days=2)
+    await a_session(world, "dana", days=40)
+    stats = (await asked(api, "GET", CLEANUP))["stats"]
+    assert (stats["session_users"], stats["orphaned_users"], stats["orphaned_memories"]) == (
+        2,
+        1,
+        1,
+    )
+    assert [row["user_id"] for row in stats["users"]] == [SESSION]
+    dry = await asked(api, "POST", CLEANUP)
+    assert (dry["dryRun"], dry["result"]["users_removed"]) == (True, 0)
+    assert await total(world, SESSION) == 1
+    done = await asked(api, "POST", CLEANUP, {"dryRun": False})
+    assert (done["result"]["users_removed"], done["result"]["memories_removed"]) == (1, 1)
+    assert [await total(world, user) for user in (SESSION, "cd" * 32, "dana")] == [0, 1, 1]
+
+
+async def test_a_session_that_has_a_key_is_somebody(api: httpx.AsyncClient, world: World) -> None:
+    await a_session(world, SESSION, days=40)
+    await world.services.api_keys.add(
+        ApiKey(
+            key_hash="h",
+            principal="p",
+            user_id=SESSION,
+            scopes=frozenset({"read"}),
+            created_at=datetime(2025, 1, 1, tzinfo=UTC),
+        )
+    )
+    assert (await asked(api, "GET", CLEANUP))["stats"]["orphaned_users"] == 0
+
+
+async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: World) -> None:
+    await a_session(world, SESSION, days=5)
+    stats = (await asked(api, "GET", f"{CLEANUP}?quiet_days=3"))["stats"]
+    assert stats["orphaned_users"] == 1
+    assert (await api.get(CLEANUP, params={"quiet_days": 0})).status_code == 422
+
+
+# --- the old memory bank
+
+
+def old_facts(world: World, user_id: str = "admin") -> None:
+    created = datetime(2025, 1, 2, tzinfo=UTC)
+    rows: list[dict[str, Any]] = [
+        {"text": "Dana drinks tea", "tags": ["taste", 5, ""], "createdAt": created},
+        {"text": "דנה גרה בחיפה", "status": "archived", "importance": 2},
+        {"text": "  "},
+        {"text": "gone", "status": "deleted"},
+    ]
+    world.data.legacy.stored[user_id] = [  # type: ignore[attr-defined]
+        LegacyFact(raw_id=f"65a00000000000000000000{n}", fields=row)
+        for n, row in enumerate(rows, start=1)
+    ]
+
+
+async def test_old_facts_move_in_once_under_their_old_ids(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    old_facts(world)
+    status = (await asked(api, "GET", f"{OPS}/migrate"))["status"]
+    assert (status["legacy_total"], status["pending"], status["unusable"]) == (4, 2, 2)
+    dry = await asked(api, "POST", f"{OPS}/migrate", {"dryRun": True})
+    assert (dry["stats"]["migrated"], await total(world, "admin")) == (2, 0)
+    done = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
+    assert (done["migrated"], done["rejected"], len(done["problems"])) == (2, 2, 2)
+    first = await world.store.get(ADMIN, "65a000000000000000000001")
+    assert first is not None
+    assert (first.tier, first.tags, first.created_at.year) == (Tier.MEMORY_BANK, ("taste",), 2025)
+    second = await world.store.get(ADMIN, "65a000000000000000000002")
+    assert second is not None
+    assert (second.status.value, second.quality.importance) == ("archived", 0.8)
+    again = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
+    assert (again["migrated"], again["duplicates"]) == (0, 2)
+    found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
+    assert (found["verified"], found["present"], found["missing"]) == (True, 2, [])
+
+
+async def test_verification_names_what_is_missing(api: httpx.AsyncClient, world: World) -> None:
+    old_facts(world)
+    found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
+    assert (found["verified"], len(found["missing"])) == (False, 2)
+
+
+async def test_a_fact_that_is_known_is_not_doubled(api: httpx.AsyncClient, world: World) -> None:
+    old_facts(world)
+    body = {"text": "Dana drinks tea", "tags": ["x"]}
+    assert (await api.post("/api/memory/memory-bank", json=body)).status_code == 200
+    done = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
+    assert (done["migrated"], done["duplicates"]) == (1, 1)
+
+
+async def test_facts_go_to_the_user_who_is_named(api: httpx.AsyncClient, world: World) -> None:
+    old_facts(world, "noa")
+    await asked(api, "POST", f"{OPS}/migrate", {"userId": "noa"})
+    assert [await total(world, user) for user in ("admin", "noa")] == [0, 2]
+
+
+# --- encoded files
+
+
+async def test_encoded_files_are_taken_out_of_texts(api: httpx.AsyncClient, world: World) -> None:
+    mixed = await stored(api, f"The invoice החשבונית: {BLOB}")
+    whole = await stored(api, BLOB)
+    plain = await stored(api, "Dana drinks tea")
+    await api.post("/api/memory/store", json={"text": f"hers {BLOB}"}, headers=NOA)
+    look = await asked(api, "GET", f"{OPS}/sanitize")
+    assert (look["dryRun"], look["totalScanned"], look["totalCorrupted"]) == (True, 3, 2)
+    dry = await asked(api, "POST", f"{OPS}/sanitize")
+    assert (dry["dryRun"], dry["totalSanitized"]) == (True, 0)
+    assert len(dry["samples"]) == 2
+    done = await asked(api, "POST", f"{OPS}/sanitize", {"dry_run": False})
+    assert (done["totalSanitized"], done["totalFailed"], done["nextCursor"]) == (2, 0, None)
+    first, second, third = [await world.store.get(ADMIN, one) for one in (mixed, whole, plain)]
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first.text.startswith("The invoice החשבונית: [encoded file removed")
+    assert (first.version, first.index.sync_state.value) == (2, "pending")
+    assert len(await world.store.versions(ADMIN, mixed, 9)) == 1
+    assert second.status.value == "archived"
+    assert (third.text, third.version) == ("Dana drinks tea", 1)
+    assert (await asked(api, "GET", f"{OPS}/sanitize"))["totalCorrupted"] == 0
+
+
+async def test_what_says_the_same_without_its_file_is_archived(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    note = "[encoded file removed: 1200 characters]"
+    await stored(api, f"The invoice {note}")
+    double = await stored(api, f"The invoice {BLOB}")
+    done = await asked(api, "POST", f"{OPS}/sanitize", {"dry_run": False})
+    assert done["totalSanitized"] == 1
+    item = await world.store.get(ADMIN, double)
+    assert item is not None
+    assert item.status.value == "archived"
+
+
+@pytest.mark.parametrize(
+    "query", ["tier=datagov_schema", "tier=nowhere", "cursor=", "cursor=nonsense"]
+)
+async def test_bad_places_to_look_are_refused(api: httpx.AsyncClient, query: str) -> None:
+    assert (await api.get(f"{OPS}/sanitize?{query}")).status_code == 422
+
+
+# --- reset
+
+
+async def test_a_reset_says_first_what_it_would_take(api: httpx.AsyncClient) -> None:
+    await stored(api, "tea")
+    answer = await asked(api, "GET", f"{OPS}/reset")
+    names = {row["name"]: row["count"] for row in answer["preview"]["mongodb"]["collections"]}
+    assert (names["memory_items"], "api_keys" in names) == (1, False)
+    assert answer["confirmationRequired"] is True
+
+
+@pytest.mark.parametrize("body", [None, {}, {"confirm": False}])
+async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: World, body: Any) -> None:
+    await world.jobs.index.open(SCHEMA)
+    await stored(api, "tea")
+    refused = await api.post(f"{OPS}/reset", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (400, "confirm_needed")
+    assert await total(world, "admin") == 1
+
+
+async def test_a_reset_takes_the_data_of_all_users_and_their_points(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    index = world.jobs.index
+    await index.open(SCHEMA)
+    await index.upsert([index_point("m-1"), index_point("m-2")])
+    await stored(api, "tea")
+    await api.post("/api/memory/store", json={"text": "hers"}, headers=NOA)
+    await api.post("/api/memory/personality", json={"template_id": "friendly"})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    assert answer["complete"] is True
+    assert world.store._rows == {}
+    assert (await index.health()).points == 0
+    assert (await api.get("/api/memory/personality")).json()["template_id"] == "default"
+    assert await stored(api, "tea")
+
+
+async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: World) -> None:
+    await world.jobs.index.open(SCHEMA)
+    await stored(api, "tea")
+    await a_job(world.jobs, JobState.RUNNING)
+    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    assert (refused.status_code, refused.json()["code"]) == (409, "busy")
+    assert await total(world, "admin") == 1
+
+
+async def test_a_reset_without_an_index_removes_nothing(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await stored(api, "tea")
+    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    assert (refused.status_code, refused.json()["code"]) == (503, "index_down")
+    assert await total(world, "admin") == 1

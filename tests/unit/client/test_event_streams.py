@@ -1,0 +1,139 @@
+"""Server-sent events as the client reads them: whole, in order, and again after a break."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from rayapp.client import Event, MemoryClient, RetryPolicy, SyncMemoryClient
+from rayapp.client.events import Stream
+from rayapp.errors import DependencyDown, Forbidden, NotFound
+from tests.unit.fake_service import FakeService, closed_port, serving
+
+FAST = RetryPolicy(attempts=3, base_s=0.001)
+
+
+def frame(number: int, name: str = "stored") -> str:
+    return f'id: {number}\nevent: {name}\ndata: {{"n": {number}}}\n\n'
+
+
+@dataclass
+class Events(FakeService):
+    """Two events per connection, five in all; `refusals` come before the first answer."""
+
+    asked: list[str | None] = field(default_factory=list)
+    refusals: list[Response] = field(default_factory=list)
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/api/memory/events", self.events),
+                Route("/api/memory/jobs/{job_id}/events", self.events),
+            ]
+        )
+
+    async def events(self, request: Request) -> Response:
+        last = request.headers.get("Last-Event-ID")
+        self.asked.append(last)
+        if self.refusals:
+            return self.refusals.pop(0)
+        first = int(last or 0) + 1
+
+        async def lines() -> AsyncIterator[str]:
+            yield "retry: 1\n\n: alive\n\n"
+            for number in range(first, min(first + 2, 6)):
+                yield frame(number, "end" if number == 5 else "progress")
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+def refused(status: int, code: str, retry_after: str | None = None) -> Response:
+    headers = {"Retry-After": retry_after} if retry_after else None
+    body = {"success": False, "error": "Not now.", "code": code}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+@pytest.fixture
+def service() -> Iterator[Events]:
+    events = Events()
+    with serving(events):
+        yield events
+
+
+def test_a_stream_goes_on_where_it_was_until_its_end(service: Events) -> None:
+    with SyncMemoryClient(service.url, retry=FAST) as client:
+        found = list(client.job_events("job-1"))
+    assert [(one.id, one.name, one.data["n"]) for one in found] == [
+        *((str(number), "progress", number) for number in range(1, 5)),
+        ("5", "end", 5),
+    ]
+    assert service.asked == [None, "2", "4"]
+
+
+async def test_the_async_client_reads_the_same(service: Events) -> None:
+    service.refusals.append(refused(503, "overloaded", "0"))
+    found: list[str] = []
+    async with MemoryClient(service.url, retry=FAST) as client:
+        async for event in client.events(["stored", "outcome"], last_id="1"):
+            found.append(event.id)
+            if len(found) == 3:
+                break
+    assert found == ["2", "3", "4"]
+    assert service.asked[:2] == ["1", "1"]
+
+
+def test_without_following_it_is_asked_once(service: Events) -> None:
+    with SyncMemoryClient(service.url, retry=FAST) as client:
+        assert [one.id for one in client.events(follow=False)] == ["1", "2"]
+    assert service.asked == [None]
+
+
+def test_a_refusal_that_does_not_pass_is_an_error(service: Events) -> None:
+    service.refusals += [refused(404, "not_found"), refused(403, "forbidden")]
+    with SyncMemoryClient(service.url, retry=FAST) as client:
+        with pytest.raises(NotFound, match=r"Not now\."):
+            next(client.job_events("gone"))
+        with pytest.raises(Forbidden):
+            next(client.events())
+    assert len(service.asked) == 2
+
+
+def test_tries_end(service: Events) -> None:
+    service.refusals += [refused(503, "overloaded", "0") for _ in range(3)]
+    with SyncMemoryClient(service.url, retry=FAST) as client, pytest.raises(DependencyDown):
+        next(client.events())
+    url = f"http://127.0.0.1:{closed_port()}"
+    with SyncMemoryClient(url, retry=FAST) as client, pytest.raises(DependencyDown, match="lost"):
+        next(client.events())
+
+
+def read(text: str) -> list[Event]:
+    stream = Stream(path="/", headers={}, retry=FAST)
+    return [event for line in text.split("\n") if (event := stream.line(line)) is not None]
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=20), st.sampled_from(["", ": alive\n\n"]))
+def test_every_event_is_read_once_and_in_order(numbers: list[int], between: str) -> None:
+    text = between.join(frame(number) for number in numbers)
+    assert [event.data["n"] for event in read(text)] == numbers
+
+
+def test_an_event_that_broke_off_is_forgotten_and_its_id_kept_from_the_whole_one() -> None:
+    stream = Stream(path="/", headers={}, retry=FAST)
+    for line in [*frame(1).split("\n"), "data: {"]:
+        stream.line(line)
+    assert stream.request().headers["Last-Event-ID"] == "1"
+    assert stream.line("") is None
+
+
+def test_data_that_is_no_object_is_named() -> None:
+    with pytest.raises(DependencyDown, match="no JSON object"):
+        read("data: nonsense\n\n")

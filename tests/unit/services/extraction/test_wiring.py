@@ -1,0 +1,52 @@
+"""The worker as a process builds it, without an endpoint and with a scripted model."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.requests import ItemQuery
+from rayapp.domain.scope import ItemFilter, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.testing.harness import Harness
+from rayapp.wiring.extraction import build_learning
+from tests.unit.services.extraction.world import READS, ScriptedAnswers
+
+DANA = WriteScope("dana")
+
+
+async def said(harness: Harness, user: str) -> LearnedExchange:
+    memory_id = await harness.store(f"User: {user}\nAssistant: ok")
+    exchange = LearnedExchange(
+        user_id="dana",
+        conversation_id="c-1",
+        message_id="m-1",
+        user_text=user,
+        answer="ok",
+        memory_id=memory_id,
+        at=harness.clock.now() - timedelta(seconds=1),
+    )
+    await harness.exchanges.offer(DANA, exchange)
+    return exchange
+
+
+async def test_without_an_endpoint_maintenance_ends_what_waits() -> None:
+    harness = await Harness.open()
+    exchange = await said(harness, "אני גר בחיפה")
+    assert await harness.maintenance.learn() == 1
+    assert harness.exchanges.inner.result_of(exchange) == ("skipped", {"all": "off"})
+    assert await harness.maintenance.learn() == 0
+
+
+async def test_a_built_worker_learns_under_the_version_of_the_prompt() -> None:
+    harness = await Harness.open()
+    models = ScriptedAnswers()
+    models.answers["fact_extraction"] = lambda asked: "המשתמש גר בחיפה"
+    await said(harness, "אני גר בחיפה")
+    learning = build_learning(harness.parts, models)
+    assert await learning.run_once() == 1
+    where = ItemFilter(tiers=(Tier.MEMORY_BANK,))
+    (item,) = (await harness.services.memories.page(READS, where, ItemQuery())).items
+    assert item.text == "המשתמש גר בחיפה"
+    assert item.source.tool_name is not None
+    assert item.source.tool_name.startswith("fact_extraction@he")

@@ -1,0 +1,63 @@
+"""The language model in health: optional, named, and never critical."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rayapp import bootstrap
+from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.domain.index import IndexSchema
+from rayapp.domain.requests import Component
+from rayapp.errors import ModelDown
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.service_protocols import Models
+from rayapp.services.health import Dependencies, HealthService
+from rayapp.settings import load_settings
+from rayapp.testing.chat_models import ScriptedChat, model_calls
+from rayapp.testing.clock import FakeClock
+from rayapp.testing.models import HashEmbedder, OverlapReranker
+from tests.unit.services.test_model_calls import judge
+
+
+async def component_of(models: Models | None) -> Component | None:
+    clock = FakeClock()
+    unused: Any = None
+    health = HealthService(
+        Dependencies(
+            store=InMemoryMemoryStore(clock),
+            index=unused,
+            embedder=HashEmbedder(),
+            reranker=OverlapReranker(),
+            cache=None,
+            outcomes=unused,
+            leases=unused,
+            events=unused,
+            models=models,
+        ),
+        schema=IndexSchema(model="hash", dims=32, analyser="1"),
+        breakers=[],
+        start_problems=[],
+        runtime=bootstrap.runtime_of(load_settings("local", env={}), InMemoryMetrics(), clock),
+    )
+    health._index_state = HashEmbedder().health  # type: ignore[method-assign]  # not looked at
+    found = await health.components()
+    return next((one for one in found if one.name == "models"), None)
+
+
+async def test_off_is_well_and_says_how_to_switch_it_on() -> None:
+    found = await component_of(model_calls(None))
+    assert found is not None
+    assert (found.healthy, found.critical) == (True, False)
+    assert "models.base_url" in found.message
+    assert not any(found.details["helpers"].values())
+
+
+async def test_a_model_that_is_away_is_named_and_not_critical() -> None:
+    models = model_calls(ScriptedChat([ModelDown("gone")]))
+    assert (await component_of(models)).message == "ok"  # type: ignore[union-attr]
+    for _ in range(3):
+        await models.ask("dana", judge())
+    found = await component_of(models)
+    assert found is not None
+    assert (found.healthy, found.critical) == (False, False)
+    assert found.details["breaker"] == "open"
