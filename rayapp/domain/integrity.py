@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rayapp.domain.injection import injection_kinds
@@ -39,6 +39,8 @@ FindingKind = Literal[
 
 # Calls of one answer; models in a loop write hundreds.
 MAX_TOOL_CALLS = 32
+# Further passes over what was mended; each takes something away, and two were the most seen.
+MAX_AGAIN = 4
 # Stands where something was taken out of a line. It is part of no tag, marker or JSON, so that
 # what was apart cannot become one by being moved together.
 GAP = "…"
@@ -85,6 +87,20 @@ def check_response(
     expect_json: the answer should be JSON and nothing else; then `text` and `answer` are that.
     Up to `MAX_CHARS` of a text are searched for calls and JSON.
     """
+    checked = _checked(text, tool_calls, expect_json=expect_json)
+    for _ in range(MAX_AGAIN):
+        again = _checked(checked.text, checked.tool_calls, expect_json=expect_json)
+        if (again.text, again.tool_calls) == (checked.text, checked.tool_calls):
+            break
+        # What was mended reads as something new, such as JSON that turns out to be a call.
+        found = dict.fromkeys((*checked.findings, *again.findings))
+        thinking = checked.thinking or again.thinking
+        checked = replace(again, thinking=thinking, changed=True, findings=tuple(found))
+    return checked
+
+
+def _checked(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> CheckedResponse:
+    """One pass."""
     given = list(tool_calls)
     findings: list[Finding] = []
     if expect_json and is_json(text, dict, list) and not _call_spans(text):

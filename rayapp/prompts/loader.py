@@ -118,7 +118,7 @@ class PromptBook:
 @lru_cache(maxsize=1)
 def load_prompts() -> PromptBook:
     """The prompts of the package; read once per process."""
-    found = {}
+    found: dict[tuple[str, str], Prompt] = {}
     for entry in sorted(files("rayapp.prompts").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(SUFFIX):
             prompt = parse_prompt(entry.name, entry.read_text(encoding="utf-8"))

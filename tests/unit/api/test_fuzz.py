@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import STREAMS
 from rayapp.testing.fake_services import fake_world
+from rayapp.testing.index_points import SCHEMA
 from tests.unit.api.serving import client_of
 
 SCALARS = (
@@ -46,7 +47,9 @@ def bodies(names: list[str]) -> st.SearchStrategy[Any]:
 
 def exchange(method: str, path: str, body: bytes | None) -> int:
     async def once() -> int:
-        async with client_of(fake_world().services) as api:
+        world = fake_world()
+        await world.jobs.index.open(SCHEMA)  # while the index is away, a reset answers 503
+        async with client_of(world.services) as api:
             response = await api.request(
                 method, path, content=body, headers={"Content-Type": "application/json"}
             )

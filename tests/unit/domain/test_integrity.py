@@ -198,3 +198,9 @@ def test_checking_twice_is_checking_once(text: str, calls: list[Any], expect_jso
 def test_a_split_answer_has_no_open_block(text: str) -> None:
     answer, _ = split_thinking(check_response(text).text)
     assert "think_unclosed" not in kinds(answer)
+
+
+def test_a_call_that_is_mended_json_is_still_a_call() -> None:
+    once = check_response('{"tool_calls": [<think>', [], expect_json=True)
+    twice = check_response(once.text, once.tool_calls, expect_json=True)
+    assert (twice.text, twice.tool_calls) == (once.text, once.tool_calls)
