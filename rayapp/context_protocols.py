@@ -104,7 +104,7 @@ class SessionStore(Protocol):
     ) -> None:
         """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
 
-        A `receipt_id` becomes that of the newest context.
+        `receipt_id` becomes that of the newest context; None too, for it has none then.
         """
         ...
 

@@ -36,7 +36,7 @@ class UserRows(Protocol):
         deletes one: a tombstone for the indexer, versions gone, what was merged into it too.
 
         How many, merged ones included; 0 when none is left. A memory that is part of one in
-        another tier stays.
+        another tier goes too, for its text stands in this one; the other stays.
         """
         ...
 
@@ -83,7 +83,7 @@ class Housekeeping(Protocol):
 
 
 class LegacyBank(Protocol):
-    """The first client's old collection of facts, read only."""
+    """The first client's old collection of facts. Its rows only get a mark that they were moved."""
 
     async def total(self, scope: ReadScope) -> int:
         """Rows of the user; 0 when there is no such collection."""
@@ -91,6 +91,18 @@ class LegacyBank(Protocol):
 
     def rows(self, scope: ReadScope) -> AsyncIterator[LegacyFact]:
         """All rows of the user, in the order of their ids."""
+        ...
+
+    async def mark_moved(self, scope: WriteScope, raw_id: str, at: datetime) -> None:
+        """`rows` gives the row with `moved` from now on; nothing when it is gone."""
+        ...
+
+    async def everybody(self) -> int:
+        """Rows of all users, for a reset."""
+        ...
+
+    async def empty(self) -> int:
+        """Remove the rows of all users, for a reset; how many there were."""
         ...
 
 

@@ -5,7 +5,7 @@ Errors: an implementation raises only classes of `rayapp.errors`. Times are tz-a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -56,7 +56,10 @@ class ExchangeQueue(ExchangeSink, Protocol):
     async def finish(
         self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
     ) -> bool:
-        """The turn is not looked at again. `notes`: what came of it, by task; no text of users."""
+        """The turn is not looked at again, and its plan is dropped.
+
+        `notes`: what came of it, by task; no text of users.
+        """
         ...
 
     async def again(
@@ -73,6 +76,17 @@ class ExchangeQueue(ExchangeSink, Protocol):
 
     async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
         """Which turn of its conversation it is, from 1, among those that became memories."""
+        ...
+
+    async def erase(self, exchange: LearnedExchange) -> None:
+        """Its memory is gone: so are its texts and its plan, and nobody works on it any more.
+
+        The row stays, so that no other turn is taken for the one before the next message.
+        """
+        ...
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        """Erase the turns that these memories held, as `erase` does."""
         ...
 
     async def skip_waiting(self, why: str, limit: int) -> int:

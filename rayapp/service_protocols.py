@@ -359,6 +359,10 @@ class Models(Protocol):
         """`healthy` is true when there is no endpoint: helpers are optional."""
         ...
 
+    async def close(self) -> None:
+        """End the connections of the endpoint; nobody asks afterwards."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:

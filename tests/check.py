@@ -1,6 +1,7 @@
 """The one check: `python -m tests.check` before every commit, `--all` before calling work done.
 
-Without `--all`: format, lint, types, layers and the tests that need no engine (under 90 s).
+Without `--all`: format, lint, types, layers and the tests that need no engine (2 to 4 minutes on two
+cores, by how busy they are).
 With it: the same and the tests on real engines, Ray, real HTTP and killed processes.
 """
 
@@ -38,7 +39,13 @@ def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
         running = "(ray or fault) and not realdata"
     return [
         *fast,
-        ("engines", [*python, "pytest", "-m", "engine and not ray and not fault and not realdata"]),
+        (
+            "engines",
+            [
+                *(*python, "pytest", "-m", "engine and not ray and not fault and not realdata"),
+                *EVERY_CORE,
+            ],
+        ),
         # One session, so that the tests share one running stack.
         ("running", [*python, "pytest", "-m", running, "--durations=10"]),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from rayapp.adapters.in_memory_rows import to_ms
 from rayapp.domain.extraction.exchange import LearnedExchange
 from rayapp.domain.filtering import checked_user
+from rayapp.domain.memory import point_id_of
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import Forbidden
 from rayapp.extraction_protocols import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
@@ -70,6 +71,7 @@ class InMemoryExchangeQueue:
         kept = self._held(exchange, token)
         if kept is not None:
             kept.state, kept.notes, kept.claim = end, dict(notes), None
+            kept.plan = {}
         return kept is not None
 
     async def again(
@@ -93,6 +95,18 @@ class InMemoryExchangeQueue:
         end = _order(replace(exchange, at=to_ms(exchange.at)))
         kept = [one for one in self._conversation(scope, exchange) if one.memory_id is not None]
         return sum(_order(one) <= end for one in kept)
+
+    async def erase(self, exchange: LearnedExchange) -> None:
+        kept = self._rows.get(exchange.key)
+        if kept is not None:
+            _erase(kept)
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        wanted = set(point_ids)
+        for kept in self._rows.values():
+            memory_id = kept.exchange.memory_id
+            if memory_id and point_id_of(kept.exchange.user_id, memory_id) in wanted:
+                _erase(kept)
 
     async def skip_waiting(self, why: str, limit: int) -> int:
         waiting = [kept for kept in self._living() if kept.state == "waiting"][: max(0, limit)]
@@ -121,6 +135,13 @@ class InMemoryExchangeQueue:
         kept = self._rows.get(exchange.key)
         held = kept is not None and kept.claim == token and kept.state == "waiting"
         return kept if held else None
+
+
+def _erase(kept: _Kept) -> None:
+    kept.exchange = replace(kept.exchange, user_text="", answer="", injected=())
+    kept.plan, kept.claim = {}, None
+    if kept.state == "waiting":
+        kept.state, kept.notes = "skipped", {"all": "gone"}
 
 
 def _order(exchange: LearnedExchange) -> tuple[datetime, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from rayapp.adapters.in_memory import InMemoryMemoryStore
@@ -11,7 +13,7 @@ from rayapp.domain.data.resets import ITEMS, KEPT_IN_RESET
 from rayapp.domain.data.sessions import is_session_user
 from rayapp.domain.filtering import checked_user
 from rayapp.domain.memory import MemoryItem, Status
-from rayapp.domain.scope import ReadScope
+from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import InvalidInput
 
 Rows = MutableMapping[Any, Any]
@@ -88,6 +90,18 @@ class InMemoryLegacyBank:
             self.stored.get(checked_user(scope.user_id), []), key=lambda one: one.raw_id
         ):
             yield fact
+
+    async def mark_moved(self, scope: WriteScope, raw_id: str, at: datetime) -> None:
+        rows = self.stored.get(checked_user(scope.user_id), [])
+        rows[:] = [replace(one, moved=True) if one.raw_id == raw_id else one for one in rows]
+
+    async def everybody(self) -> int:
+        return sum(map(len, self.stored.values()))
+
+    async def empty(self) -> int:
+        gone = await self.everybody()
+        self.stored.clear()
+        return gone
 
 
 def _owner(key: Any, row: Any) -> str:

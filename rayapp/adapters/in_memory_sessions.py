@@ -51,7 +51,7 @@ class InMemorySessionStore:
             replace(
                 row,
                 injected=(*older, *new)[-MAX_INJECTED:],
-                receipt_id=row.receipt_id if receipt_id is None else receipt_id,
+                receipt_id=receipt_id,
             )
         )
 

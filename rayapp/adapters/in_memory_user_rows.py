@@ -21,7 +21,8 @@ from rayapp.domain.tiers import Tier
 
 
 class InMemoryUserRows:
-    """Implements `data_protocols.UserRows`. `sessions`: rows by (user, conversation)."""
+    """Implements `data_protocols.UserRows`. `sessions`: rows by (user, conversation);
+    `exchanges`: by (user, conversation, message)."""
 
     def __init__(
         self,
@@ -29,12 +30,14 @@ class InMemoryUserRows:
         graphs: InMemoryGraphStore,
         receipts: InMemoryReceiptStore,
         sessions: MutableMapping[tuple[str, str], Any],
+        exchanges: MutableMapping[tuple[str, str, str], Any],
     ) -> None:
         self._store = items
         self._items = items._rows
         self._graphs = graphs._rows
         self._receipts = receipts._receipts
         self._sessions = sessions
+        self._exchanges = exchanges
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         user_id = checked_user(scope.user_id)
@@ -57,8 +60,10 @@ class InMemoryUserRows:
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
         user_id = checked_user(scope.user_id)
         before = self._living(user_id)
-        page = [item for item in before if item.tier is tier and item.merged_into is None]
+        page = [item for item in before if item.tier is tier]
         for item in page[: max(0, limit)]:
+            if self._items[item.point_id].item.status is Status.DELETED:
+                continue  # it went with its winner
             gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
             self._items[item.point_id].revise(gone)
             self._store._versions.pop((user_id, item.memory_id), None)
@@ -74,6 +79,7 @@ class InMemoryUserRows:
         for receipt in list(self._receipts.values()):
             if receipt.user_id == user_id:
                 del self._receipts[receipt.receipt_id]
+        _clear(self._exchanges, user_id)
         return _clear(self._sessions, user_id)
 
     async def clear_graph(self, scope: WriteScope) -> int:

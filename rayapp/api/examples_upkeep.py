@@ -66,9 +66,14 @@ RESET_PREVIEW: dict[str, Any] = {
         "collection": "memories_static_256_20250504",
         "pointCount": 1200,
         "exists": True,
+        "oldCollections": ["memories_static_256_20250404"],
     },
 }
 RESET_RESULTS: dict[str, Any] = {
     "mongodb": [{"collection": "memory_items", "status": "emptied", "removed": 1200}],
-    "qdrant": {"status": "emptied", "removed": 1200},
+    "qdrant": {
+        "status": "emptied",
+        "removed": 1200,
+        "dropped": ["memories_static_256_20250404"],
+    },
 }

@@ -150,6 +150,7 @@ def preview_view(found: ResetPreview) -> dict[str, Any]:
             "collection": None if index is None else index.collection,
             "pointCount": 0 if index is None else index.points,
             "exists": index is not None and index.collection is not None,
+            "oldCollections": list(found.old_indexes),
         },
     }
 
@@ -160,4 +161,5 @@ def reset_view(report: ResetReport) -> dict[str, Any]:
         for name, removed in sorted(report.removed.items())
     ]
     status = "emptied" if report.complete else "partial"
-    return {"mongodb": rows, "qdrant": {"status": status, "removed": report.points}}
+    index = {"status": status, "removed": report.points, "dropped": list(report.dropped)}
+    return {"mongodb": rows, "qdrant": index}

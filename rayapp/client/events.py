@@ -44,12 +44,13 @@ class Stream:
     ended: bool = False
     _failures: int = 0
     _pause_s: float = RETRY_S
+    _id: str | None = None
     _name: str = ""
     _data: list[str] = field(default_factory=list)
 
     def request(self) -> Request:
         """The next connection."""
-        self._name, self._data = "", []
+        self._id, self._name, self._data = None, "", []
         headers = {**self.headers, "Accept": "text/event-stream"}
         if self.last_id is not None:
             headers["Last-Event-ID"] = self.last_id
@@ -62,7 +63,9 @@ class Stream:
             self._field(line)
             return None
         name, data = self._name, self._data
-        self._name, self._data = "", []
+        # Only a whole event moves the position: one that breaks off after its id is told again.
+        self.last_id = self.last_id if self._id is None else self._id
+        self._id, self._name, self._data = None, "", []
         if not data:
             return None
         if name in self.last:
@@ -101,7 +104,7 @@ class Stream:
         elif name == "event":
             self._name = value
         elif name == "id" and value:
-            self.last_id = value
+            self._id = value
         elif name == "retry" and value.isdigit():
             self._pause_s = int(value) / 1000
 

@@ -74,6 +74,8 @@ class SearchDeployment:
         self._process.start(self._serve)
         yield
         self._process.stop()
+        if self._services is not None:
+            await self._services.models.close()
 
     def _serve(self, parts: Parts) -> None:
         services = bootstrap.build_services(

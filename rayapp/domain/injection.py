@@ -38,12 +38,14 @@ INJECTIONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "chat_token",
-        r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|^\s*#{2,}\s*(?:system|instruction)s?\s*:?\s*$",
+        r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>"
+        r"|^[^\S\n]*+#{2,}+[^\S\n]*+(?:system|instruction)s?[^\S\n]*+:?[^\S\n]*+$",
     ),
     (
         "hidden_channel",
         # A picture whose address carries data to its host.
-        r"!\[[^\]\n]{0,200}\]\(https?://[^)\s]{0,500}[?&][^)\s=]{1,50}=[^)\s]{8,}\)",
+        r"!\[[^\]\n]{0,200}+\]\(https?://(?=[^)\s]{0,2000}+\))"
+        r"[^)\s]{0,500}[?&][^)\s=]{1,50}+=[^)\s]{8}",
     ),
     ("hidden_text", "[\u202a-\u202e\u2066-\u2069]|[\U000e0000-\U000e007f]{2,}"),
 )

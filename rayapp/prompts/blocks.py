@@ -14,7 +14,7 @@ CODE_DIGITS = 16
 
 # Tokens by which chat templates tell roles apart; a server may read them within a message.
 _ROLE_TOKEN = re.compile(r"<\|(?=\w)|(?<=\w)\|>|\[(?=/?INST\])|<<(?=/?SYS>>)", re.IGNORECASE)
-_FENCE = re.compile(r"\[(?=\s*/?\s*(?:DATA|END)\b)", re.IGNORECASE)
+_FENCE = re.compile(r"\[(?=\s*+/?\s*+(?:DATA|END)\b)", re.IGNORECASE)
 # Controls but tab and newline, directions and joiners that hide text, halves of characters.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"

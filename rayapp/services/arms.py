@@ -137,6 +137,8 @@ class SearchArms:
         try:
             priors = await request.priors
             lists = await asked
+            if lists is not None and _nothing(lists) and await self._was_lost(trace):
+                lists = None
         finally:
             asked.cancel()
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
@@ -186,8 +188,6 @@ class SearchArms:
 
             answer = await self._watch.breaker.call(ask, self._clock.monotonic, IndexDown)
         if answer is None:
-            return None
-        if not any(answer) and await self._was_lost(trace):
             return None
         near, matching = answer[: len(dense_arms)], answer[len(dense_arms) :]
         # An arm that was not asked has no lists; one that was has one for every tier.
@@ -285,3 +285,8 @@ class SearchArms:
 
     def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
         return {i.point_id: vector_hash_of(i.content_hash, self._schema) for i in items}
+
+
+def _nothing(lists: Lists) -> bool:
+    """The index was asked and returned no point at all."""
+    return any(lists) and not any(hits for found in lists for hits in found.values())

@@ -66,8 +66,9 @@ class EventStreamService:
     async def frames(
         self, feed: EventFeed, first: MarkKind, *, follow: bool
     ) -> AsyncIterator[Frame]:
-        """Marks and events until the time is up. A failure ends the stream: the follower comes
-        back with its last position and is told then what is wrong."""
+        """Marks and events until the time is up, or nothing is left for one who does not wait; the
+        last mark moves the position past what others did. A failure ends the stream: the follower
+        comes back with its last position and is told then what is wrong."""
         yield StreamMark(position=feed.position, kind=first)
         ends = self._clock.monotonic() + self._settings.stream_s
         spoken = self._clock.monotonic()
@@ -80,12 +81,12 @@ class EventStreamService:
                     spoken, told = now, told + 1
                     yield event
                 elif not follow:
-                    return
+                    break
                 elif self._clock.monotonic() - spoken >= self._settings.heartbeat_s:
                     spoken = self._clock.monotonic()
                     yield StreamMark(position=feed.position, kind=MarkKind.ALIVE)
                 if not follow and told >= MAX_AT_ONCE:
-                    return
+                    break
         except RayappError as error:
             log.info("an event stream ended early: %s", error.code)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rayapp.context_protocols import ScoreGiven, Session, SessionStore, TurnRecord
 from rayapp.domain import creation
@@ -39,9 +39,11 @@ from rayapp.domain.tiers import Tier
 from rayapp.errors import DuplicateMemory, IdempotencyConflict, InvalidInput, NotFound
 from rayapp.extraction_protocols import ExchangeSink
 from rayapp.protocols import Receipt, ReceiptStore
-from rayapp.service_protocols import Context, Memories, Outcomes
-from rayapp.services.outcome_checks import all_shown
+from rayapp.service_protocols import Memories, Outcomes
+from rayapp.services.injected import STAGE, RememberedContext
+from rayapp.services.outcome_checks import all_shown, judged_unnamed
 from rayapp.services.runtime import Runtime
+from rayapp.services.scoring import owed_before
 
 # The assistant named the memories itself, so its marks count in full.
 ATTRIBUTION = Signal(source="attribution", confidence=1.0)
@@ -59,12 +61,24 @@ class HookStores:
     exchanges: ExchangeSink
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What the marks of an answer did: memories moved, and positions that mean nothing.
+
+    `scored`: they count as the score of the turn, now or in an earlier try of the call.
+    """
+
+    moved: int = 0
+    skipped: tuple[int, ...] = ()
+    scored: bool = False
+
+
 class HooksService:
     """Implements `service_protocols.Hooks`."""
 
     def __init__(
         self,
-        context: Context,
+        context: RememberedContext,
         memories: Memories,
         outcomes: Outcomes,
         stores: HookStores,
@@ -80,7 +94,8 @@ class HooksService:
     async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
         """The context is read before the turn is kept, so that it does not tell the turn back.
 
-        The session is read before that: the marks of the answer mean the context before it.
+        The marks of the answer mean the context before it: the session is read before that, and
+        told of the new context last, so that a repetition of this call meets the same receipt.
         """
         creation.check_user(scope.user_id)
         question = last_question(request.messages)
@@ -91,11 +106,12 @@ class HooksService:
             )
         read = ReadScope(scope.user_id)
         session = await self._stores.sessions.get(read, request.conversation_id)
-        context = await self._context.prefetch(read, self._asked(request, question))
+        context = await self._context.read(read, self._asked(request, question))
         turn = finished_turn(request.messages, request.tools_called)
         stored = None
         if turn is not None:
             stored = await self._kept(scope, request, turn, session)
+        context = await self._context.remember(read, context)
         owed = await self.owed(read, request.conversation_id)
         return ExchangeAnswer(
             messages=enriched(request.messages, self._block(context, owed, request)),
@@ -165,10 +181,14 @@ class HooksService:
     def _block(
         self, context: AssistantContext, owed: OwedScore | None, request: ExchangeRequest
     ) -> str:
-        """The context, then what is asked of the assistant about it."""
+        """The context, then what is asked of the assistant about it.
+
+        No marks are asked for without numbered lines, or when the session knows no receipt of them.
+        """
         hebrew = detect_language(context.request.query) == "he"
         parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
-        if parts and context.receipt_id and self._runtime.settings.hooks.attribution:
+        known = context.receipt_id is not None and STAGE not in context.degraded
+        if context.block.lines and known and self._runtime.settings.hooks.attribution:
             parts.append(instruction("he" if hebrew else "en"))
         if owed is not None and OWES_TOOL in request.tools:
             parts.append(OWES_HE if hebrew else OWES_EN)
@@ -190,18 +210,18 @@ class HooksService:
                 memory_id=known.memory_id,
                 duplicate=True,
                 scoring_required=required,
-                reason=_reason(turn, required, scored=known.scored_at is not None),
+                reason=_reason(required, scored=known.scored_at is not None),
             )
         receipt = await self._receipt(scope, session)
         injected = session.injected if session else ()
         limit = self._runtime.settings.http.text_limit_chars
         text, truncated = stored_text(turn, injected, limit)
         memory_id, duplicate = await self._store(scope, request, turn, text, receipt)
-        attributed, skipped = await self._attribute(scope, request, receipt)
-        scored = turn.scored_itself or attributed > 0
+        marks = await self._attribute(scope, request, receipt)
+        scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
         required = not turn.trivial and not scored
         await self._offer(scope, request, turn, memory_id, receipt, injected)
-        if turn.scored_itself:
+        if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
             paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
             await self._stores.sessions.scored(scope, paid)
@@ -214,10 +234,10 @@ class HooksService:
             memory_id=memory_id,
             duplicate=duplicate or not added,
             scoring_required=required,
-            reason=_reason(turn, required, scored=scored),
+            reason=_reason(required, scored=scored),
             truncated=truncated,
-            attributed=attributed,
-            skipped_positions=skipped,
+            attributed=marks.moved,
+            skipped_positions=marks.skipped,
         )
 
     def _record(
@@ -275,15 +295,14 @@ class HooksService:
 
     async def _attribute(
         self, scope: WriteScope, request: ExchangeRequest, receipt: Receipt | None
-    ) -> tuple[int, tuple[int, ...]]:
-        """How many memories the marks moved, and positions that mean nothing."""
+    ) -> Marked:
         marks = read_attribution(raw_answer(request.messages)).marks
         shown = {one.position for one in receipt.shown} if receipt else set()
         found = resolve(marks, shown)
         if receipt is None or not found.by_outcome:
-            return 0, found.skipped
-        moved = await self._record_marks(scope, request, receipt.receipt_id, found.by_outcome)
-        return moved, found.skipped
+            return Marked(skipped=found.skipped)
+        marked = await self._record_marks(scope, request, receipt.receipt_id, found.by_outcome)
+        return replace(marked, skipped=found.skipped)
 
     async def _record_marks(
         self,
@@ -291,10 +310,10 @@ class HooksService:
         request: ExchangeRequest,
         receipt_id: str,
         by_outcome: Mapping[Outcome, tuple[int, ...]],
-    ) -> int:
+    ) -> Marked:
         name = f"{request.conversation_id}\x00{request.message_id}"
         digest = hashlib.sha256(name.encode()).hexdigest()
-        moved = 0
+        moved, earlier = 0, False
         for outcome, positions in by_outcome.items():
             asked = OutcomeRequest(
                 outcome=outcome,
@@ -307,11 +326,15 @@ class HooksService:
             )
             try:
                 answer = await self._outcomes.record(scope, asked)
-            except (IdempotencyConflict, NotFound):
-                # An earlier try counted these marks, or the receipt has expired meanwhile.
+            except IdempotencyConflict:
+                # An earlier try counted its marks, by another receipt or with another text.
+                earlier = True
+            except NotFound:
+                # The receipt has expired meanwhile.
                 continue
-            moved += len(answer.updated)
-        return moved
+            else:
+                moved += len(answer.updated)
+        return Marked(moved=moved, scored=earlier or moved > 0)
 
     async def _offer(
         self,
@@ -342,14 +365,14 @@ class HooksService:
     # --- scores
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
-        """What the answer was given with: decides when no memories are named (decision 22)."""
+        """What the answer was given with because of its question (decision 22)."""
         read = ReadScope(scope.user_id, include_shared=False)
         session = await self._session(read, request.message_id, request.conversation_id)
         turn = session.turn(request.message_id) if session else None
         if turn is None or turn.receipt_id is None:
             return ()
         receipt = await self._stores.receipts.get(read, turn.receipt_id)
-        return all_shown(receipt) if receipt else ()
+        return judged_unnamed(receipt) if receipt else ()
 
     async def _session(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
@@ -359,9 +382,7 @@ class HooksService:
         return await self._stores.sessions.get(scope, conversation_id)
 
 
-def _reason(turn: Turn, required: bool, *, scored: bool) -> str:
+def _reason(required: bool, *, scored: bool) -> str:
     if required:
         return "not_scored"
-    if scored or turn.scored_itself:
-        return "scored"
-    return "trivial"
+    return "scored" if scored else "trivial"

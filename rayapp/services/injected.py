@@ -21,7 +21,11 @@ STAGE = "session"
 
 
 class RememberedContext:
-    """Implements `service_protocols.Context` around another one."""
+    """Implements `service_protocols.Context` around another one.
+
+    The hooks take the two steps of `prefetch` apart: the session is told of a new context when
+    the turn before it is kept, so that a repeated call meets the receipt of that turn.
+    """
 
     def __init__(self, inner: Context, sessions: SessionStore, *, runtime: Runtime) -> None:
         self._inner = inner
@@ -29,9 +33,16 @@ class RememberedContext:
         self._runtime = runtime
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
-        found = await self._inner.prefetch(scope, request)
-        conversation_id = request.conversation_id
-        if conversation_id is None or not found.block.lines:
+        return await self.remember(scope, await self.read(scope, request))
+
+    async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """The context; nobody is told of it."""
+        return await self._inner.prefetch(scope, request)
+
+    async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
+        """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
+        conversation_id = found.request.conversation_id
+        if conversation_id is None:
             return found
         texts = [line.item.text for line in found.block.lines]
         if await self._remember(scope, conversation_id, texts, found.receipt_id):

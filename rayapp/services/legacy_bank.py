@@ -11,6 +11,7 @@ from rayapp.domain import creation
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.data import legacy
 from rayapp.domain.data.records import LegacyFact, Migration, Verification
+from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.requests import NewMemory
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.text.normalize import content_hash
@@ -22,11 +23,13 @@ from rayapp.services.runtime import Runtime
 
 # Rows named in an answer: enough to see what is wrong with them.
 MAX_SHOWN = 20
+UNTOUCHED = 1  # the version of a memory that nobody changed since it was stored
 ARCHIVED_REASON = "archived in the old memory bank"
 
 
 class LegacyMove:
-    """A row is moved in under its old id, so that doing it again finds it there."""
+    """A row is moved in under its old id, so that doing it again finds it there, and marked at its
+    end: a tombstone goes with its point, and what the user deleted since must not come back."""
 
     def __init__(
         self, bank: LegacyBank, memories: Memories, items: MemoryStore, *, runtime: Runtime
@@ -51,6 +54,14 @@ class LegacyMove:
             done = await self._moved(scope, read, fact, done)
         return done
 
+    async def everybody(self) -> int:
+        """Old rows of all users."""
+        return await self._bank.everybody()
+
+    async def forget(self) -> int:
+        """Remove the old rows of all users, for a reset: a move would bring them back."""
+        return await self._bank.empty()
+
     async def verify(self, scope: ReadScope, budget_s: float) -> Verification:
         until = self._clock.monotonic() + budget_s
         own = ReadScope(scope.user_id, include_shared=False)
@@ -65,7 +76,7 @@ class LegacyMove:
             new = self._usable(fact)
             if isinstance(new, InvalidInput):
                 unusable += 1
-            elif await self._known(own, new):
+            elif await self._known(own, fact, new) and not await self._half_moved(own, fact, new):
                 present += 1
             elif len(missing) < MAX_SHOWN:
                 missing.append(fact.raw_id)
@@ -84,22 +95,27 @@ class LegacyMove:
         new = self._usable(fact)
         if isinstance(new, InvalidInput):
             return _rejected(done, fact, new.message)
-        if await self._known(read, new):
-            return replace(done, duplicates=done.duplicates + 1)
-        if not done.dry_run:
+        known = await self._known(read, fact, new)
+        half = known and await self._half_moved(read, fact, new)
+        if not done.dry_run and not fact.moved:
             try:
-                result = await self._memories.store(scope, new)
+                known = known or (await self._memories.store(scope, new)).status != "stored"
             except Conflict as error:
                 return _rejected(done, fact, error.message)
-            if result.status != "stored":
-                return replace(done, duplicates=done.duplicates + 1)
-            if legacy.is_archived(fact):
+            if half or not known:
                 await self._archive(scope, fact)
+            await self._bank.mark_moved(scope, fact.raw_id, self._clock.now())
+        if known and not half:
+            return replace(done, duplicates=done.duplicates + 1)
         return replace(done, migrated=done.migrated + 1)
 
     async def _archive(self, scope: WriteScope, fact: LegacyFact) -> None:
+        if not legacy.is_archived(fact):
+            return
         try:
-            await self._memories.archive(scope, legacy.memory_id_of(fact), reason=ARCHIVED_REASON)
+            await self._memories.archive(
+                scope, legacy.memory_id_of(fact), reason=ARCHIVED_REASON, expected_version=UNTOUCHED
+            )
         except (NotFound, Conflict):
             # Somebody changed it in these milliseconds: their word counts.
             return
@@ -114,14 +130,33 @@ class LegacyMove:
             return error
         return new
 
-    async def _known(self, scope: ReadScope, new: NewMemory) -> bool:
-        """A memory of this id, whatever became of it, or an active one that says the same."""
+    async def _half_moved(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
+        """It was stored, and the process ended before it was archived like its old row."""
+        if fact.moved or not legacy.is_archived(fact):
+            return False
+        item = await self._items.get(scope, fact.raw_id)
+        return item is not None and _untouched(item, new)
+
+    async def _known(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
+        """Moved before, whatever became of it; or of this id, or an active one says the same."""
+        if fact.moved:
+            return True
         if new.memory_id and await self._items.get(scope, new.memory_id) is not None:
             return True
         same = await self._items.find_duplicate(
             WriteScope(scope.user_id), Tier.MEMORY_BANK, "", content_hash(new.text)
         )
         return same is not None
+
+
+def _untouched(item: MemoryItem, new: NewMemory) -> bool:
+    """As the move stored it: no edit, no archiving and no restoring came after."""
+    same = (item.memory_id, item.version, item.status) == (
+        new.memory_id,
+        UNTOUCHED,
+        Status.ACTIVE,
+    )
+    return same and item.source == new.source
 
 
 def _rejected(done: Migration, fact: LegacyFact, why: str) -> Migration:

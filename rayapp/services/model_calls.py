@@ -231,7 +231,7 @@ class ModelCalls:
             total = await self._usage.total(ReadScope(asked.user_id), day_start(now))
         except RayappError as error:
             # Without the ledger nobody knows what was spent: do not spend more.
-            raise _NoAnswer("budget", f"The ledger is away ({error.code}); retry later.") from error
+            raise _NoAnswer("ledger", f"The ledger is away ({error.code}); retry later.") from error
         spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
         limit = refused_by(self._budget, spent, flying)
         if limit is not None:

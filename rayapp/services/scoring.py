@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from rayapp.context_protocols import ScoreGiven, SessionStore
+from rayapp.context_protocols import ScoreGiven, Session, SessionStore
 from rayapp.domain.learning_requests import (
     FeedbackRequest,
     OutcomeAnswer,
@@ -77,3 +77,18 @@ class ScoredOutcomes:
         except RayappError as error:
             self._runtime.metrics.count("degraded", reason="session")
             log.warning("a score is not noted in its session: %s", error.message)
+
+
+def owed_before(session: Session | None, receipt: Receipt | None) -> bool:
+    """Whether a score was owed when the turn began, which is when its context was read.
+
+    The newest turn that needed a score tells: it waits still, or something else than a thumb paid
+    for it since. Without a receipt the time is unknown, and a tool may have paid just now.
+    """
+    turns = session.turns if session else ()
+    last = next((turn for turn in reversed(turns) if turn.required), None)
+    if last is None:
+        return False
+    if last.scored_at is None:
+        return True
+    return last.score is None and (receipt is None or last.scored_at >= receipt.at)

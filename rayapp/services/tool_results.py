@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from rayapp.domain.creation import MAX_TAGS
+from rayapp.domain.lifecycle.promotion import EXPIRED
 from rayapp.domain.memory import MemoryItem, SourceType, Status
 from rayapp.domain.requests import MemoryEdit, NewMemory
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
@@ -35,6 +36,9 @@ SUMMARY_FROM_CHARS = 2_000
 MAX_SUMMARY_CHARS = 1_000
 # Summaries in work per process; a result beyond them goes without one.
 MAX_SUMMARIES = 8
+
+# Why the service itself archives: a full conversation, the end of a lifetime.
+OWN_REASONS = frozenset({"capacity", EXPIRED})
 
 Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 
@@ -97,7 +101,7 @@ class ToolResultService:
 
     async def _again(self, scope: WriteScope, prepared: Prepared, new: NewMemory) -> Ingested:
         """Said before: it is current again, was mentioned once more, and is known to belong to
-        this conversation too."""
+        this conversation too. What a person archived or hid stays as it is."""
         assert new.memory_id is not None
         memory_id = new.memory_id
         try:
@@ -105,6 +109,8 @@ class ToolResultService:
                 ReadScope(scope.user_id, include_shared=False), memory_id
             )
             if item.memory_id == memory_id:
+                if _put_away(item):
+                    return Ingested(status="duplicate", prepared=prepared, memory_id=memory_id)
                 item = await self._memories.restore(scope, memory_id)
                 await self._join(scope, item, new)
             memory_id = item.memory_id
@@ -185,3 +191,8 @@ class ToolResultService:
                 await self._memories.edit(scope, memory_id, edit)
         except RayappError as error:
             log.info("a tool result has no summary: %s", error.code)
+
+
+def _put_away(item: MemoryItem) -> bool:
+    """Whether a person took it out of sight, and so wants it there."""
+    return item.status is not Status.ACTIVE and item.archived_reason not in OWN_REASONS

@@ -72,23 +72,36 @@ class ToolWrites:
 
     async def score(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
         scores: Sequence[tuple[Reference, str]] = args.get("scores")
-        receipt = await self._receipt(scope, call, args.get("receipt_id"))
         named = [(await self._literal(scope, one), Outcome(name)) for one, name in scores]
+        receipt = await self._scored(scope, call, named)
+        if receipt is None:
+            receipt = await self._receipt(scope, call, args.get("receipt_id"))
         requests = _grouped(named, receipt, _base(call, args, receipt))
         ids = [one for request in requests for one in request.memory_ids or ()]
         if len(requests) > 1:
             read = ReadScope(scope.user_id)
             await asyncio.gather(*(self._memories.get(read, one) for one in ids))
-        answers = [await self._outcomes.record(scope, request) for request in requests]
+        answers = await self._recorded(scope, requests)
         found = OutcomeAnswer(
             updated=tuple(one for answer in answers for one in answer.updated),
             skipped=tuple(one for answer in answers for one in answer.skipped),
             duplicate=all(answer.duplicate for answer in answers),
-            receipt_id=receipt.receipt_id if receipt else None,
+            receipt_id=answers[0].receipt_id if answers else None,
         )
         return ToolAnswer(
             tool=call.name, text=texts.scored_text(found), data=texts.scored_data(found)
         )
+
+    async def _recorded(
+        self, scope: WriteScope, requests: Sequence[OutcomeRequest]
+    ) -> list[OutcomeAnswer]:
+        """One after the other; the rest of a call that broke off is about its first receipt."""
+        answers: list[OutcomeAnswer] = []
+        for request in requests:
+            about = answers[0].receipt_id if answers else request.receipt_id
+            found = await self._outcomes.record(scope, replace(request, receipt_id=about))
+            answers.append(found)
+        return answers
 
     # --- facts of the memory bank
 
@@ -217,6 +230,24 @@ class ToolWrites:
             return rest
         return reference
 
+    async def _scored(
+        self, scope: WriteScope, call: ToolCall, named: Sequence[tuple[Reference, Outcome]]
+    ) -> Receipt | None:
+        """The search that an earlier try of this call scored: by now it is no unscored one.
+
+        A key that is not known names no search here, because nothing else in the request does.
+        """
+        if call.idempotency_key is None:
+            return None
+        ways = dict.fromkeys((isinstance(one, str), outcome) for one, outcome in named)
+        for by_id, outcome in sorted(ways, key=lambda way: way[0]):
+            key = _key(call.idempotency_key, outcome, by_id=by_id)
+            asked = OutcomeRequest(outcome=outcome, idempotency_key=key, recorder=call.recorder)
+            receipt = await self._outcomes.shown(scope, asked)
+            if receipt is not None:
+                return receipt
+        return None
+
     async def _receipt(
         self, scope: WriteScope, call: ToolCall, receipt_id: str | None
     ) -> Receipt | None:
@@ -273,7 +304,15 @@ def _grouped(
             ids.setdefault(outcome, []).append(memory_id)
     made = [replace(base, outcome=o, positions=tuple(found)) for o, found in positions.items()]
     made += [replace(base, outcome=o, memory_ids=tuple(found)) for o, found in ids.items()]
-    return [replace(one, idempotency_key=_key(one)) for one in made]
+    if base.idempotency_key is None:
+        return made
+    return [
+        replace(
+            one,
+            idempotency_key=_key(base.idempotency_key, one.outcome, by_id=one.positions is None),
+        )
+        for one in made
+    ]
 
 
 def _counted(memory_id: str, positions: dict[Outcome, list[int]], receipt: Receipt | None) -> bool:
@@ -283,12 +322,9 @@ def _counted(memory_id: str, positions: dict[Outcome, list[int]], receipt: Recei
     return any(one.position in chosen and one.memory_id == memory_id for one in shown)
 
 
-def _key(request: OutcomeRequest) -> str | None:
+def _key(key: str, outcome: Outcome, *, by_id: bool) -> str:
     """A space is in no key of a caller: none of theirs is like it."""
-    if request.idempotency_key is None:
-        return None
-    way = "ids" if request.positions is None else "positions"
-    return f"tool {request.outcome} {way} {request.idempotency_key}"
+    return f"tool {outcome} {'ids' if by_id else 'positions'} {key}"
 
 
 def _at(receipt: Receipt, position: Any, field: str) -> str:

@@ -109,7 +109,8 @@ class ToolsService:
 
     async def _search(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
         query = self._question(args)
-        if not await self._may_search(scope, call, more=args.get("more")):
+        more: bool = args.get("more")
+        if not more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
         tags = args.get("tags")
         found = await self._parts.search.search(
@@ -124,6 +125,9 @@ class ToolsService:
                 principal=call.recorder.principal,
             ),
         )
+        made = await self._count(scope, call)
+        if made > SEARCHES_PER_TURN and not more:
+            return await self._limited(scope, call)
         now = self._runtime.clock.now()
         data: dict[str, Any] = {
             "query": query,
@@ -148,14 +152,25 @@ class ToolsService:
 
     # --- the limit of searches in one turn
 
-    async def _may_search(self, scope: WriteScope, call: ToolCall, *, more: bool) -> bool:
-        """Without a conversation and a turn nobody can tell one turn from the next."""
+    async def _searched(self, scope: WriteScope, call: ToolCall) -> int:
+        """Searches of this turn that were answered."""
         if call.conversation_id is None or call.turn_id is None:
-            return True
-        made = await self._parts.sessions.refine(
+            return 0
+        session = await self._parts.sessions.get(ReadScope(scope.user_id), call.conversation_id)
+        same = session is not None and session.turn_id == call.turn_id
+        return session.refinements if session is not None and same else 0
+
+    async def _count(self, scope: WriteScope, call: ToolCall) -> int:
+        """One more. It is counted once it is answered: a search that failed takes no place.
+
+        Without a conversation and a turn nobody can tell one turn from the next. Of searches at
+        the same time the count tells which one came first.
+        """
+        if call.conversation_id is None or call.turn_id is None:
+            return 0
+        return await self._parts.sessions.refine(
             scope, call.conversation_id, call.turn_id, self._runtime.clock.now()
         )
-        return more or made <= SEARCHES_PER_TURN
 
     async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from rayapp.data_protocols import Housekeeping
 from rayapp.domain.data.records import (
     Cleanup,
+    CollectionSize,
     Compaction,
     IndexSize,
     Migration,
@@ -20,8 +22,9 @@ from rayapp.domain.data.records import (
     Sizes,
     Verification,
 )
-from rayapp.domain.data.resets import ITEMS, KEPT_IN_RESET
-from rayapp.domain.job_kinds import KINDS
+from rayapp.domain.data.resets import ITEMS, KEPT_IN_RESET, LEGACY_BANK
+from rayapp.domain.job_kinds import KINDS, REINDEX
+from rayapp.domain.points import collections_of
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import CORE_TIERS, Tier
 from rayapp.errors import Conflict, IndexDown
@@ -67,6 +70,7 @@ class UpkeepService:
         self._moving = moving
         self._sanitizing = sanitizing
         self._clock = runtime.clock
+        self._alias = runtime.settings.qdrant.alias
         self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
 
     # --- sizes
@@ -157,16 +161,23 @@ class UpkeepService:
     async def reset_preview(self) -> ResetPreview:
         sizes = await self.sizes()
         removed = [one for one in sizes.collections if one.name not in KEPT_IN_RESET]
+        legacy = await self._moving.everybody()
+        if legacy:
+            removed.append(
+                CollectionSize(name=LEGACY_BANK, count=legacy, size_bytes=0, storage_bytes=0)
+            )
         return ResetPreview(
             collections=removed,
             missing=(),
             kept=KEPT_IN_RESET,
             index=sizes.index,
+            old_indexes=await self._old_indexes() if sizes.index else (),
         )
 
     async def reset(self) -> ResetReport:
         """Memories page by page with their points, then the other rows, then what the index still
-        holds of memories that are gone: an indexer may have written while they went.
+        holds of memories that are gone: an indexer may have written while they went. Last the
+        collections that a rollback could bring back, with texts of memories that are gone.
 
         Collections are emptied, not dropped: indexes stay, and running processes go on.
         """
@@ -182,8 +193,16 @@ class UpkeepService:
                 continue
             gone = await self._stores.housekeeping.empty(size.name)
             removed[size.name] = removed.get(size.name, 0) + gone
+        if legacy := await self._moving.forget():
+            removed[LEGACY_BANK] = legacy
         swept, ended = await self._sweep_index(until)
-        return ResetReport(removed=removed, points=points + swept, complete=ended)
+        dropped = await self._drop_old_indexes() if ended else []
+        return ResetReport(
+            removed=removed,
+            points=points + swept,
+            complete=ended and not await self._old_indexes(),
+            dropped=dropped,
+        )
 
     async def _refuse_while_jobs_run(self) -> None:
         for kind in KINDS:
@@ -230,6 +249,26 @@ class UpkeepService:
             if after is None:
                 return gone, True
         return gone, False
+
+    async def _old_indexes(self) -> list[str]:
+        names = collections_of(self._alias, await self._stores.index.collections())
+        target = (await self._stores.index.health()).collection
+        return [name for name in names if name != target]
+
+    async def _drop_old_indexes(self) -> list[str]:
+        """Those too that wait for a service to be restarted: they hold what is removed. What a job
+        fills since the reset began stays, and asking again is refused until that job ends."""
+        filled = {
+            job.facts.get("collection") for job in await self._stores.jobs.unfinished(REINDEX)
+        }
+        dropped = []
+        for name in await self._old_indexes():
+            if name in filled:
+                continue
+            with suppress(Conflict):  # a rollback moved the alias to it a moment ago
+                await self._stores.index.drop_collection(name)
+                dropped.append(name)
+        return dropped
 
     async def _delete_points(self, ids: Sequence[str]) -> None:
         if ids:

@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 
+from rayapp.clock import SystemClock
 from rayapp.context_protocols import SessionStore
 from rayapp.data_protocols import DataStores
 from rayapp.domain.creation import archived
 from rayapp.domain.data.ghosts import archived_reason
+from rayapp.domain.extraction.exchange import LearnedExchange
 from rayapp.domain.graphs.content import content_changes
 from rayapp.domain.graphs.records import Concept, Contribution
 from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, IndexOp, MemoryItem
 from rayapp.domain.personality.records import MAX_TEMPLATES, Shelf, Template
-from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict, InvalidInput
+from rayapp.extraction_protocols import ExchangeQueue
 from rayapp.learning_protocols import GraphStore
 from rayapp.protocols import MemoryStore, ReceiptStore
 from rayapp.testing.builders import STORED_AT, an_item
@@ -41,6 +44,7 @@ class DataWorld:
     graphs: GraphStore
     receipts: ReceiptStore
     sessions: SessionStore
+    exchanges: ExchangeQueue
 
 
 async def hide(world: DataWorld, item: MemoryItem, reason: str, minutes: int) -> MemoryItem:
@@ -58,6 +62,18 @@ async def settle_all(world: DataWorld, *concepts: Concept) -> int:
         changes = content_changes(one.contributed, after, one.item.memory_id)
         assert await world.graphs.settle_content(one, after, changes)
     return len(due)
+
+
+def a_turn(user_id: str) -> LearnedExchange:
+    return LearnedExchange(
+        user_id=user_id,
+        conversation_id="c-1",
+        message_id="m-1",
+        user_text="אני גרה בחיפה",
+        answer="Noted.",
+        memory_id=None,
+        at=SystemClock().now(),
+    )
 
 
 async def a_fact(world: DataWorld, user_id: str) -> MemoryItem:
@@ -84,13 +100,38 @@ class UserRowsContract:
         await hide(world, await stored(world.items, an_item()), reason, minutes=1)
         assert await world.data.rows.hidden(DANA, 9) == []
 
+    async def test_what_was_merged_is_cleared_with_the_tier_that_it_stands_in(
+        self, world: DataWorld
+    ) -> None:
+        """Its text is of this tier, wherever its winner went since."""
+        winner = await stored(world.items, an_item(memory_id="w", tier=Tier.PATTERNS))
+        loser = replace(archived(an_item(memory_id="l"), "merged", STORED_AT), merged_into="w")
+        assert (await world.items.insert(loser)).inserted
+        here = ItemFilter(tiers=(Tier.WORKING,), statuses=None, include_superseded=True)
+        assert await world.items.count(DANA, here) == 1
+        assert await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 9, STORED_AT) == 1
+        assert await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 9, STORED_AT) == 0
+        assert await world.items.count(DANA, here) == 0
+        assert await world.items.get(DANA, "l") is None
+        assert await world.items.get(DANA, winner.memory_id) == winner
+
+    async def test_a_page_may_hold_both_of_a_merge(self, world: DataWorld) -> None:
+        made = [an_item(memory_id="a", merged_into="w"), an_item(memory_id="w")]
+        made += [an_item(memory_id="z", merged_into="w"), an_item(memory_id="y")]
+        assert all(one.inserted for one in await world.items.insert_many(made))
+        pages = [
+            await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 2, STORED_AT)
+            for _ in range(4)
+        ]
+        assert (sum(pages), pages[-1]) == (4, 0)
+
     async def test_a_page_is_deleted_with_versions_and_merged_ones(self, world: DataWorld) -> None:
         rows, read = world.data.rows, ReadScope("dana", include_shared=False)
         winner = await stored(world.items, an_item(memory_id="w"))
         merged = an_item(memory_id="m", merged_into="w")  # a read of it would give its winner
         await hide(world, winner, "old", minutes=1)
         other = await stored(world.items, an_item(memory_id="o", tier=Tier.HISTORY))
-        part = an_item(memory_id="p", merged_into="o")
+        part = an_item(memory_id="p", tier=Tier.HISTORY, merged_into="o")
         assert all(one.inserted for one in await world.items.insert_many([merged, part]))
         hers = await stored(world.items, an_item(user_id="noa"))
         at = STORED_AT + timedelta(hours=1)
@@ -133,6 +174,15 @@ class UserRowsContract:
         assert (await world.data.rows.counts(DANA)).sessions == 0
         assert (await world.data.rows.counts(NOA)).sessions == 2
         assert await world.data.rows.clear_sessions(DANA_WRITES) == 0
+
+    async def test_clearing_conversations_takes_what_was_said_in_them(
+        self, world: DataWorld
+    ) -> None:
+        for user in ("dana", "noa"):
+            assert await world.exchanges.offer(WriteScope(user), a_turn(user))
+        await world.data.rows.clear_sessions(DANA_WRITES)
+        left = await world.exchanges.claim(token="t", limit=9, claim_s=9)
+        assert [one.exchange.user_id for one in left] == ["noa"]
 
     async def test_a_cleared_graph_is_filled_again_by_the_same_memories(
         self, world: DataWorld

@@ -12,6 +12,7 @@ import pytest
 
 from rayapp.clock import SystemClock
 from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.memory import point_id_of
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import Forbidden
 from rayapp.extraction_protocols import EXCHANGE_TTL_S, ExchangeQueue
@@ -156,6 +157,65 @@ class ExchangeContract:
         assert await stores.queue.earlier(ReadScope("eve"), made[3], 10) == []
         numbers = [await stores.queue.number_of(mine, one) for one in made]
         assert numbers == [1, 1, 2, 3]
+
+    async def test_an_erased_turn_keeps_its_place_and_no_text(self, stores: ExchangeStores) -> None:
+        start, mine = stores.clock.now(), ReadScope("dana")
+        made = [turn(stores.clock, f"m-{n}", at=start + timedelta(seconds=n)) for n in range(3)]
+        for one in made[:2]:
+            await stores.queue.offer(DANA, one)
+        await stores.queue.erase(made[0])
+        await stores.queue.erase(turn(stores.clock, "never offered"))
+        after, gone = await stores.queue.earlier(mine, made[2], 5)
+        assert same(made[1], after)
+        assert (gone.message_id, gone.memory_id, gone.erased) == ("m-0", "x-m-0", True)
+        assert (gone.user_text, gone.answer, gone.injected) == ("", "", ())
+        assert not after.erased
+        assert await stores.queue.number_of(mine, made[1]) == 2
+        (claimed,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+        assert claimed.exchange.message_id == "m-1"
+        assert not await stores.queue.offer(DANA, made[0])
+
+    async def test_who_works_on_an_erased_turn_has_lost_it(self, stores: ExchangeStores) -> None:
+        offered = turn(stores.clock)
+        await stores.queue.offer(DANA, offered)
+        await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S)
+        assert await stores.queue.keep(offered, "t", {"parts": {"fact": ["חיפה"]}})
+        await stores.queue.erase(offered)
+        assert not await stores.queue.keep(offered, "t", {})
+        assert not await stores.queue.finish(offered, "t", "done", {})
+        assert await stores.queue.waiting() == 0
+
+    async def test_deleted_memories_take_their_turns_along(self, stores: ExchangeStores) -> None:
+        start, owner = stores.clock.now(), {"dana": DANA, "noa": NOA}
+        rows = [
+            turn(stores.clock, "m-1", at=start),
+            turn(stores.clock, "m-2", at=start, memory_id="kept"),
+            turn(stores.clock, "m-3", at=start, memory_id="x-m-1"),  # said again
+            turn(stores.clock, "m-4", at=start, memory_id=None),
+            turn(stores.clock, "m-1", at=start, user_id="noa"),
+        ]
+        for one in rows:
+            await stores.queue.offer(owner[one.user_id], one)
+        done = await stores.queue.claim(token="t", limit=9, claim_s=CLAIM_S)
+        assert len(done) == len(rows)
+        assert await stores.queue.finish(rows[0], "t", "done", {"fact": "learned"})
+        await stores.queue.purge([])
+        await stores.queue.purge([point_id_of("dana", "x-m-1"), point_id_of("dana", "other")])
+        later = turn(stores.clock, "m-9", at=start + timedelta(seconds=9))
+        left = {
+            (user, one.message_id): one.erased
+            for user in owner
+            for one in await stores.queue.earlier(ReadScope(user), replace(later, user_id=user), 9)
+        }
+        assert left == {
+            ("dana", "m-1"): True,
+            ("dana", "m-2"): False,
+            ("dana", "m-3"): True,
+            ("dana", "m-4"): False,
+            ("noa", "m-1"): False,
+        }
+        # The ones that nobody took away are still worked on.
+        assert await stores.queue.waiting() == 3
 
     async def test_waiting_turns_are_skipped_in_bulk(self, stores: ExchangeStores) -> None:
         for number in range(3):

@@ -21,6 +21,7 @@ from rayapp.testing.fake_jobs import JobParts
 from rayapp.wiring.data import DataServices, data_services
 
 Sessions = MutableMapping[tuple[str, str], Any]
+Exchanges = MutableMapping[tuple[str, str, str], Any]
 
 
 def data_stores(
@@ -28,9 +29,11 @@ def data_stores(
     graphs: InMemoryGraphStore,
     receipts: InMemoryReceiptStore,
     sessions: Sessions | None = None,
+    exchanges: Exchanges | None = None,
 ) -> DataStores:
-    """`sessions`: rows by (user, conversation)."""
+    """`sessions`: rows by (user, conversation); `exchanges`: by (user, conversation, message)."""
     sessions = {} if sessions is None else sessions
+    exchanges = {} if exchanges is None else exchanges
     personality = InMemoryPersonalityStore()
     tables: dict[str, MutableMapping[Any, Any]] = {
         "memory_versions": items._versions,
@@ -43,10 +46,11 @@ def data_stores(
         "books": graphs._rows.documents,
         "personality": personality._shelves,
         "sessions": sessions,
+        "exchanges": exchanges,
         "api_keys": {},
     }
     return DataStores(
-        rows=InMemoryUserRows(items, graphs, receipts, sessions),
+        rows=InMemoryUserRows(items, graphs, receipts, sessions, exchanges),
         housekeeping=InMemoryHousekeeping(items, tables),
         legacy=InMemoryLegacyBank(),
         personality=personality,

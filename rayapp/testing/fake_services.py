@@ -238,7 +238,8 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
     chosen = parts | replaced
     chosen.setdefault("context", hooks.remembered(_context(chosen, store, learning, runtime)))
     chosen.setdefault("hooks", fake_hooks(hooks, chosen, learning.receipts))
-    data = data_stores(store, learning.graphs, learning.receipts, hooks.sessions.rows)
+    kept = (hooks.sessions.rows, hooks.exchanges._rows)
+    data = data_stores(store, learning.graphs, learning.receipts, *kept)
     served = fake_data_services(data, store, jobs, chosen["api_keys"], memories, runtime)
     for name in ("personality", "user_data", "upkeep"):
         chosen.setdefault(name, getattr(served, name))

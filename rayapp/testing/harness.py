@@ -31,6 +31,7 @@ from rayapp.adapters.in_memory_stores import (
 )
 from rayapp.adapters.in_memory_usage import InMemoryUsageStore
 from rayapp.adapters.inference.static_embedding import StaticBackend
+from rayapp.data_protocols import DataStores
 from rayapp.domain.index import IndexSchema, Vector
 from rayapp.domain.requests import NewMemory, SearchAnswer, SearchQuery
 from rayapp.domain.scope import ReadScope, WriteScope
@@ -207,10 +208,15 @@ class Harness:
             quarantine=self.quarantine,
             shared=self.shared,
             stream=self.stream,
-            data=data_stores(self.items, self.graphs, self.receipts, self.sessions.rows),
+            data=self._data(),
             exchanges=self.exchanges,
             sessions=self.sessions,
         )
+
+    def _data(self) -> DataStores:
+        """Over what is behind the switches: these stores reach into the rows."""
+        behind = (self.items.inner, self.graphs.inner, self.receipts.inner)
+        return data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
 
     async def settle(self) -> int:
         """Run the outbox until nothing is owed; how much was settled."""

@@ -180,13 +180,25 @@ class SessionContract:
 
     async def test_injected_texts_are_kept_once_newest_last(self, stores: SessionStores) -> None:
         sessions = stores.sessions
-        await sessions.remember_injected(DANA, "c-1", ["b", "a", "c", "a"], AT, "r-1")
-        await sessions.remember_injected(DANA, "c-1", ["d", "a"], AT)
+        await sessions.remember_injected(DANA, "c-1", ["b", "a", "c", "a"], AT)
+        await sessions.remember_injected(DANA, "c-1", ["d", "a"], AT, "r-1")
         found = await sessions.get(READS, "c-1")
         assert found is not None
         assert found.injected == ("b", "c", "d", "a")
         assert found.receipt_id == "r-1"
         assert await sessions.get(NOAS, "c-1") is None
+
+    async def test_the_receipt_is_that_of_the_newest_context(self, stores: SessionStores) -> None:
+        """A context without one, or without a line, makes the receipt before it void."""
+        sessions = stores.sessions
+        found = None
+        for fingerprints, receipt_id in [(["a"], "r-1"), (["b"], None), ([], "r-2"), ([], None)]:
+            await sessions.remember_injected(DANA, "c-1", fingerprints, AT, receipt_id)
+            found = await sessions.get(READS, "c-1")
+            assert found is not None
+            assert found.receipt_id == receipt_id
+        assert found is not None
+        assert found.injected == ("a", "b")
 
     async def test_the_oldest_injected_texts_go(self, stores: SessionStores) -> None:
         first = [f"a{n}" for n in range(MAX_INJECTED)]

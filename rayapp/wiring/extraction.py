@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from rayapp.parts import Parts
+from collections.abc import Sequence
+
+from rayapp.parts import Parts, Stores
 from rayapp.prompts.loader import load_prompts
 from rayapp.services.extraction.deciding import Asking, Deciders
 from rayapp.services.extraction.doing import Doing
 from rayapp.services.extraction.known import KnownMemories
 from rayapp.services.extraction.learning import ExchangeLearning
+from rayapp.services.indexing import OnDeleted
 from rayapp.services.outcomes import OutcomesService
 from rayapp.wiring.memories import build_memories
 from rayapp.wiring.models import build_models
@@ -31,4 +34,14 @@ def build_learning(parts: Parts, models: Asking | None = None) -> ExchangeLearni
     )
     outcomes = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
     doing = Doing(memories, outcomes, stores.events, runtime=runtime)
-    return ExchangeLearning(stores.exchanges, stores.items, deciders, doing, runtime=runtime)
+    return ExchangeLearning(stores.exchanges, deciders, doing, runtime=runtime)
+
+
+def forgetting(stores: Stores) -> OnDeleted:
+    """What the indexer calls for memories that were deleted: nothing else may hold their texts."""
+
+    async def forget(point_ids: Sequence[str]) -> None:
+        await stores.quarantine.purge(point_ids)
+        await stores.exchanges.purge(point_ids)
+
+    return forget

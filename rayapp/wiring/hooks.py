@@ -20,7 +20,7 @@ def scored(outcomes: Outcomes, parts: Parts) -> ScoredOutcomes:
 
 
 def build_hooks(
-    parts: Parts, context: Context, memories: Memories, outcomes: Outcomes
+    parts: Parts, context: RememberedContext, memories: Memories, outcomes: Outcomes
 ) -> HooksService:
     """`context` and `outcomes` are those that everybody else asks."""
     stores = HookStores(

@@ -10,17 +10,20 @@ import pytest
 from bson import ObjectId
 
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
 from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
 from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
 from rayapp.adapters.in_memory_sessions import InMemorySessionStore
 from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
 from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
+from rayapp.adapters.mongo.exchanges import MongoExchangeQueue
 from rayapp.adapters.mongo.graphs import MongoGraphStore
 from rayapp.adapters.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
-from rayapp.adapters.mongo.legacy_bank import LEGACY_BANK, MongoLegacyBank
+from rayapp.adapters.mongo.legacy_bank import MongoLegacyBank
 from rayapp.adapters.mongo.sessions import MongoSessionStore
 from rayapp.adapters.mongo.user_rows import NEWEST_HIDDEN
-from rayapp.domain.scope import ReadScope
+from rayapp.domain.data.resets import LEGACY_BANK
+from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.settings import GraphSettings
 from rayapp.testing.builders import STORED_AT
 from rayapp.testing.clock import FakeClock
@@ -42,13 +45,14 @@ def in_memory_world() -> DataWorld:
     items, receipts = InMemoryMemoryStore(clock), InMemoryReceiptStore(clock)
     outcomes = InMemoryOutcomeStore(items, receipts, clock)
     graphs = InMemoryGraphStore(items, outcomes, clock, GraphSettings())
-    sessions = InMemorySessionStore(clock, KEEP)
+    sessions, exchanges = InMemorySessionStore(clock, KEEP), InMemoryExchangeQueue(clock)
     return DataWorld(
-        data=data_stores(items, graphs, receipts, sessions.rows),
+        data=data_stores(items, graphs, receipts, sessions.rows, exchanges._rows),
         items=items,
         graphs=graphs,
         receipts=receipts,
         sessions=sessions,
+        exchanges=exchanges,
     )
 
 
@@ -59,6 +63,7 @@ def mongo_world(database: MongoDatabase) -> DataWorld:
         graphs=MongoGraphStore(database, GraphSettings()),
         receipts=MongoReceiptStore(database),
         sessions=MongoSessionStore(database, KEEP),
+        exchanges=MongoExchangeQueue(database),
     )
 
 
@@ -153,3 +158,25 @@ async def test_old_facts_come_in_the_order_of_their_ids_to_their_user_only(
     assert await bank.total(dana) == 2
     assert await bank.total(ReadScope("omer")) == 0
     assert found[1].fields["createdAt"] < STORED_AT
+
+
+@pytest.mark.engine
+async def test_an_old_fact_is_marked_for_its_user_and_reads_as_before(
+    database: MongoDatabase,
+) -> None:
+    await emptied(database)
+    first = ObjectId("65a000000000000000000001")
+    rows = [
+        {"_id": first, "userId": "dana", "text": "tea"},
+        {"_id": "b-1", "user_id": "dana", "text": "תה"},
+        {"_id": "c-1", "userId": "noa", "text": "hers"},
+    ]
+    await database.collection(LEGACY_BANK).insert_many(rows)
+    bank, dana = MongoLegacyBank(database), WriteScope("dana")
+    for raw_id in (str(first), "c-1", "gone"):
+        await bank.mark_moved(dana, raw_id, STORED_AT)
+    found = [fact async for fact in bank.rows(ReadScope("dana"))]
+    assert [(fact.raw_id, fact.moved) for fact in found] == [("b-1", False), (str(first), True)]
+    assert found[1].fields == {"userId": "dana", "text": "tea"}
+    assert [fact.moved async for fact in bank.rows(ReadScope("noa"))] == [False]
+    assert (await bank.everybody(), await bank.empty(), await bank.empty()) == (3, 3, 0)

@@ -10,8 +10,16 @@ from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
 from rayapp.adapters.mongo import MongoDatabase
 from rayapp.adapters.mongo.exchanges import MongoExchangeQueue
 from rayapp.adapters.mongo.indexes import EXCHANGES
+from rayapp.domain.memory import point_id_of
 from rayapp.testing.clock import FakeClock
-from rayapp.testing.exchange_contract import ExchangeContract, ExchangeStores, on_server
+from rayapp.testing.exchange_contract import (
+    CLAIM_S,
+    DANA,
+    ExchangeContract,
+    ExchangeStores,
+    on_server,
+    turn,
+)
 from rayapp.testing.mongo_server import MongoServer, running_mongo
 
 
@@ -46,3 +54,28 @@ class TestMongoExchanges(ExchangeContract):
     async def stores(self, database: MongoDatabase) -> ExchangeStores:
         await database.collection(EXCHANGES).delete_many({})
         return on_server(MongoExchangeQueue(database))
+
+    @pytest.mark.parametrize("how", ["finish", "erase", "purge"])
+    async def test_no_text_stays_where_it_is_not_needed(
+        self, database: MongoDatabase, stores: ExchangeStores, how: str
+    ) -> None:
+        offered, queue = turn(stores.clock), stores.queue
+        await queue.offer(DANA, offered)
+        await queue.claim(token="t", limit=1, claim_s=CLAIM_S)
+        await queue.keep(offered, "t", {"parts": {"fact": [{"text": "lives in חיפה"}]}})
+        if how == "finish":
+            await queue.finish(offered, "t", "done", {})
+        elif how == "erase":
+            await queue.erase(offered)
+        else:
+            await queue.purge([point_id_of("dana", "x-m-1")])
+        (row,) = await database.collection(EXCHANGES).find({}).to_list()
+        assert row["plan"] == {}
+        assert ("חיפה" in str(row)) is (how == "finish")
+
+    async def test_a_delete_finds_its_turns_by_an_index(
+        self, database: MongoDatabase, stores: ExchangeStores
+    ) -> None:
+        where = {"point_id": {"$in": ["a", "b"], "$type": "string"}}
+        plan = await database.collection(EXCHANGES).find(where).explain()
+        assert "exchange_point" in str(plan["queryPlanner"]["winningPlan"])

@@ -17,7 +17,7 @@ from rayapp.domain.memory import MemoryItem
 from rayapp.domain.paging import SORT_KEYS
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.tiers import Tier
-from rayapp.services.standing import StandingMemories
+from rayapp.services.standing import CHOSEN_FROM, StandingMemories
 from rayapp.settings_context import ContextSettings
 from rayapp.testing.builders import STORED_AT, an_item
 from rayapp.testing.clock import FakeClock
@@ -32,7 +32,7 @@ TIERS = (Tier.PATTERNS, Tier.WORKING, Tier.HISTORY)
 def memories() -> list[MemoryItem]:
     """Many of every kind, and some of another user."""
     found = [
-        an_item(tier=TIERS[n % 3], stored_at=STORED_AT - timedelta(minutes=n)) for n in range(600)
+        an_item(tier=TIERS[n % 3], stored_at=STORED_AT - timedelta(minutes=n)) for n in range(900)
     ]
     for number in range(30):
         found.append(
@@ -80,16 +80,17 @@ async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
 @pytest.mark.parametrize(
     ("where", "most"),
     [
-        (ItemFilter(tiers=(Tier.PATTERNS,), now=NOW, valid_at=NOW), 6),
+        (ItemFilter(tiers=(Tier.PATTERNS,), now=NOW, valid_at=NOW), CHOSEN_FROM),
         (ItemFilter(always_inject=True, now=NOW, valid_at=NOW), 6),
         (ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=("identity",), now=NOW, valid_at=NOW), 10),
     ],
 )
-async def test_no_more_is_read_than_stands(
+async def test_no_more_is_read_than_may_stand(
     database: MongoDatabase, where: ItemFilter, most: int
 ) -> None:
+    """Of some 900 memories, 300 of them patterns."""
     await database.collection(ITEMS).insert_many([to_document(item) for item in memories()])
     wanted: dict[str, Any] = selected(ReadScope("dana", include_shared=False), where)[0]
     order = [(path, -1) for path, _ in SORT_KEYS["recent"]]
-    found = database.collection(ITEMS).find(wanted, sort=order, limit=6)
+    found = database.collection(ITEMS).find(wanted, sort=order, limit=CHOSEN_FROM)
     assert (await found.explain())["executionStats"]["totalDocsExamined"] <= most

@@ -43,6 +43,10 @@ UNIQUE = {
     "jobs": {"job"},
     "job_partitions": {"job_partition"},
     "quarantine": {"quarantined"},
+    "sessions": {"user_conversation"},
+    "personality": {"user"},
+    "exchanges": {"user_exchange"},
+    "model_usage": set(),
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
@@ -51,6 +55,9 @@ TTL_S = {
     ("quarantine", "quarantine_expiry"): 2_592_000,
     ("jobs", "job_expiry"): 7_776_000,
     ("job_partitions", "partition_expiry"): 7_776_000,
+    ("sessions", "session_expiry"): 0,
+    ("exchanges", "exchange_expiry"): 604_800,
+    ("model_usage", "usage_expiry"): 7_776_000,
 }
 PARTIAL = {
     "active_text": {"status": "active"},
@@ -64,6 +71,8 @@ PARTIAL = {
     "working_stored": {"tier": "working"},
     "merged": {"merged_into": {"$type": "string"}},
     "indexed": {"status": "active", "index.indexed_at": {"$type": "date"}},
+    "patterns_newest": {"tier": "patterns", "status": "active"},
+    "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -92,6 +101,14 @@ ITEM_KEYS = {
     },
     "merged": {"user_id": 1, "merged_into": 1},
     "indexed": {"index.indexed_at": 1, "point_id": 1},
+    "patterns_newest": {
+        "user_id": 1,
+        "created_at": -1,
+        "stats.score": -1,
+        "updated_at": -1,
+        "point_id": -1,
+    },
+    "hidden": {"user_id": 1, "archived_at": -1, "point_id": -1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
 }
 

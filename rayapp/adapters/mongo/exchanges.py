@@ -6,7 +6,7 @@ finds new, backed-off and abandoned rows alike. Times of the queue are the serve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
@@ -18,6 +18,7 @@ from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_DUE
 from rayapp.adapters.mongo.predicates import mine, own
 from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.memory import point_id_of
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import Forbidden
 from rayapp.extraction_protocols import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
@@ -28,6 +29,17 @@ LISTS = ("injected", "shown")
 WAITING: Document = {"state": "waiting"}
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 NOT_EXPIRED: Document = {"$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", EXCHANGE_TTL_S * 1000]}]}}
+IS_WAITING: Document = {"$eq": ["$state", "waiting"]}
+# What is left of a turn whose memory is gone.
+ERASED: Document = {
+    "user_text": "",
+    "answer": "",
+    "injected": [],
+    "plan": {"$literal": {}},
+    "claim": None,
+    "state": {"$cond": [IS_WAITING, "skipped", "$state"]},
+    "notes": {"$cond": [IS_WAITING, {"$literal": {"all": "gone"}}, "$notes"]},
+}
 IS_DUE: Document = {"$expr": {"$lte": ["$due_at", "$$NOW"]}}
 
 
@@ -43,6 +55,7 @@ class MongoExchangeQueue:
         utc(exchange.at)
         fields = {name: getattr(exchange, name) for name in FIELDS}
         fields |= {name: list(fields[name]) for name in LISTS}
+        fields["point_id"] = _point_of(exchange)
         literal = {name: {"$literal": value} for name, value in fields.items()}
         work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
         new = {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
@@ -82,8 +95,9 @@ class MongoExchangeQueue:
     async def finish(
         self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
     ) -> bool:
-        change = {"state": end, "claim": None, "notes": {"$literal": dict(notes)}}
-        return await self._change(exchange, token, {**change, "finished_at": "$$NOW"})
+        change: Document = {"state": end, "claim": None, "notes": {"$literal": dict(notes)}}
+        change |= {"plan": {"$literal": {}}, "finished_at": "$$NOW"}
+        return await self._change(exchange, token, change)
 
     async def again(
         self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
@@ -112,6 +126,18 @@ class MongoExchangeQueue:
         with translated():
             return await self._rows.count_documents({**where, "memory_id": {"$ne": None}})
 
+    async def erase(self, exchange: LearnedExchange) -> None:
+        with translated():
+            await self._rows.update_one(_one(exchange), [{"$set": ERASED}])
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        if not point_ids:
+            return
+        # The type is what lets the server use the partial index.
+        where = {"point_id": {"$in": list(point_ids), "$type": "string"}}
+        with translated():
+            await self._rows.update_many(where, [{"$set": ERASED}])
+
     async def skip_waiting(self, why: str, limit: int) -> int:
         if limit < 1:
             return 0
@@ -133,6 +159,13 @@ class MongoExchangeQueue:
                 {**_one(exchange), **WAITING, "claim": token}, [{"$set": change}]
             )
         return done.matched_count > 0
+
+
+def _point_of(exchange: LearnedExchange) -> str | None:
+    """Names its memory among those of all users: what a delete is heard of by."""
+    if exchange.memory_id is None:
+        return None
+    return point_id_of(exchange.user_id, exchange.memory_id)
 
 
 def _one(exchange: LearnedExchange) -> Document:

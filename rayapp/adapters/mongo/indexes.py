@@ -423,6 +423,12 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
             ),
         ),
         EXCHANGES_DUE,
+        # Finds the texts of a memory that is deleted.
+        IndexSpec(
+            name="exchange_point",
+            keys=(("point_id", ASCENDING),),
+            only={"point_id": {"$type": "string"}},
+        ),
         IndexSpec(name="exchange_expiry", keys=(("at", ASCENDING),), ttl_s=EXCHANGE_TTL_S),
     ),
     MODEL_USAGE: (

@@ -19,8 +19,11 @@ from rayapp.domain.memory import MemoryItem
 
 # Rows as the server sent them.
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
-# 2 KB each, 100 MB in all: what a thousand users look through again and again.
-MAX_ROWS = 50_000
+# What a thousand users look through again and again: 50,000 rows of the usual 1.6 KB, whose items
+# take about as much again.
+MAX_BYTES = 80_000_000
+# A row above this is a document; parsing it is little beside reading it.
+MAX_ROW_BYTES = 16_384
 # Of the hash of a row: two different ones do not meet by chance.
 DIGEST_BYTES = 16
 
@@ -28,23 +31,32 @@ DIGEST_BYTES = 16
 class ParsedRows:
     """An LRU from hashes of rows to items, which nobody changes."""
 
-    def __init__(self, limit: int = MAX_ROWS) -> None:
-        self._limit = limit
-        self._items: OrderedDict[bytes, MemoryItem] = OrderedDict()
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        # Items with the size of their rows.
+        self._items: OrderedDict[bytes, tuple[MemoryItem, int]] = OrderedDict()
 
     def items(self, rows: Iterable[RawBSONDocument]) -> list[MemoryItem]:
         """The items of the rows that can be read, in order."""
-        known, found = self._items, []
+        found: list[MemoryItem] = []
         for row in rows:
             digest = hashlib.blake2b(row.raw, digest_size=DIGEST_BYTES).digest()
-            item = known.get(digest)
-            if item is None:
-                for item in readable([bson.decode(row.raw, PLAIN)], from_plain):
-                    known[digest] = item
-                    found.append(item)
-            else:
-                known.move_to_end(digest)
+            known = self._items.get(digest)
+            if known is not None:
+                self._items.move_to_end(digest)
+                found.append(known[0])
+                continue
+            for item in readable([bson.decode(row.raw, PLAIN)], from_plain):
+                self._keep(digest, item, len(row.raw))
                 found.append(item)
-        while len(known) > self._limit:
-            known.popitem(last=False)
         return found
+
+    def _keep(self, digest: bytes, item: MemoryItem, size: int) -> None:
+        if size > MAX_ROW_BYTES:
+            return
+        self._items[digest] = (item, size)
+        self._bytes += size
+        while self._bytes > self._max_bytes:
+            _, (_, dropped) = self._items.popitem(last=False)
+            self._bytes -= dropped

@@ -58,9 +58,11 @@ class MongoSessionStore:
         # $setDifference keeps the order of the first array, and its cost does not multiply.
         older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
         both = {"$concatArrays": [older, {"$literal": new}]}
-        change: Document = {"injected": {"$slice": [both, -MAX_INJECTED]}, **self._times(at)}
-        if receipt_id is not None:
-            change["receipt_id"] = {"$literal": receipt_id}
+        change: Document = {
+            "injected": {"$slice": [both, -MAX_INJECTED]},
+            "receipt_id": {"$literal": receipt_id},
+            **self._times(at),
+        }
         await self._change(scope, conversation_id, [{"$set": change}])
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:

@@ -67,7 +67,7 @@ class MongoUserRows:
             return 0
         owner = own(scope)
         items, versions = self._database.collection(ITEMS), self._database.collection(VERSIONS)
-        wanted = {**owner, "tier": tier.value, "merged_into": None, **NOT_DELETED}
+        wanted = {**owner, "tier": tier.value, **NOT_DELETED}
 
         async def delete(session: AsyncClientSession) -> int:
             docs = await items.find(wanted, limit=limit, session=session).to_list()
@@ -76,6 +76,7 @@ class MongoUserRows:
             winners = [doc["memory_id"] for doc in docs]
             # The type is what lets the server use the partial index.
             merged = {**owner, "merged_into": {"$in": winners, "$type": "string"}, **NOT_DELETED}
+            merged["_id"] = {"$nin": [doc["_id"] for doc in docs]}
             docs += await items.find(merged, session=session).to_list()
             gone = [ReplaceOne({"_id": doc["_id"]}, _tombstone(doc, at)) for doc in docs]
             await items.bulk_write(gone, ordered=False, session=session)

@@ -117,7 +117,11 @@ class RayTransport:
                 return None
             node, path = await self._actor.door.remote()
             self._elsewhere = node != ray.get_runtime_context().get_node_id()
-            self._door = None if self._elsewhere else await Door.to(path)
+            self._door = None
+            if not self._elsewhere:
+                # A door that does not open leaves the way through Ray.
+                with contextlib.suppress(DoorClosedError):
+                    self._door = await Door.to(path)
             return self._door
 
     async def close(self) -> None:

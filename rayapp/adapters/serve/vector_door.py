@@ -29,6 +29,7 @@ Handler = Callable[[str, tuple[Any, ...], float], Awaitable[Any]]
 LENGTH: Final = struct.Struct("!I")
 # Read in one go: a search and its answer fit many times.
 BUFFER_BYTES: Final = 256 * 1024
+SOCKET_NAME: Final = "engine"
 # Calls at once over all connections; further ones wait in their order.
 MAX_CALLS: Final = 256
 
@@ -48,14 +49,16 @@ class DoorServer:
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
     async def open(self) -> str:
-        """The path of the socket; opened by the first call."""
-        if self._folder is None:
+        """The path of the socket; opened by the first call, and anew when somebody removed it."""
+        if self._folder is None or not (self._folder / SOCKET_NAME).exists():
+            await self.close()
             # Not in the data directory: the path of a socket has at most 107 bytes.
-            self._folder = Path(tempfile.mkdtemp(prefix="rayapp-"))
+            folder = Path(tempfile.mkdtemp(prefix="rayapp-"))
             self._server = await asyncio.start_unix_server(
-                self._serve, self._folder / "engine", limit=BUFFER_BYTES
+                self._serve, folder / SOCKET_NAME, limit=BUFFER_BYTES
             )
-        return str(self._folder / "engine")
+            self._folder = folder
+        return str(self._folder / SOCKET_NAME)
 
     async def close(self) -> None:
         if self._server is not None:
@@ -77,17 +80,15 @@ class DoorServer:
 
     async def _answer(self, frame: bytes, writer: asyncio.StreamWriter) -> None:
         number, operation, args, timeout_s = pickle.loads(frame)
-        error: Exception | str | None = None
-        value: Any = None
         try:
             async with self._calls:
-                value = await self._handler(operation, args, timeout_s)
+                answer = _packed((number, None, await self._handler(operation, args, timeout_s)))
         except RayappError as raised:
-            error = raised
+            answer = _packed((number, raised, None))
         except Exception as raised:  # noqa: BLE001 - the caller is told, as Ray tells of a task
-            error = f"{type(raised).__name__}: {raised}"
+            answer = _packed((number, f"{type(raised).__name__}: {raised}", None))
         with contextlib.suppress(ConnectionError):
-            _send(writer, (number, error, value))
+            writer.write(answer)
             await writer.drain()
 
 
@@ -119,7 +120,7 @@ class Door:
         number = next(self._numbers)
         answer = self._waiting[number] = self._loop.create_future()
         try:
-            _send(self._writer, (number, operation, args, timeout_s))
+            self._writer.write(_packed((number, operation, args, timeout_s)))
             return await answer
         finally:
             self._waiting.pop(number, None)
@@ -157,6 +158,6 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-def _send(writer: asyncio.StreamWriter, value: Any) -> None:
+def _packed(value: Any) -> bytes:
     frame = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    writer.write(LENGTH.pack(len(frame)) + frame)
+    return LENGTH.pack(len(frame)) + frame

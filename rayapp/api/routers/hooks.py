@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from rayapp.api.schemas.hooks import (
     HookScoreQuery,
 )
 from rayapp.api.views import tier_name
+from rayapp.domain.context.exchange import bare_name, only_block
 from rayapp.domain.context.meta import memory_meta
 from rayapp.domain.context.records import ExchangeAnswer, ExchangeRequest, Message
 from rayapp.domain.context.scores import OwedScore, ScoreRequest
@@ -96,7 +98,7 @@ async def exchange(call: Call) -> Response:
         limit=min(body.limit, call.services.settings.search.max_limit),
         token_budget=body.token_budget,
         tools=body.tools,
-        tools_called=(*body.tools_called, *_tools_called(raw)),
+        tools_called=_all_calls(body.tools_called, _tools_called(raw)),
         recorder=call.recorder,
     )
     found = await call.services.hooks.exchange(call.writes, request)
@@ -208,7 +210,8 @@ def _messages(
     if len(found.messages) > len(given):
         given, fields = (Message("system", ""), *given), [{"role": "system"}, *fields]
     elif len(found.messages) < len(given):
-        return [_plain(one) for one in found.messages]
+        fields = [kept for kept, old in zip(raw, given, strict=True) if not only_block(old)]
+        given = [old for old in given if not only_block(old)]
     return [
         {**_plain(new), **kept} if new == old and "content" in kept else {**kept, **_plain(new)}
         for new, old, kept in zip(found.messages, given, fields, strict=True)
@@ -217,6 +220,18 @@ def _messages(
 
 def _plain(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.content}
+
+
+def _all_calls(named: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
+    """Calls that are named, and those seen in the messages; one that is both is one call."""
+    twice = Counter(bare_name(one) for one in seen)
+    more = []
+    for one in named:
+        if twice[bare_name(one)] > 0:
+            twice[bare_name(one)] -= 1
+        else:
+            more.append(one)
+    return (*more, *seen)
 
 
 def _tools_called(raw: Sequence[dict[str, Any]]) -> list[str]:

@@ -118,7 +118,8 @@ OPERATIONS = (
         tag=_TAG,
         summary="Move the old memory bank in",
         description="Rows of the collection `memoryBank` become memories under their old ids; the "
-        "old rows stay. Harmless to repeat.",
+        "old rows stay, marked as moved, so that what is deleted afterwards does not come back. "
+        "Harmless to repeat.",
         handler=migrate,
         body=shapes.MigrateBody,
         body_required=False,

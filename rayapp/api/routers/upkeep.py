@@ -23,8 +23,9 @@ from rayapp.errors import Conflict, InvalidInput
 OPS = "/api/memory/ops"
 CLEANUP = "/api/memory/cleanup"
 RESET_WARNING = (
-    "A reset removes all memories of all users, with their versions, outcomes and graphs, and "
-    "the index. It cannot be undone. API keys, jobs and leases stay."
+    "A reset removes all memories of all users, with their versions, outcomes and graphs, the "
+    "index with its older collections, and the old memory bank. It cannot be undone. API keys, "
+    "jobs and leases stay."
 )
 MEGABYTE = 1 << 20
 

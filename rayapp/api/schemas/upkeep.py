@@ -242,7 +242,7 @@ class MigrateAnswer(Answer):
 
 
 class VerificationView(Answer):
-    """`missing`: ids of some old rows that are no memory."""
+    """`missing`: ids of some old rows that were not moved, or not archived like the old one."""
 
     total: int
     present: int
@@ -295,11 +295,12 @@ class PreviewMongo(Answer):
 
 
 class PreviewIndex(Answer):
-    """The vector index."""
+    """The vector index; `oldCollections`: what a rollback could bring back."""
 
     collection: str | None
     pointCount: int
     exists: bool
+    oldCollections: list[str]
 
 
 class ResetPreviewView(Answer):
@@ -328,10 +329,11 @@ class ResetCollection(Answer):
 
 
 class ResetIndexView(Answer):
-    """What became of the index."""
+    """What became of the index; `dropped`: collections that a rollback could have brought back."""
 
     status: Literal["emptied", "partial"]
     removed: int
+    dropped: list[str]
 
 
 class ResetResults(Answer):

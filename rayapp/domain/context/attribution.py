@@ -6,7 +6,7 @@ Models write them in many ways, so reading is tolerant; what is no mark is never
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rayapp.domain.memory import Outcome
@@ -40,6 +40,10 @@ _OUTCOME: dict[str, Outcome] = {
 _OPEN = rf"<!--[{_UNSEEN}]*+MEM[{_UNSEEN}]*+:"
 # Longest comment that is still read as marks, characters; 200 memories of ten fit.
 _MOST_CHARS = 2_000
+# Marks of one answer that count, as many as one outcome may name.
+MOST_MARKS = 200
+# Characters from the end of an answer in which marks are looked for: twice the longest memory.
+MOST_READ = 200_000
 _COMMENT = re.compile(
     # Closed in reach and before another comment opens, else only what looks like marks.
     rf"{_OPEN}(?:(?P<whole>(?:(?!-->|<!--)[\s\S]){{0,{_MOST_CHARS}}})-->"
@@ -78,17 +82,17 @@ def read_attribution(answer: str) -> Attribution:
 
     When a position is marked twice, the last mark counts.
     """
-    code = [found.span() for pattern in (_FENCED, _INLINE) for found in pattern.finditer(answer)]
+    if "<!--" not in answer:
+        return Attribution(text=answer, marks={})
     marks: dict[int, Outcome] = {}
     kept: list[str] = []
     end = 0
-    for found in _COMMENT.finditer(answer):
-        start = found.start()
-        if any(first <= start < last for first, last in code):
-            continue
+    for found in _outside(code_spans(answer), answer):
         body = found["whole"] if found["whole"] is not None else found["open"]
-        marks |= _marks(body)
-        kept.append(answer[end:start])
+        for position, outcome in _marks(body).items():
+            if position in marks or len(marks) < MOST_MARKS:
+                marks[position] = outcome
+        kept.append(answer[end : found.start()])
         end = found.end()
     if not kept:
         return Attribution(text=answer, marks={})
@@ -98,15 +102,40 @@ def read_attribution(answer: str) -> Attribution:
     return Attribution(text="".join([*kept, rest]), marks=marks)
 
 
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Where code stands in a text, in order and without overlaps."""
+    found = (one.span() for pattern in (_FENCED, _INLINE) for one in pattern.finditer(text))
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
 def resolve(marks: Mapping[int, Outcome], shown: Collection[int]) -> Resolved:
     """What the marks say of the positions that a receipt shows."""
-    by_outcome: dict[Outcome, tuple[int, ...]] = {}
+    by_outcome: dict[Outcome, list[int]] = {}
     for position in sorted(marks):
         if position in shown:
-            outcome = marks[position]
-            by_outcome[outcome] = (*by_outcome.get(outcome, ()), position)
+            by_outcome.setdefault(marks[position], []).append(position)
     skipped = tuple(sorted(position for position in marks if position not in shown))
-    return Resolved(by_outcome=by_outcome, skipped=skipped)
+    return Resolved(
+        by_outcome={outcome: tuple(found) for outcome, found in by_outcome.items()},
+        skipped=skipped,
+    )
+
+
+def _outside(code: Sequence[tuple[int, int]], answer: str) -> Iterator[re.Match[str]]:
+    """The comments that no code holds; both come in order, so each span is looked at once."""
+    at = 0
+    for found in _COMMENT.finditer(answer, max(0, len(answer) - MOST_READ)):
+        start = found.start()
+        while at < len(code) and code[at][1] <= start:
+            at += 1
+        if at == len(code) or start < code[at][0]:
+            yield found
 
 
 def _marks(body: str) -> dict[int, Outcome]:

@@ -2,6 +2,7 @@
 
 The reader is a language model, and programs with patterns of their own, so what could pass for a
 mark of the block is changed in sight (`<` becomes `‹`), and only what nobody sees is left out.
+Combining marks are skipped where a mark of the block is looked for: a reader looks through them.
 Applied twice it changes nothing more. Every pattern is linear: a memory may be 100,000 characters.
 """
 
@@ -21,14 +22,41 @@ MOST_ROUNDS = 8
 _BREAKS = re.compile("(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*+")
 # Joiners change what an emoji or a Persian word is, and only stand between such characters.
 _JOINERS = "\u200c\u200d"
-_BESIDE = f"[^\x00-\x7f\\s{_JOINERS}]"
+_BESIDE = f"[^\x00-\x7f\\s{_JOINERS}{LINE_BREAK}]"
 _LOOSE_JOINER = re.compile(f"(?<!{_BESIDE})[{_JOINERS}]|[{_JOINERS}](?!{_BESIDE})")
 _SPACES = re.compile(r"\s+")
 # Control, format (bidi, zero-width) and surrogate characters.
 _DROPPED = frozenset({"Cc", "Cf", "Cs"})
-# Invisible characters that can carry a text of their own: tags, the variation selectors beyond
-# those that choose how an emoji looks, and what is no character.
-_HIDDEN = re.compile("[\U000e0000-\U000e0fff\ufdd0-\ufdef\ufffe\uffff]")
+# Invisible characters that can carry a text of their own or part what belongs together: tags,
+# selectors of variants, fillers and joiners of scripts, and what is no character.
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
+    "\ufdd0-\ufdef\ufffe\uffff\U00016fe4\U000e0000-\U000e0fff]"
+)
+# The selectors that choose how an emoji or a keycap looks say nothing anywhere else.
+_EMOJI = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u25fe\u2600-\u2767"
+    "\u2776-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_LOOSE_SELECTOR = re.compile(
+    f"(?<![{_EMOJI}])(?<![0-9#])[\ufe0e\ufe0f]|(?<=[0-9#])[\ufe0e\ufe0f](?!\u20e3)"
+)
+
+
+def _combining() -> str:
+    """All combining marks, as the inside of a character class. They lie in these two planes."""
+    found = [c for c in range(0x300, 0x1F000) if unicodedata.category(chr(c))[0] == "M"]
+    starts = [c for c in found if unicodedata.category(chr(c - 1))[0] != "M"]
+    ends = [c for c in found if unicodedata.category(chr(c + 1))[0] != "M"]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
+
+
+_M = _combining()
+# A combining mark on a sign belongs to no word, and only hides the sign from programs.
+_ON_SIGN = re.compile(rf"(?<=[<>\[\]*=:/!?|])[{_M}{_JOINERS}]+")
+# These three are signs of their own that are written in two parts.
+_STRUCK = re.compile("[<=>]\u0338")
+_STRUCK_AS = {"<": "≮", "=": "≠", ">": "≯"}
 
 # Twins of the marks that tags, lines and headers are made of.
 _TWINS = {
@@ -38,28 +66,39 @@ _TWINS = {
     **dict.fromkeys("］﹞】〕〗〛⟧⁆❳", "]"),
     **dict.fromkeys("：﹕ː꞉∶", ":"),
     **dict.fromkeys("＊﹡∗⁎", "*"),
-    **dict.fromkeys("═━╍╌┅┉〓", "="),
-    "／": "/",
+    **dict.fromkeys("═━╍╌┅┉〓＝﹦", "="),
+    **dict.fromkeys("／⁄∕⧸", "/"),
+    # A blank of braille is seen as a blank.
+    "\u2800": " ",
     "｜": "|",
 }
+# Blanks and combining marks between two parts of a mark.
+_GAP = rf"[\s{_M}]*+"
 # A tag: an angle before a letter, or before the marks that open one. `x < 5` and `a <= b` stay.
-_TAG = re.compile(r"<(?=[\s/!?|\[%$#@&\\\"'`{(<]{0,8}[^\W\d]|\s?[/!?|<\[%\\])([^<>]*+)(>?)")
-# A memory line: a tier's name and a colon in brackets, and the position in front of such a mark.
-_TIERS = (
-    r"working|history|patterns?|books?|documents?|memory[ _-]?bank|data[ _-]?gov[\w -]{0,20}"
-    r"|system|memory|mem"
+_TAG = re.compile(
+    rf"<(?={_GAP}(?:[/!?|\[%$#@&\\\"'`{{(<]{_GAP}){{0,8}}[^\W\d]|{_GAP}[/!?|<\[%\\])([^<>]*+)(>?)"
 )
-_MARK = re.compile(rf"\[(\s?(?:{_TIERS})\s?:[^\[\]]*+)(\]?)", re.IGNORECASE)
-_POSITION = re.compile(r"\[(\s?\d++\s?)(\])(?=\s?[\[(]\s?[^\W\d][\w -]{0,40}:)")
-# Tags in square brackets, as some models are taught to read them.
-_ROLE = re.compile(
-    r"\[(\s?/?\s?(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL|TOOL_CALLS|INSTRUCTIONS?|END)\s?)(\])",
+# What stands in square brackets is read without its combining marks.
+_BRACKETS = re.compile(r"\[([^\[\]]*+)(\]?)")
+# A memory line: a tier's name and a colon, and tags as some models are taught to read them.
+_TIER = re.compile(
+    r"\s*+(?:working|history|patterns?|books?|documents?|memory[ _-]*bank|data[ _-]*gov[\w -]*+"
+    r"|system|memory|mem)\s*:",
     re.IGNORECASE,
 )
+_ROLE = re.compile(
+    r"\s*+/?\s*+(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL|TOOL_CALLS|INSTRUCTIONS?|END)\s*+",
+    re.IGNORECASE,
+)
+# The position in front of a memory line.
+_POSITION = re.compile(
+    rf"\[({_GAP}\d[\s\d{_M}]*+)\](?={_GAP}[\[(]{_GAP}[^\W\d][{_M}]*+(?:[\w -][{_M}]*+){{0,40}}:)"
+)
 # A bold label with a colon is how the block heads its sections, a double rule its ends.
-_BOLD_LABEL = re.compile(r"(?<!\*)\*{2,}+([^*\s][^*]{0,200}?:\s?)\*{2,}+")
-_BOLD_NAME = re.compile(r"(?<!\*)\*{2,}+([^*\s][^*]{0,200}+)\*{2,}+(?=\s?:)")
-_RULED = re.compile(r"(?<!=)={3,}+([^=]{1,200}+)={3,}+")
+_IN_BOLD = rf"[^*\s][{_M}]*+(?:[^*{_M}][{_M}]*+)"
+_BOLD_LABEL = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}?:{_GAP})\*{{2,}}+")
+_BOLD_NAME = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}+)\*{{2,}}+(?={_GAP}:)")
+_RULED = re.compile(rf"(?<!=)={{3,}}+((?:[^={_M}][{_M}]*+){{1,200}}+)={{3,}}+")
 _ID = re.compile(r"[^A-Za-z0-9._:@-]")
 
 
@@ -91,18 +130,36 @@ def cut_line(text: str, limit: int) -> str:
 
 def _visible(text: str) -> str:
     """Without control, direction and other invisible characters; blanks of all kinds are one."""
-    plain = _HIDDEN.sub("", text).translate(_PLAIN)
-    return _SPACES.sub(" ", _LOOSE_JOINER.sub("", plain))
+    plain = _LOOSE_SELECTOR.sub("", _HIDDEN.sub("", text.translate(_PLAIN)))
+    joined = _STRUCK.sub(lambda m: _STRUCK_AS[m[0][0]], _LOOSE_JOINER.sub("", plain))
+    return _SPACES.sub(" ", _ON_SIGN.sub("", joined))
 
 
 def _without_marks(line: str) -> str:
     """One round: a rule may open what another one closes."""
     line = _RULED.sub(r"==\1==", line)
     line = _TAG.sub(lambda m: f"‹{m[1]}{'›' if m[2] else ''}", line)
-    for mark in (_POSITION, _MARK, _ROLE):
-        line = mark.sub(lambda m: f"({m[1]}{')' if m[2] else ''}", line)
+    line = _BRACKETS.sub(_bracketed, _POSITION.sub(r"(\1)", line))
     # Other bold words and `2**3` keep their stars.
     return _BOLD_NAME.sub(r"*\1*", _BOLD_LABEL.sub(r"*\1*", line))
+
+
+def _bracketed(found: re.Match[str]) -> str:
+    """Round brackets where the square ones are a mark of a memory or of a role."""
+    bare = found[1].translate(_BARE)
+    role = found[2] and _ROLE.fullmatch(bare)
+    if not role and not _TIER.match(bare):
+        return found[0]
+    return f"({found[1]}{')' if found[2] else ''}"
+
+
+class _Bare(dict[int, str]):
+    """A translation table that leaves out combining marks."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = "" if unicodedata.category(char)[0] == "M" else char
+        return self[code]
 
 
 class _Plain(dict[int, str]):
@@ -116,4 +173,5 @@ class _Plain(dict[int, str]):
 
 
 _PLAIN = _Plain({ord(char): plain for char, plain in _TWINS.items()})
+_BARE = _Bare()
 _ALL_MARKS = str.maketrans("<>[]*=", "‹›()·-")

@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from rayapp.domain.context.attribution import read_attribution
+from rayapp.domain.context.attribution import code_spans, read_attribution
 from rayapp.domain.context.fingerprint import without_known
-from rayapp.domain.context.records import Message
+from rayapp.domain.context.records import Message, Role
 from rayapp.domain.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.domain.memory import POINT_NAMESPACE
+from rayapp.domain.thinking import find_thinking
 
 # A turn that must be scored is longer than this, characters (client contract).
 TRIVIAL_QUESTION_CHARS = 10
@@ -32,16 +33,17 @@ _BLOCK = re.compile(
     rf"\n{{0,2}}^{OPEN_BLOCK}\n(?:(?!^{OPEN_BLOCK}$|^{CLOSE_BLOCK}$)[^\n]*\n)*^{CLOSE_BLOCK}$",
     re.MULTILINE,
 )
-_THOUGHT = re.compile(r"<think(?:ing)?>[\s\S]*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE)
-# Some servers send the end of a thought without its beginning.
-_END_OF_THOUGHT = re.compile(r"\A[\s\S]*?</think(?:ing)?>", re.IGNORECASE)
+# The beginning of a thought on a line of its own: no sentence speaks of the tag like that.
+_BEGIN_ALONE = re.compile(r"\s*<think(?:ing)?>[ \t]*(?:\n|\Z)", re.IGNORECASE)
+# Some servers send the end of a thought without its beginning, on a line of its own.
+_END_ALONE = re.compile(r"(?:\A|\n)[ \t]*</think(?:ing)?>\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A question and its answer without marks, thoughts and injected text.
 
-    `trivial`: too short to be worth a score.
+    `tools`: each call of one. `trivial`: too short to be worth a score.
     """
 
     question: str
@@ -54,9 +56,18 @@ class Turn:
         return short or len(self.answer) <= TRIVIAL_ANSWER_CHARS
 
     @property
-    def scored_itself(self) -> bool:
-        """The assistant called a tool that scores, with or without a server's name before it."""
-        return any(re.split(r"__|[./:]", tool)[-1] in SCORING_TOOLS for tool in self.tools)
+    def scoring_calls(self) -> int:
+        """Calls of tools that score, with or without a server's name before them."""
+        return sum(bare_name(tool) in SCORING_TOOLS for tool in self.tools)
+
+    def scored_itself(self, *, owed_before: bool) -> bool:
+        """Whether a call was about this turn; the first one pays what an earlier turn owed."""
+        return self.scoring_calls > (1 if owed_before else 0)
+
+
+def bare_name(tool: str) -> str:
+    """The name of a tool without that of its server."""
+    return re.split(r"__|[./:]", tool)[-1]
 
 
 def last_question(messages: Sequence[Message]) -> int | None:
@@ -70,7 +81,9 @@ def last_question(messages: Sequence[Message]) -> int | None:
 def recent_before(messages: Sequence[Message], question: int) -> tuple[Message, ...]:
     """The last messages before the question, oldest first, without what systems said."""
     talk = [one for one in messages[:question] if one.role in ("user", "assistant")]
-    return tuple(replace(one, content=cleaned(one.content)) for one in talk[-RECENT_MESSAGES:])
+    return tuple(
+        replace(one, content=cleaned(one.content, one.role)) for one in talk[-RECENT_MESSAGES:]
+    )
 
 
 def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> Turn | None:
@@ -79,11 +92,11 @@ def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> T
     if at is None or messages[-1].role != "assistant":
         return None
     said = (one.content for one in messages[at + 1 :] if one.role == "assistant")
-    answer = "\n".join(part for one in said if (part := cleaned(one)))
-    question = cleaned(messages[at].content)
+    answer = "\n".join(part for one in said if (part := cleaned(one, "assistant")))
+    question = cleaned(messages[at].content, "user")
     if not question or not answer:
         return None
-    return Turn(question=question, answer=answer, tools=tuple(dict.fromkeys(tools_called)))
+    return Turn(question=question, answer=answer, tools=tuple(tools_called))
 
 
 def raw_answer(messages: Sequence[Message]) -> str:
@@ -91,16 +104,32 @@ def raw_answer(messages: Sequence[Message]) -> str:
     return _without_thoughts(messages[-1].content)
 
 
-def cleaned(text: str) -> str:
-    """A message without an injected block, thoughts and marks."""
-    return read_attribution(_without_thoughts(_BLOCK.sub("", text))).text.strip()
+def cleaned(text: str, role: Role) -> str:
+    """A message without an injected block and marks; of the assistant's, without thoughts too."""
+    text = _BLOCK.sub("", text)
+    if role == "assistant":
+        text = _without_thoughts(text)
+    return read_attribution(text).text.strip()
 
 
 def _without_thoughts(text: str) -> str:
-    if "</think" not in text.lower() and "<think" not in text.lower():
+    """Without the thoughts before the answer; where an answer speaks of the tags, they stay."""
+    lower = text.lower()
+    if "</think" not in lower and "<think" not in lower:
         return text
-    text = _THOUGHT.sub("", text)
-    return _END_OF_THOUGHT.sub("", text)
+    found = find_thinking(text, code_spans(text))
+    if not found.outer and _BEGIN_ALONE.match(text):
+        # The end stands behind code that the thought began and never closed.
+        found = find_thinking(text)
+    end = 0
+    for start, after in found.outer:
+        if text[end:start].strip():
+            break
+        if found.unopened and end == 0 and not _END_ALONE.search(text, 0, after):
+            break
+        end = after
+    cut_off = found.unclosed is not None and _BEGIN_ALONE.match(text, end)
+    return "" if cut_off else text[end:]
 
 
 def enriched(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
@@ -113,7 +142,7 @@ def enriched(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
         for one in messages
     ]
     if not block:
-        return tuple(one for one in clean if one.role != "system" or one.content)
+        return tuple(new for new, old in zip(clean, messages, strict=True) if not only_block(old))
     wrapped = f"{OPEN_BLOCK}\n{block.strip(chr(10))}\n{CLOSE_BLOCK}"
     at = next((at for at, one in enumerate(clean) if one.role == "system"), None)
     if at is None:
@@ -121,6 +150,12 @@ def enriched(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
     said = clean[at].content
     clean[at] = Message("system", f"{said}\n\n{wrapped}" if said else wrapped)
     return tuple(clean)
+
+
+def only_block(message: Message) -> bool:
+    """Whether it is a system message that was made for the block of an earlier call."""
+    said = message.content
+    return message.role == "system" and said != "" and without_block(said) == ""
 
 
 def without_block(text: str) -> str:
@@ -134,10 +169,11 @@ def stored_text(turn: Turn, known: Collection[str], limit: int) -> tuple[str, bo
     Of the answer, only what was not put before the assistant: an echo is not learned.
     """
     question = turn.question
-    answer = without_known(turn.answer, known) or NOTHING_NEW
+    # What lies beyond the limit is not compared: each of its words costs some microseconds.
+    answer = without_known(turn.answer[:limit], known) or NOTHING_NEW
     room = limit - len("User: \nAssistant: ")
     if len(question) + len(answer) <= room:
-        return f"User: {question}\nAssistant: {answer}", False
+        return f"User: {question}\nAssistant: {answer}", len(turn.answer) > limit
     question = _cut(question, max(room // 2, room - len(answer)))
     answer = _cut(answer, room - len(question))
     return f"User: {question}\nAssistant: {answer}", True

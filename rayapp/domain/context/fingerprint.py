@@ -30,19 +30,24 @@ _PERSON = {
     **dict.fromkeys(("i'm", "you're"), "you're"),
     **dict.fromkeys(("i've", "you've"), "you've"),
     **dict.fromkeys(("שלי", "שלך", "שלכם", "שלנו"), "שלך"),
-    **dict.fromkeys(("אני", "אתה"), "אתה"),
+    # The last one also marks an object; as every "את" becomes "אתה", no two sentences meet by it.
+    **dict.fromkeys(("אני", "אתה", "את"), "אתה"),
     **dict.fromkeys(("לי", "לך"), "לך"),
 }
+# What an answer begins with. Some of these words change what follows ("No meetings on Friday",
+# "בטח דנה גרה בחיפה"), so they lead in only before a comma.
+_OPENER_EN = r"(?:(?:yes|ok|okay|so|and)[, ]+|(?:no|sure|well) ?,[, ]*)"
+_OPENER_HE = r"(?:(?:כן|אוקיי|ובכן)[, ]+|(?:לא|אז|בטח) ?,[, ]*)"
 # How an answer leads in what it repeats.
 _LEAD = re.compile(
-    r"^(?:(?:yes|no|ok|okay|sure|so|well|and)[, ]+)*"
+    rf"^{_OPENER_EN}*"
     r"(?:(?:as|like) (?:you|i) (?:said|told me|mentioned|recall|remember)|you (?:have )?(?:said"
     r"|told me|mentioned)|i (?:remember|recall|know|see)|(?:according to|from) (?:my )?(?:memory"
     r"|notes)|(?:my )?memory says|from what (?:i|you) \w+)"
-    r"(?: (?:earlier|before|that))*[,:]? |^(?:yes|no|ok|okay|sure|so|well|and)[, ]+"
-    r"|^(?:(?:כן|לא|אוקיי|אז|ובכן|בטח)[, ]+)*(?:כפי ש(?:אמרת|סיפרת|ציינת)|כמו ש(?:אמרת|סיפרת)|אמרת"
+    rf"(?: (?:earlier|before|that))*[,:]? |^{_OPENER_EN}"
+    rf"|^{_OPENER_HE}*(?:כפי ש(?:אמרת|סיפרת|ציינת)|כמו ש(?:אמרת|סיפרת)|אמרת"
     r"|סיפרת|ציינת|אני זוכר(?:ת)?|לפי הזיכרון|בזיכרון כתוב|ידוע לי)(?: לי)?[,:]? (?:ש(?=\w))?"
-    r"|^(?:כן|אוקיי|אז|ובכן|בטח)[, ]+",
+    rf"|^{_OPENER_HE}",
     re.IGNORECASE,
 )
 

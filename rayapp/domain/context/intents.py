@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rayapp.domain.context.verbs import asked_verbs, does
 from rayapp.domain.datagov.intent import datagov_intent
 from rayapp.domain.datagov.topics import words
 from rayapp.domain.graphs.context_type import MAX_READ_CHARS
@@ -70,11 +71,54 @@ _REFUSED_WORDS = words(
     r"|גלוש|השתמש(?:י)?|שתמש(?:י)?|הפעיל(?:י)?|פעיל(?:י)?|בדוק|בדקי|מצוא|מצאי)",
 )
 _REFUSED = re.compile(_REFUSED_WORDS + _CLAUSE, re.IGNORECASE)
-# What I did, what we said, what is mine: memory is asked, not the world.
-_OWN = _pattern(
-    r"my|mine|our|ours|i|i['’]?m|i['’]?ve|we|we['’]?ve|did you|have you|you (?:said|told|found)",
-    r"שלי|שלנו|אני|אנחנו|אמרתי|אמרת|סיפרתי|סיפרת|דיברנו|הייתי|היינו|קבענו|החלטנו|עשיתי|עשינו"
-    r"|כתבתי|קניתי|שמרתי|נסעתי|נסענו|נפגשתי|נפגשנו|התחלתי|סיימתי|עברתי|יש לי|אצלי",
+# "Why don't you search the web" asks for it. What is left of it is a request.
+_KIND_EN = (
+    r"(?<!\w)(?:why|how come) (?:(?:do|did|would|could) not|(?:do|did|would|could)n['’]?t)"
+    r" (?:you|we|i)(?!\w)|(?<!\w)(?:why|how come) (?:you|we) (?:do not|don['’]?t)(?!\w)"
+    r"|(?<!\w)(?:why|how come) (?:do|did) (?:you|we) not(?!\w)"
+)
+_KIND_HE = (
+    r"(?<!\w)ו?(?:למה|מדוע|איך זה)(?: ש?(?:אתה|את|אתם|אתן|אנחנו))? ש?לא"
+    r"(?: (?:אתה|את|אתם|אתן))?(?!\w)"
+)
+_KIND = re.compile(rf"{_KIND_EN}|{_KIND_HE}", re.IGNORECASE)
+# "למה אתה לא מחפש" says in the present what a request says in the future.
+_DOING = {
+    **dict.fromkeys(("מחפש", "מחפשת", "מחפשים"), "תחפש"),
+    **dict.fromkeys(("מגגל", "מגגלת", "מגגלים"), "תגגל"),
+    **dict.fromkeys(("בודק", "בודקת", "בודקים"), "תבדוק"),
+    **dict.fromkeys(("מסתכל", "מסתכלת", "מסתכלים"), "תסתכל"),
+    **dict.fromkeys(("גולש", "גולשת", "גולשים"), "תגלוש"),
+    **dict.fromkeys(("משתמש", "משתמשת", "משתמשים"), "תשתמש"),
+    **dict.fromkeys(("מפעיל", "מפעילה", "מפעילים"), "תפעיל"),
+    **dict.fromkeys(("חוקר", "חוקרת", "חוקרים"), "תחקור"),
+    **dict.fromkeys(("שולח", "שולחת", "שולחים"), "תשלח"),
+    **dict.fromkeys(("מזמין", "מזמינה", "מזמינים"), "תזמין"),
+    **dict.fromkeys(("קובע", "קובעת", "קובעים"), "תקבע"),
+    **dict.fromkeys(("פותח", "פותחת", "פותחים"), "תפתח"),
+}
+_PRESENT = re.compile(rf"(?P<polite>{_KIND_HE}) (?P<doing>{'|'.join(_DOING)})(?!\w)")
+# What I did and what we said: memory is asked, not the world.
+_DONE = _pattern(
+    r"(?:did|had|was|were) (?:i|we)|(?:did|have|had) you|you (?:said|told|found)"
+    r"|have (?:i|we)|(?:i|we)(?:['’]ve| had| was| were| did)|(?:i|we) (?:(?!need)\w+ed|said|told"
+    r"|went|bought|met|saw|made|took|got|wrote|began|left|came|ate|paid|found|kept|read|sold|sent)",
+    r"אמרתי|אמרת|סיפרתי|סיפרת|דיברנו|דיברתי|הייתי|היינו|קבענו|קבעתי|החלטנו|החלטתי|עשיתי|עשינו"
+    r"|כתבתי|קניתי|קנינו|שמרתי|נסעתי|נסענו|נפגשתי|נפגשנו|פגשתי|פגשנו|התחלתי|התחלנו|סיימתי|סיימנו"
+    r"|עברתי|עברנו|ראיתי|ראינו|הלכתי|הלכנו|שילמתי|שילמנו|קיבלתי|קיבלנו|הזמנתי|הזמנו|ביקרתי|ביקרנו"
+    r"|טסתי|טסנו|למדתי|עבדתי|גרתי|אכלתי|אכלנו|לקחתי|שלחתי|מכרתי|הגעתי|הגענו|חזרתי|חזרנו|תכננתי"
+    r"|תכננו|סיכמנו|סיכמתי|נולדתי|התחתנתי|התחתנו",
+)
+# What is mine: memory knows it, unless the question is about prices and the like.
+_MINE = _pattern(
+    r"my|mine|our|ours|(?:do|did) (?:i|we) have",
+    r"שלי|שלנו|אצלי|אצלנו|יש לי|יש לנו|אשתי|אחותי|הוריי|ילדיי",
+)
+_WORLD = _pattern(
+    r"prices?|costs?|rates?|fees?|stocks?|bitcoin|news|weather|rain|traffic|releases?"
+    r"|versions?|visas?",
+    r"(?:ה)?(?:מחיר|מחירי|מחירים|עלות|שער|שערי|ריבית|אגרה|מניה|מניות|מניית|ביטקוין|חדשות|גשם"
+    r"|פקקים|גרסה|גרסת|גירסה|ויזה)",
 )
 _MEMORY = _pattern(
     r"(?:in |through |from )?(?:my|your|our|the|saved|stored)? ?(?:memor(?:y|ies)|memory bank"
@@ -199,7 +243,7 @@ def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
     plain = normalize(question[:MAX_READ_CHARS])
     if not plain:
         return NO_NEEDS
-    wished = _REFUSED.sub(" ", plain)
+    wished = _requested(plain)
     search = _asks_search(wished)
     return ToolNeeds(
         explicit=_explicit(wished, search, tools),
@@ -213,14 +257,30 @@ def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
 def needs_current(plain: str) -> bool:
     """Whether a normalised question needs a date or the latest state of the world.
 
-    The clock and the news always do; "when", "today" and "latest" only where the question is not
-    about one's own life, which memory answers.
+    The clock and the news always do; "when", "today" and "latest" only where their sentence is not
+    about what one did or has, which memory answers. "I" alone says nothing: "what should I wear
+    today?" is about the weather.
     """
     if _NEWS.search(plain) or _CLOCK.search(plain):
         return True
-    if _OWN.search(plain):
+    return any(_asks_present(sentence) for sentence in _SENTENCE.split(plain))
+
+
+def _asks_present(sentence: str) -> bool:
+    if not _WHEN.search(sentence) and not _NOW.search(sentence):
         return False
-    return bool(_WHEN.search(plain) or _NOW.search(plain))
+    if _DONE.search(sentence):
+        return False
+    return not _MINE.search(sentence) or bool(_WORLD.search(sentence))
+
+
+def _requested(plain: str) -> str:
+    """The words without what takes a wish back; a polite question becomes the request it is."""
+    return _REFUSED.sub(" ", _KIND.sub(".", _PRESENT.sub(_future, plain)))
+
+
+def _future(found: re.Match[str]) -> str:
+    return f"{found['polite']} {_DOING[found['doing']]}"
 
 
 def _asks_search(wished: str) -> str | None:
@@ -229,9 +289,9 @@ def _asks_search(wished: str) -> str | None:
 
 
 def _explicit(wished: str, search: str | None, tools: Sequence[str]) -> str | None:
-    """The web, a tool by word or by name, or a search that is not one of the memory itself."""
+    """The web, a tool by word, name or verb, or a search that is not one of the memory itself."""
     for pattern in (_WEB, _TOOL_WORDS, _ONLINE):
-        if pattern is _ONLINE and _OWN.search(wished):
+        if pattern is _ONLINE and (_DONE.search(wished) or _MINE.search(wished)):
             continue
         if found := pattern.search(wished):
             return found.group().strip()
@@ -240,7 +300,10 @@ def _explicit(wished: str, search: str | None, tools: Sequence[str]) -> str | No
     for tool in tools:
         if _names_tool(low, said, tool):
             return tool
-    return search if search is not None and not _MEMORY.search(wished) else None
+    if search is not None and not _MEMORY.search(wished):
+        return search
+    verbs = asked_verbs(low)
+    return next((tool for tool in tools if does(tool_words(tool), verbs)), None) if verbs else None
 
 
 def _names_tool(low: str, said: frozenset[str], tool: str) -> bool:
@@ -261,6 +324,7 @@ def _names_tool(low: str, said: frozenset[str], tool: str) -> bool:
     return bool(re.search(rf"(?<!\w){row}(?!\w)", low))
 
 
+_SENTENCE = re.compile(r"[.;!?]")
 _WORD = re.compile(r"[a-z]+|\d+|[א-ת]+")
 _WORDS_OF_A_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[א-ת]+")
 

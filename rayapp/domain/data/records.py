@@ -144,10 +144,14 @@ class Cleanup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyFact:
-    """A row of the first client's old memory bank. `raw_id` is its place in the order."""
+    """A row of the first client's old memory bank. `raw_id` is its place in the order.
+
+    `moved`: it is done with; what became of the memory since then is the user's word.
+    """
 
     raw_id: str
     fields: Mapping[str, Any]
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +170,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether every usable old row is a memory now; `missing`: the ids of some that are not."""
+    """Whether every usable old row was moved whole; `missing`: the ids of some that were not."""
 
     total: int
     present: int
@@ -191,18 +195,26 @@ class SanitizeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetPreview:
-    """What a reset would remove, and what it keeps."""
+    """What a reset would remove, and what it keeps.
+
+    `old_indexes`: collections of the index that a rollback could bring back.
+    """
 
     collections: Sequence[CollectionSize]
     missing: Sequence[str]
     kept: Sequence[str]
     index: IndexSize | None
+    old_indexes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetReport:
-    """What a reset removed. Not `complete`: its time was up, and asking again goes on."""
+    """What a reset removed. Not `complete`: its time was up, and asking again goes on.
+
+    `dropped`: collections of the index that a rollback could have brought back.
+    """
 
     removed: Mapping[str, int]
     points: int
     complete: bool
+    dropped: Sequence[str] = ()

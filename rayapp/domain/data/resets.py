@@ -6,3 +6,5 @@ from __future__ import annotations
 KEPT_IN_RESET = ("api_keys", "job_partitions", "jobs", "leases")
 # Memories go page by page, each with its points; everything else is emptied after them.
 ITEMS = "memory_items"
+# Facts of the first client's old memory bank would move in again after a reset.
+LEGACY_BANK = "memoryBank"  # client contract

@@ -15,6 +15,8 @@ class LearnedExchange:
         principal, owner: who stored it; what is judged is judged in their name.
         injected: fingerprints of all that was put before the assistant.
         receipt_id: what the answer was given with; `shown` are its memory ids.
+
+    One that was erased has no texts: its memory is gone, and it only holds its place.
     """
 
     user_id: str
@@ -33,3 +35,7 @@ class LearnedExchange:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.user_id, self.conversation_id, self.message_id
+
+    @property
+    def erased(self) -> bool:
+        return not (self.user_text or self.answer)

@@ -19,7 +19,7 @@ class Turn:
 
     user: str
     assistant: str
-    trust: float = 0.7
+    trust: float
 
     @property
     def text(self) -> str:

@@ -21,9 +21,9 @@ HelperName = Literal[
 ]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)
 PromptLanguage = Literal["he", "en"]
-# off: no endpoint, or switched off. broken: the endpoint fails or refuses. invalid: its answer is
-# not what was asked for.
-WhyNot = Literal["off", "budget", "breaker", "timeout", "broken", "invalid"]
+# off: no endpoint, or switched off. ledger: nobody knows what was spent; soon it is known again.
+# broken: the endpoint fails or refuses. invalid: its answer is not what was asked for.
+WhyNot = Literal["off", "budget", "ledger", "breaker", "timeout", "broken", "invalid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

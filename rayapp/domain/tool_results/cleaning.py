@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from rayapp.errors import InvalidInput
@@ -38,12 +39,17 @@ _PAGE_TAG = re.compile(
 )
 # Three tags are a page or a piece of one; one may be an example in a sentence.
 _FEWEST_TAGS = 3
-_HIDDEN_TAGS = frozenset({"script", "style", "head", "noscript", "template", "svg"})
+_HIDDEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg"})
+# What a head holds; any other tag begins the body, whose `<body>` many pages leave out.
+_HEAD_TAGS = frozenset(
+    {"head", "title", "meta", "link", "base", "script", "style", "noscript", "template"}
+)
 _INLINE_TAGS = frozenset(
     {"a", "b", "i", "em", "strong", "span", "code", "u", "small", "sub", "sup"}
 )
 _SPACES = re.compile(r"[ \t\u00a0]{2,}")
-_SPACE_AT_END = re.compile(r"[ \t\u00a0]+(?=\n|\Z)")
+# Tried from the first space of a run only: from each of them the work would grow with its square.
+_SPACE_AT_END = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+(?=\n|\Z)")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
@@ -107,22 +113,35 @@ def _is_markup(text: str) -> bool:
 
 
 def _without_markup(text: str) -> str:
-    """One walk over the tags: what stands between them, but for scripts and styles."""
-    kept: list[str] = []
-    hidden: str | None = None
-    position = 0
+    """What stands between the tags, but for the head, scripts and styles."""
     text = _COMMENT.sub("", text)
-    for match in _TAG.finditer(text):
-        name = match["name"].lower()
-        if hidden is None:
-            kept.append(text[position : match.start()])
-            kept.append("" if name in _INLINE_TAGS else "\n")
-            if name in _HIDDEN_TAGS and not match["end"]:
-                hidden = name
-        elif match["end"] and name == hidden:
-            hidden = None
-        position = match.end()
-    if hidden is None:
-        kept.append(text[position:])
-    lines = html.unescape("".join(kept)).splitlines()
+    lines = html.unescape("".join(_shown(text))).splitlines()
     return "\n".join(line.strip() for line in lines)
+
+
+def _shown(text: str) -> Iterator[str]:
+    """One walk over the tags. What is hidden to the very end was never closed, so it is shown."""
+    hidden: str | None = None
+    in_head = False
+    position = hidden_from = 0
+    for match in _TAG.finditer(text):
+        name, ends = match["name"].lower(), bool(match["end"])
+        opens = not ends and not (match["rest"] or "").endswith("/")
+        shown = hidden is None and not in_head
+        if hidden is not None:
+            hidden = None if ends and name == hidden else hidden
+        elif in_head and ((ends and name == "head") or name not in _HEAD_TAGS):
+            in_head = False
+        if shown:
+            yield text[position : match.start()]
+            hidden_from = match.end()
+            in_head = opens and name == "head"
+        if hidden is None and opens and name in _HIDDEN_TAGS:
+            hidden = name
+        if hidden is None and not in_head:
+            yield "" if name in _INLINE_TAGS else "\n"
+        position = match.end()
+    if hidden is not None or in_head:
+        yield _TAG.sub("\n", text[hidden_from:])
+    else:
+        yield text[position:]

@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rayapp.domain.tool_results import named_secrets as names
+from rayapp.domain.tool_results.folding import Folded, fold, has_unseen
+
 # What stands in the place of a finding; a second pass leaves it alone.
 _MARK = "[redacted:{}]"
 _IS_MARK = re.compile(r"\[redacted:[a-z_]+\]")
@@ -70,43 +73,10 @@ _WEBHOOK = re.compile(
     r"https://(?:hooks\.slack\.com/(?:services|workflows)"
     r"|discord(?:app)?\.com/api/webhooks)/[A-Za-z0-9_/-]{20,}"
 )
-_AUTHORIZATION = re.compile(
-    r"(?i)(?P<before>\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
-    r"(?:(?:bearer|basic|digest|token|negotiate)\s{1,3})?)"
-    r"(?P<value>[^\s\"',;]{8,})"
-)
 _BEARER = re.compile(r"(?i)(?P<before>\bbearer\s{1,3})(?P<value>[A-Za-z0-9._~+/=-]{16,})")
 _URL_LOGIN = re.compile(
     r"(?i)(?P<before>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://)"
     r"(?P<value>[^\s/?#@:\"'<>]{0,200}:[^\s/?#\"'<>]{1,400}|[^\s/?#@:\"'<>]{20,400})(?=@)"
-)
-_SIGNED_URL = re.compile(
-    r"(?i)(?P<before>[?&](?:sig|signature|x-amz-(?:signature|credential|security-token)"
-    r"|x-goog-(?:signature|credential)|key|api_?key|access_token|auth|token|code)=)"
-    r"(?P<value>[^&\s\"'<>#]{8,})"
-)
-_SECRET_NAME = (
-    r"(?:api[_ -]?key|access[_ -]?key|secret[_ -]?key|account[_-]?key|private[_-]?key"
-    r"|shared[_-]?access[_-]?key|(?:access|auth|refresh|id|bot|session|bearer)[_-]?token"
-    r"|client[_-]?secret|app[_-]?secret|secret|password|passwd|passphrase|pwd|token)"
-)
-# `DB_PASSWORD=x`, `"api_key": "x"`, `AccountKey=x`: a value joined to a name that says what it is.
-_ASSIGNED = re.compile(
-    r"(?i)(?P<before>(?<![a-z0-9])"
-    + _SECRET_NAME
-    + r"(?![A-Za-z0-9_-])[\"']?(?:\s{0,2}=\s{0,2}[\"']?|\s{0,2}:\s{0,2}[\"']))"
-    r"(?P<value>[^\s\"'<>,;&]{4,})"
-)
-# `password: x`, `the password is x`, the same in Hebrew: a word of prose may follow, so a value
-# counts only when it looks like one.
-_TOLD = re.compile(
-    r"(?i)(?P<before>(?:(?<![a-z0-9])"
-    + _SECRET_NAME
-    + r"(?![A-Za-z0-9_-])(?:\s{0,2}:\s{0,3}|\s{1,2}is\s{1,2})"
-    r"|(?:סיסמה|סיסמא|סיסמת\s[א-ת]{1,20}|סיסמתו|סיסמתי|ססמה|ססמא"
-    r"|מפתח\s(?:API|גישה|סודי)|אסימון(?:\sגישה)?)"
-    r"(?![א-ת])(?:\s{0,2}[:=]\s{0,3}|\s{1,2}(?:היא|הוא|הינה|הינו)\s{1,2})))"
-    r"[\"'`]?(?P<value>[^\s\"'`<>,;]{4,})"
 )
 # A Hebrew prefix may be joined to an address, so those of plain letters are found first.
 _EMAIL = re.compile(
@@ -114,7 +84,8 @@ _EMAIL = re.compile(
     r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
 )
 _ANY_EMAIL = re.compile(r"(?<![\w.%+-])\w[\w.%+-]{0,63}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}(?!\w)")
-_DIGIT_BEFORE = r"(?<![\w+.,/=:#-])(?<![\d][ ])"
+# A Hebrew prefix, with or without its hyphen, and a name with a colon may stand before a number.
+_DIGIT_BEFORE = r"(?:(?<![\w+.,/=:#-])|(?<=[א-ת])|(?<=[א-ת]-)|(?<=[A-Za-zא-ת]:))(?<![\d][ ])"
 _DIGIT_AFTER = r"(?![\w/=]|[.,:-]\d)"
 _PHONE = re.compile(
     # +972 52-123-4567, 00972..., 972-52-1234567: mobiles, landlines and VoIP of Israel
@@ -180,28 +151,16 @@ def _is_model_key(match: Match) -> bool:
     return sum(one.isdigit() for one in match[0]) >= _FEWEST_LETTERS_AND_DIGITS
 
 
-def _is_secret_value(match: Match) -> bool:
-    """Not a word of the sentence: it holds a digit or a sign inside, or is no plain word."""
-    value = match["value"].rstrip(".!?)")
-    return bool(re.search(r"\d|[^\w\s.()'\-]|_", value)) and "://" not in value
-
-
-def _unlike_a_mark(match: Match) -> bool:
-    return not _IS_MARK.match(match["value"])
-
-
-def _assigned(match: Match) -> bool:
-    """`token=None` and `password: str` are code, `${TOKEN}` names a secret without telling it."""
-    value = match["value"].lower()
-    plain = {"none", "null", "true", "false", "undefined", "required", "optional", "string"}
-    return value not in plain and not value.startswith(("${", "$(", "{{", "process.env", "os.env"))
-
-
 def _is_email(match: Match) -> bool:
     """`git@host` is the address of a repository."""
     return not match[0].lower().startswith("git@")
 
 
+# Look at the text as it came: an escaped quote does not end a string.
+_STRINGS = (
+    _Rule("secret", names.JSON_VALUE, (":",), names.json_value),
+    _Rule("secret", names.NESTED_VALUE, ("\\",), names.json_value),
+)
 _RULES: tuple[_Rule, ...] = (
     _Rule("private_key", _PEM, ("-----BEGIN ",)),
     _Rule("token", _JWT, ("eyJ",)),
@@ -209,11 +168,12 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("api_key", _MODEL_KEY, ("sk-",), _is_model_key),
     _Rule("webhook", _WEBHOOK, ("https://hooks.", "https://discord")),
     _Rule("login", _URL_LOGIN, ("@",)),
-    _Rule("token", _AUTHORIZATION, ("uthorization", "UTHORIZATION")),
-    _Rule("token", _BEARER, ("earer", "EARER"), _is_secret_value),
-    _Rule("token", _SIGNED_URL, ("=",)),
-    _Rule("secret", _ASSIGNED, ("=", ":"), _assigned),
-    _Rule("secret", _TOLD, (), _is_secret_value),
+    _Rule("token", names.AUTHORIZATION, ("uthorization", "UTHORIZATION"), names.authorized),
+    _Rule("token", names.COOKIE, ("ookie", "OOKIE")),
+    _Rule("token", _BEARER, ("earer", "EARER"), names.looks_secret),
+    _Rule("token", names.SIGNED_URL, ("=",), names.of_url),
+    _Rule("secret", names.ASSIGNED, ("=", ":"), names.assigned),
+    _Rule("secret", names.TOLD, (), names.told),
     _Rule("email", _EMAIL, ("@",), _is_email),
     _Rule("email", _ANY_EMAIL, ("@",), _is_email),
     _Rule("iban", _IBAN, ("IL",)),
@@ -225,12 +185,18 @@ KINDS = frozenset(rule.kind for rule in _RULES)
 
 
 def redact(text: str) -> Redaction:
-    """`text` with `[redacted:<kind>]` in the place of every finding; what names it stays."""
+    """`text` with `[redacted:<kind>]` in the place of every finding; what names it stays.
+
+    Characters that nobody sees may stand within a secret or before it, so both are tried.
+    """
     counts: dict[str, int] = {}
-    for rule in _RULES:
-        if rule.hints and not any(hint in text for hint in rule.hints):
-            continue
-        text = rule.pattern.sub(_replacing(rule, counts), text)
+    for rule in _STRINGS:
+        text = _applied(rule, Folded(text, None), counts).text
+    for unseen in ("", " ") if has_unseen(text) else ("",):
+        folded = fold(text, unseen)
+        for rule in _RULES:
+            folded = _applied(rule, folded, counts)
+        text = folded.text
     return Redaction(text, counts)
 
 
@@ -239,16 +205,16 @@ def without_marks(text: str) -> str:
     return _IS_MARK.sub("", text)
 
 
-def _replacing(rule: _Rule, counts: dict[str, int]) -> Callable[[Match], str]:
-    named = "value" in rule.pattern.groupindex
-
-    def replacement(match: Match) -> str:
-        if not rule.sure(match) or (named and not _unlike_a_mark(match)):
-            return match[0]
-        counts[rule.kind] = counts.get(rule.kind, 0) + 1
-        if not named:
-            return _MARK.format(rule.kind)
-        start, (first, last) = match.start(), match.span("value")
-        return match[0][: first - start] + _MARK.format(rule.kind) + match[0][last - start :]
-
-    return replacement
+def _applied(rule: _Rule, folded: Folded, counts: dict[str, int]) -> Folded:
+    if rule.hints and not any(hint in folded.seen for hint in rule.hints):
+        return folded
+    group = "value" if "value" in rule.pattern.groupindex else 0
+    spans = [
+        match.span(group)
+        for match in rule.pattern.finditer(folded.seen)
+        if rule.sure(match) and not _IS_MARK.match(match[group])
+    ]
+    if not spans:
+        return folded
+    counts[rule.kind] = counts.get(rule.kind, 0) + len(spans)
+    return folded.replaced(spans, _MARK.format(rule.kind))

@@ -5,7 +5,7 @@ Nothing is written here. A decision is plain JSON, so that it can be kept before
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -25,7 +25,7 @@ from rayapp.domain.extraction.judging import has_reaction
 from rayapp.domain.extraction.placing import Making, placed_fact
 from rayapp.domain.extraction.profile import profile_of
 from rayapp.domain.extraction.records import Learned, Task, Turn, learned_to_json
-from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.memory import MemoryItem, Outcome, Status
 from rayapp.domain.models.answers import (
     HistorySummary,
     MergedMemory,
@@ -40,9 +40,10 @@ from rayapp.domain.models.asking import (
     prompt_language,
 )
 from rayapp.domain.scope import ReadScope
+from rayapp.errors import RayappError
 from rayapp.extraction_protocols import ExchangeQueue
 from rayapp.protocols import ReceiptStore
-from rayapp.services.extraction.known import KnownMemories
+from rayapp.services.extraction.known import KnownMemories, Met
 
 T = TypeVar("T")
 HELPER_OF: dict[Task, HelperName] = {
@@ -76,9 +77,18 @@ class Case:
     learned: tuple[str, ...] = ()
 
     @property
+    def gone(self) -> bool:
+        """Its user deleted it or put it away: no word of it is used any more."""
+        return self.exchange.memory_id is not None and self.item is None
+
+    @property
     def turn(self) -> Turn:
-        trust = self.item.trust if self.item else 0.0
-        return Turn(user=self.exchange.user_text, assistant=self.exchange.answer, trust=trust)
+        return _turn(self.exchange, self.item)
+
+    @property
+    def context(self) -> list[str]:
+        """What a model may be told of what was shown: nothing that was put away since."""
+        return [i.text for i in self.shown if i.status is Status.ACTIVE][:TOLD_CONTEXT]
 
     def echoes(self, text: str) -> bool:
         """The text was put before the assistant in this conversation."""
@@ -96,6 +106,10 @@ class Decided:
     note: str
     part: Any = None
     wait: Literal["", "tried", "away"] = ""
+
+
+# The question was asked and paid, so it is repeated only as often as one that failed.
+UNSEEN = Decided("unseen", wait="tried")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +155,8 @@ class Deciders:
         if not before:
             return Decided("first_turn")
         judged = before[0]
+        if judged.memory_id is not None and not await self._still_kept([judged]):
+            return Decided("gone")
         receipt_id = await self._open_receipt(judged)
         if judged.memory_id is None and receipt_id is None:
             return Decided("nothing_to_judge")
@@ -184,7 +200,13 @@ class Deciders:
         kept, refused = profile_of(
             reply.value.items, case.turn, case.echoes, made=self._made(case, "profile")
         )
-        new = [o for o in kept if not (await self.known.says(exchange.user_id, o.text)).known]
+        new = []
+        for one in kept:
+            met = await self._says(case, one.text)
+            if met is None:
+                return UNSEEN
+            if not met.known:
+                new.append(one)
         if new:
             return _learned(*new)
         return Decided("known" if kept else (refused[0] if refused else "nothing"))
@@ -199,7 +221,7 @@ class Deciders:
             user_text=exchange.user_text,
             assistant_text=exchange.answer,
             known=[*known, *case.learned],
-            context=[item.text for item in case.shown[:TOLD_CONTEXT]],
+            context=case.context,
         )
         if reply.value is None:
             return _not_decided(reply)
@@ -208,7 +230,9 @@ class Deciders:
             return Decided(checked.reason)
         if known_text(checked.text, case.learned):
             return Decided("known")
-        met = await self.known.says(exchange.user_id, checked.text)
+        met = await self._says(case, checked.text)
+        if met is None:
+            return UNSEEN
         if met.known:
             return await self._merged(case, met.extends, checked.text)
         parents = tuple(item.trust for item in case.shown)
@@ -245,10 +269,10 @@ class Deciders:
         # Turns that are no memory stand between; twice as many rows hold enough of the others.
         earlier = await self.queue.earlier(scope, exchange, 2 * TURNS)
         rows = [row for row in earlier if row.memory_id is not None][: TURNS - 1]
-        turns = [
-            *(Turn(user=row.user_text, assistant=row.answer) for row in reversed(rows)),
-            case.turn,
-        ]
+        kept = await self._still_kept(rows)
+        if not kept:
+            return Decided("gone")
+        turns = [*(_turn(row, item) for row, item in reversed(kept)), case.turn]
         messages = [
             message
             for turn in turns
@@ -261,6 +285,28 @@ class Deciders:
         if checked.text is None:
             return Decided(checked.reason)
         return _learned(placed_summary(checked.text, turns, made=self._made(case, "summary")))
+
+    async def _still_kept(
+        self, rows: Sequence[LearnedExchange]
+    ) -> list[tuple[LearnedExchange, MemoryItem]]:
+        """Turns whose memory is still there, with it. What the others said leaves the queue."""
+        kept = []
+        for row in rows:
+            if row.erased or row.memory_id is None:
+                continue
+            item = await self.known.active(row.user_id, row.memory_id)
+            if item is None:
+                await self.queue.erase(row)
+            else:
+                kept.append((row, item))
+        return kept
+
+    async def _says(self, case: Case, text: str) -> Met | None:
+        """Whether the text is known; None = it cannot be seen, and the answer is lost."""
+        try:
+            return await self.known.says(case.exchange.user_id, text)
+        except RayappError:
+            return None
 
     # --- asking
 
@@ -279,6 +325,11 @@ class Deciders:
         return Making(case.exchange, self.versions(HELPER_OF[task], _language(case)))
 
 
+def _turn(exchange: LearnedExchange, item: MemoryItem | None) -> Turn:
+    trust = item.trust if item else 0.0
+    return Turn(user=exchange.user_text, assistant=exchange.answer, trust=trust)
+
+
 def _language(case: Case) -> PromptLanguage:
     return prompt_language(case.exchange.user_text)
 
@@ -292,7 +343,7 @@ def _not_decided(reply: ModelReply[Any]) -> Decided:
     why = reply.why or "invalid"
     if why in ("off", "budget"):
         return Decided(why)
-    return Decided(why, wait="away" if why == "breaker" else "tried")
+    return Decided(why, wait="away" if why in ("breaker", "ledger") else "tried")
 
 
 def _own(exchange: LearnedExchange) -> ReadScope:

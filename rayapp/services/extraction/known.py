@@ -41,6 +41,11 @@ class KnownMemories:
         self._embedder = embedder
         self._timeout_s = timeout_s
 
+    async def active(self, user_id: str, memory_id: str) -> MemoryItem | None:
+        """The memory unless its user deleted it or put it away."""
+        item = await self._items.get(_own(user_id), memory_id)
+        return item if item is not None and item.status is Status.ACTIVE else None
+
     async def told(self, user_id: str, text: str) -> list[str]:
         """Facts near to what the user said, the nearest first."""
         near = await self._near(user_id, text, TOLD)

@@ -15,13 +15,10 @@ from itertools import groupby
 from typing import Any
 
 from rayapp.domain.extraction.exchange import LearnedExchange
-from rayapp.domain.extraction.records import TASKS
-from rayapp.domain.memory import MemoryItem, Status
-from rayapp.domain.scope import ReadScope
+from rayapp.domain.extraction.records import TASKS, Task
 from rayapp.errors import RayappError
 from rayapp.extraction_protocols import ClaimedExchange, ExchangeQueue, WorkEnd
-from rayapp.protocols import MemoryStore
-from rayapp.services.extraction.deciding import Case, Deciders
+from rayapp.services.extraction.deciding import Case, Decided, Deciders
 from rayapp.services.extraction.doing import Doing
 from rayapp.services.runtime import Runtime
 
@@ -71,14 +68,12 @@ class ExchangeLearning:
     def __init__(
         self,
         queue: ExchangeQueue,
-        items: MemoryStore,
         deciders: Deciders,
         doing: Doing,
         *,
         runtime: Runtime,
     ) -> None:
         self._queue = queue
-        self._items = items
         self._deciders = deciders
         self._doing = doing
         self._clock = runtime.clock
@@ -122,7 +117,12 @@ class ExchangeLearning:
 
     async def _work(self, claimed: ClaimedExchange, token: str) -> None:
         exchange, progress = claimed.exchange, _Progress.of(claimed)
-        await self._decide(exchange, progress)
+        case = await self._case(exchange)
+        if case.gone:
+            await self._queue.erase(exchange)
+            self._metrics.count("learned", task="all", result="gone")
+            return
+        await self._decide(case, progress)
         if not await self._queue.keep(exchange, token, progress.plan):
             return  # somebody else has it by now
         for task in TASKS:
@@ -136,14 +136,13 @@ class ExchangeLearning:
         elif await self._queue.keep(exchange, token, progress.plan):
             await self._put_back(claimed, token, progress.wait, blamed=progress.wait == "tried")
 
-    async def _decide(self, exchange: LearnedExchange, progress: _Progress) -> None:
+    async def _decide(self, case: Case, progress: _Progress) -> None:
         """Decide every task that is open. What has to wait keeps no note, so it stays open."""
-        case = await self._case(exchange)
         for task in TASKS:
             if task in progress.notes:
                 continue
             case = _with_learned(case, progress)
-            decided = await self._deciders.decide(case, task)
+            decided = await self._decided(case, task)
             if decided.wait:
                 progress.wait = "tried" if "tried" in (progress.wait, decided.wait) else "away"
                 self._metrics.count("learned", task=task, result=decided.note)
@@ -154,15 +153,22 @@ class ExchangeLearning:
             else:
                 progress.parts[task] = decided.part
 
+    async def _decided(self, case: Case, task: Task) -> Decided:
+        """A task that cannot be decided takes nothing from the others: their answers are paid."""
+        try:
+            return await self._deciders.decide(case, task)
+        except RayappError as error:
+            log.warning("an exchange waits: %s", error.message)
+            return Decided(error.code, wait="away")
+        except Exception:  # a bug met by one task must not stop the others
+            log.exception("an exchange failed")
+            return Decided("error", wait="tried")
+
     async def _case(self, exchange: LearnedExchange) -> Case:
-        item: MemoryItem | None = None
-        if exchange.memory_id is not None:
-            scope = ReadScope(exchange.user_id, include_shared=False)
-            item = await self._items.get(scope, exchange.memory_id)
-        # A turn that its user put away is not learned from.
-        kept = item if item is not None and item.status is Status.ACTIVE else None
-        shown = await self._deciders.known.shown(exchange.user_id, exchange.shown)
-        return Case(exchange=exchange, item=kept, shown=tuple(shown))
+        known, user_id, memory_id = self._deciders.known, exchange.user_id, exchange.memory_id
+        item = await known.active(user_id, memory_id) if memory_id is not None else None
+        shown = await known.shown(user_id, exchange.shown)
+        return Case(exchange=exchange, item=item, shown=tuple(shown))
 
     async def _put_back(
         self, claimed: ClaimedExchange, token: str, why: str, *, blamed: bool

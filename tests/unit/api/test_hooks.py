@@ -156,6 +156,19 @@ class TestEnriching:
         found = await posted(api, EXCHANGE, {**ASKED, "messages": messages})
         assert found["messages"] == messages
 
+    async def test_an_old_block_goes_and_the_fields_of_the_others_stay(
+        self, api: httpx.AsyncClient
+    ) -> None:
+        old = {"role": "system", "content": "<memory_context>\n[1] old\n</memory_context>"}
+        rest = [
+            {"role": "user", "content": QUESTION, "name": "dana"},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+            {"role": "tool", "content": "{}", "tool_call_id": "1"},
+        ]
+        kind = {"role": "system", "content": f"Be kind.\n\n{old['content']}", "name": "s"}
+        found = await posted(api, EXCHANGE, {**ASKED, "messages": [old, kind, *rest]})
+        assert found["messages"] == [{**kind, "content": "Be kind."}, *rest]
+
     async def test_nothing_known_adds_nothing(self, api: httpx.AsyncClient) -> None:
         found = await posted(api, EXCHANGE, ASKED)
         assert found["messages"] == ASKED["messages"]
@@ -410,9 +423,27 @@ class TestOwedScores:
         assert await self.owed(api)
 
     async def test_a_turn_that_scored_itself_owes_nothing(self, api: httpx.AsyncClient) -> None:
+        named = {"toolsCalled": ["mcp__m__record_response"]}
+        found = await posted(api, EXCHANGE, {**FINISHED, **named})
+        assert found["stored"]["reason"] == "scored"
+        assert not await self.owed(api)
+
+    async def test_one_call_that_is_told_twice_is_one_call(self, api: httpx.AsyncClient) -> None:
         await posted(api, EXCHANGE, FINISHED)
-        second = turn(("user", QUESTION), ("assistant", f"{ANSWER} Indeed."), message_id="m-2")
-        found = await posted(api, EXCHANGE, {**second, "toolsCalled": ["mcp__m__record_response"]})
+        score = {"function": {"name": "record_response"}}
+        messages = [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": None, "tool_calls": [score]},
+            {"role": "tool", "content": "{}"},
+            {"role": "assistant", "content": f"{ANSWER} Indeed."},
+        ]
+        named = {"toolsCalled": ["mcp__m__record_response"]}
+        body = {**FINISHED, "messageId": "m-2", "messages": messages, **named}
+        found = await posted(api, EXCHANGE, body)
+        assert found["stored"]["reason"] == "not_scored"
+        assert found["scoring"]["messageId"] == "m-2"
+        messages[1]["tool_calls"] = [score, score]
+        found = await posted(api, EXCHANGE, {**body, "messageId": "m-3"})
         assert found["stored"]["reason"] == "scored"
         assert not await self.owed(api)
 

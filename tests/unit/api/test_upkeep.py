@@ -1,4 +1,4 @@
-"""Upkeep: sizes, compaction, cleanup, the old memory bank, encoded files, reset."""
+"""Upkeep: sizes, compaction, cleanup, the old memory bank, encoded files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import httpx
 import pytest
 
 from rayapp.domain.data.records import LegacyFact
-from rayapp.domain.jobs import JobState
+from rayapp.domain.memory import Status
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
+from rayapp.errors import StoreDown
 from rayapp.protocols import ApiKey
 from rayapp.testing.builders import an_item
-from rayapp.testing.fake_jobs import a_job
 from rayapp.testing.fake_services import World
-from rayapp.testing.index_points import SCHEMA, index_point
+from rayapp.testing.index_points import SCHEMA
 from tests.unit.api.test_ghost import NOA, stored
 
 OPS = "/api/memory/ops"
@@ -110,6 +110,8 @@ async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: World
 
 # --- the old memory bank
 
+OLD_IDS = ("65a000000000000000000001", "65a000000000000000000002")
+
 
 def old_facts(world: World, user_id: str = "admin") -> None:
     created = datetime(2025, 1, 2, tzinfo=UTC)
@@ -167,6 +169,83 @@ async def test_facts_go_to_the_user_who_is_named(api: httpx.AsyncClient, world: 
     assert [await total(world, user) for user in ("admin", "noa")] == [0, 2]
 
 
+async def moved(api: httpx.AsyncClient) -> tuple[int, int]:
+    stats = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
+    return stats["migrated"], stats["duplicates"]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_what_a_user_deleted_after_the_move_stays_deleted(
+    api: httpx.AsyncClient, world: World, indexed: bool
+) -> None:
+    """Also once the indexer took the tombstone away."""
+    old_facts(world)
+    await moved(api)
+    for memory_id in OLD_IDS:
+        assert (await api.delete(f"/api/memory/items/{memory_id}")).status_code == 200
+    if indexed:
+        world.store._rows.clear()
+    assert await moved(api) == (0, 2)
+    assert await total(world, "admin") == 0
+    found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
+    assert (found["verified"], found["present"]) == (True, 2)
+
+
+async def test_an_equal_fact_that_is_deleted_later_does_not_come_back_either(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    old_facts(world)
+    body = {"text": "Dana drinks tea", "tags": ["x"]}
+    assert (await api.post("/api/memory/memory-bank", json=body)).status_code == 200
+    await moved(api)
+    world.store._rows.clear()
+    assert await moved(api) == (0, 2)
+
+
+async def test_a_dry_run_marks_nothing(api: httpx.AsyncClient, world: World) -> None:
+    old_facts(world)
+    await asked(api, "POST", f"{OPS}/migrate", {"dryRun": True})
+    assert await moved(api) == (2, 0)
+
+
+async def test_a_move_that_broke_off_is_ended(
+    api: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archived fact was stored, and the process ended before it archived it."""
+    old_facts(world)
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise StoreDown("MongoDB is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.store, "replace", broken)
+        assert (await api.post(f"{OPS}/migrate")).status_code == 503
+    item = await world.store.get(ADMIN, OLD_IDS[1])
+    assert item is not None
+    assert item.status is Status.ACTIVE
+    found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
+    assert (found["verified"], found["missing"]) == (False, [OLD_IDS[1]])
+    assert (await asked(api, "GET", f"{OPS}/migrate"))["status"]["needed"] is True
+    assert await moved(api) == (1, 1)
+    item = await world.store.get(ADMIN, OLD_IDS[1])
+    assert item is not None
+    assert item.status is Status.ARCHIVED
+    assert (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]["verified"] is True
+
+
+async def test_a_fact_that_a_user_restored_stays_active(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    old_facts(world)
+    await moved(api)
+    path = f"/api/memory/items/{OLD_IDS[1]}/restore"
+    assert (await api.post(path)).status_code == 200
+    assert await moved(api) == (0, 2)
+    item = await world.store.get(ADMIN, OLD_IDS[1])
+    assert item is not None
+    assert item.status is Status.ACTIVE
+
+
 # --- encoded files
 
 
@@ -212,58 +291,3 @@ async def test_what_says_the_same_without_its_file_is_archived(
 )
 async def test_bad_places_to_look_are_refused(api: httpx.AsyncClient, query: str) -> None:
     assert (await api.get(f"{OPS}/sanitize?{query}")).status_code == 422
-
-
-# --- reset
-
-
-async def test_a_reset_says_first_what_it_would_take(api: httpx.AsyncClient) -> None:
-    await stored(api, "tea")
-    answer = await asked(api, "GET", f"{OPS}/reset")
-    names = {row["name"]: row["count"] for row in answer["preview"]["mongodb"]["collections"]}
-    assert (names["memory_items"], "api_keys" in names) == (1, False)
-    assert answer["confirmationRequired"] is True
-
-
-@pytest.mark.parametrize("body", [None, {}, {"confirm": False}])
-async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: World, body: Any) -> None:
-    await world.jobs.index.open(SCHEMA)
-    await stored(api, "tea")
-    refused = await api.post(f"{OPS}/reset", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (400, "confirm_needed")
-    assert await total(world, "admin") == 1
-
-
-async def test_a_reset_takes_the_data_of_all_users_and_their_points(
-    api: httpx.AsyncClient, world: World
-) -> None:
-    index = world.jobs.index
-    await index.open(SCHEMA)
-    await index.upsert([index_point("m-1"), index_point("m-2")])
-    await stored(api, "tea")
-    await api.post("/api/memory/store", json={"text": "hers"}, headers=NOA)
-    await api.post("/api/memory/personality", json={"template_id": "friendly"})
-    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
-    assert answer["complete"] is True
-    assert world.store._rows == {}
-    assert (await index.health()).points == 0
-    assert (await api.get("/api/memory/personality")).json()["template_id"] == "default"
-    assert await stored(api, "tea")
-
-
-async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: World) -> None:
-    await world.jobs.index.open(SCHEMA)
-    await stored(api, "tea")
-    await a_job(world.jobs, JobState.RUNNING)
-    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
-    assert (refused.status_code, refused.json()["code"]) == (409, "busy")
-    assert await total(world, "admin") == 1
-
-
-async def test_a_reset_without_an_index_removes_nothing(
-    api: httpx.AsyncClient, world: World
-) -> None:
-    await stored(api, "tea")
-    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
-    assert (refused.status_code, refused.json()["code"]) == (503, "index_down")
-    assert await total(world, "admin") == 1

@@ -128,10 +128,33 @@ def test_every_event_is_read_once_and_in_order(numbers: list[int], between: str)
 
 def test_an_event_that_broke_off_is_forgotten_and_its_id_kept_from_the_whole_one() -> None:
     stream = Stream(path="/", headers={}, retry=FAST)
-    for line in [*frame(1).split("\n"), "data: {"]:
+    for line in [*frame(1).split("\n"), "id: 2", "event: stored", "data: {"]:
         stream.line(line)
     assert stream.request().headers["Last-Event-ID"] == "1"
     assert stream.line("") is None
+    assert stream.request().headers["Last-Event-ID"] == "1"
+
+
+def test_an_id_without_data_moves_the_position_once_it_is_whole() -> None:
+    stream = Stream(path="/", headers={}, retry=FAST)
+    for line in [": alive", "id: 7"]:
+        assert stream.line(line) is None
+    assert stream.last_id is None
+    assert stream.line("") is None
+    assert stream.request().headers["Last-Event-ID"] == "7"
+
+
+@given(st.integers(0, 200))
+def test_wherever_a_connection_breaks_each_event_is_told_once(cut: int) -> None:
+    text = "".join(frame(number) for number in range(1, 6))
+    stream, found = Stream(path="/", headers={}, retry=FAST), []
+    for sent in (text[:cut], None):
+        stream.request()
+        first = int(stream.last_id or 0) + 1
+        sent = "".join(frame(n) for n in range(first, 6)) if sent is None else sent
+        told = [stream.line(line) for line in sent.splitlines()]
+        found += [event.data["n"] for event in told if event is not None]
+    assert found == [1, 2, 3, 4, 5]
 
 
 def test_data_that_is_no_object_is_named() -> None:

@@ -13,7 +13,7 @@ from rayapp.domain.context.records import Message
 from rayapp.domain.models.answers import ANSWERS
 from rayapp.domain.models.asking import HELPERS, HelperName
 from rayapp.errors import ConfigError
-from rayapp.prompts.blocks import MAX_BLOCK_CHARS, data_block, inline
+from rayapp.prompts.blocks import MAX_BLOCK_CHARS, data_block, inline, plain
 from rayapp.prompts.loader import LANGUAGES, RULES, PromptBook, load_prompts, parse_prompt
 
 VALUES: dict[str, Any] = {
@@ -162,3 +162,9 @@ def test_what_is_left_out_is_said() -> None:
 def test_quotes_and_signs_of_a_text_stay_as_they_are() -> None:
     text = 'ד"ר כהן: a < b && c > d, {"x": 1} & more'
     assert text in data_block(text, "text")
+
+
+@pytest.mark.parametrize("text", ["[" + " " * 200_000 + "x", "[" + " \n" * 100_000 + "א"])
+def test_a_bracket_before_many_spaces_is_read_once(text: str) -> None:
+    """Tried again from every space, this would not end within the time of a test."""
+    assert plain(text) == text

@@ -50,11 +50,21 @@ def names(frames: list[Frame]) -> list[str]:
 async def test_a_look_without_waiting_tells_what_is_there_and_ends() -> None:
     world = World()
     first = await all_of(await world.follow(follow=False))
-    assert names(first) == ["ready"]
+    assert names(first) == ["ready", "alive"]
     await world.tell("m-1")
     await world.tell("m-2", "noa")
     again = await all_of(await world.follow(after=first[0].position, follow=False))
-    assert names(again) == ["ready", "stored"]
+    assert names(again) == ["ready", "stored", "alive"]
+
+
+async def test_a_quiet_look_without_waiting_moves_past_what_others_did() -> None:
+    world = World()
+    first = await all_of(await world.follow(follow=False))
+    await world.tell("m-1", "noa")
+    after = first[-1].position
+    again = await all_of(await world.follow(after=after, follow=False))
+    assert names(again) == ["ready", "alive"]
+    assert (again[0].position, again[-1].position > after) == (after, True)
 
 
 async def test_a_stream_says_that_it_lives_and_ends_by_itself(
@@ -105,7 +115,7 @@ async def test_a_position_that_became_too_old_is_lost() -> None:
     await world.tell("m-1")
     world.stream.oldest = 1
     following = await world.follow(after="00000000", follow=False)
-    assert names(await all_of(following)) == ["reset"]
+    assert names(await all_of(following)) == ["reset", "alive"]
 
 
 async def test_streams_are_bounded_and_a_place_comes_back_once() -> None:

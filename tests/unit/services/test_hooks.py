@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -14,7 +15,7 @@ from rayapp.context_protocols import ScoreGiven, TurnRecord
 from rayapp.domain.context.records import ContextRequest, ExchangeRequest, Message
 from rayapp.domain.context.scores import ScoreRequest
 from rayapp.domain.extraction.exchange import LearnedExchange
-from rayapp.domain.learning_requests import FeedbackRequest, OutcomeRequest
+from rayapp.domain.learning_requests import FeedbackRequest, OutcomeAnswer, OutcomeRequest
 from rayapp.domain.memory import Outcome
 from rayapp.domain.requests import ItemQuery
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
@@ -59,6 +60,18 @@ class DyingQueue(InMemoryExchangeQueue):
         return await super().offer(scope, exchange)
 
 
+class DyingOutcomes(ScoredOutcomes):
+    """Dies before an outcome is recorded, so many times."""
+
+    deaths = 0
+
+    async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
+        if self.deaths > 0:
+            self.deaths -= 1
+            raise Died
+        return await super().record(scope, request)
+
+
 class LostSessions(InMemorySessionStore):
     """Cannot be written to."""
 
@@ -83,10 +96,11 @@ class Rig:
         self.queue = DyingQueue(self.world.clock)
         runtime = self.world.hooks.runtime
         services = self.world.services
+        self.outcomes = DyingOutcomes(services.outcomes, self.sessions, runtime=runtime)
         self.hooks = HooksService(
             RememberedContext(services.context, self.sessions, runtime=runtime),
             services.memories,
-            ScoredOutcomes(services.outcomes, self.sessions, runtime=runtime),
+            self.outcomes,
             HookStores(
                 sessions=self.sessions,
                 receipts=self.world.learning.receipts,
@@ -107,8 +121,33 @@ class Rig:
         await self.world.store.insert(item)
         await self.hooks.exchange(DANA, exchange(answer=None))
 
-    async def uses(self) -> int:
-        item = await self.world.store.get(READS, "mem-1")
+    async def turn(
+        self, message_id: str, tools: tuple[str, ...] = (), *, answer: str = PLAIN
+    ) -> None:
+        """A question, the tools of its answer, and the answer; each some seconds later."""
+        self.world.clock.advance(5)
+        await self.hooks.exchange(DANA, exchange(message_id, answer=None))
+        self.world.clock.advance(5)
+        for _ in tools[:1]:
+            given = ScoreGiven(at=self.world.clock.now(), conversation_id="c-1")
+            await self.sessions.scored(DANA, given)
+        self.world.clock.advance(5)
+        asked = exchange(message_id, f"{message_id}: {answer}")
+        await self.hooks.exchange(DANA, replace(asked, tools_called=tools))
+
+    async def owes(self) -> str | None:
+        owed = await self.hooks.owed(READS, "c-1")
+        return owed.message_id if owed else None
+
+    async def newer(self) -> None:
+        """A memory that stands before the other one in the next context."""
+        now = self.world.clock.now()
+        text = "Where does Dana live now? איפה דנה גרה? Eilat"
+        item = an_item(user_id="dana", memory_id="mem-2", text=text, stored_at=now)
+        await self.world.store.insert(item)
+
+    async def uses(self, memory_id: str = "mem-1") -> int:
+        item = await self.world.store.get(READS, memory_id)
         assert item is not None
         return item.stats.uses
 
@@ -141,6 +180,63 @@ async def test_a_call_that_died_half_way_is_finished_by_its_repetition(
     session = await rig.sessions.get(READS, "c-1")
     assert session is not None
     assert session.exchanges == 1
+
+
+@pytest.mark.parametrize("where", ["outcomes", "queue", "sessions"])
+async def test_a_repetition_scores_what_the_answer_was_given_with(rig: Rig, where: str) -> None:
+    await rig.asked()
+    await rig.newer()
+    dying: DyingOutcomes | DyingQueue | DyingSessions = getattr(rig, where)
+    dying.deaths = 1
+    with pytest.raises(Died):
+        await rig.hooks.exchange(DANA, exchange())
+    found = await rig.hooks.exchange(DANA, exchange())
+    # The memory at the first place is another one by now.
+    assert found.context.block.lines[0].memory_id == "mem-2"
+    assert found.stored is not None
+    assert (found.stored.attributed, found.stored.reason) == (1, "scored")
+    assert (await rig.uses("mem-1"), await rig.uses("mem-2")) == (1, 0)
+    assert await rig.hooks.owed(READS, "c-1") is None
+    session = await rig.sessions.get(READS, "c-1")
+    assert session is not None
+    assert session.receipt_id == found.context.receipt_id
+
+
+async def test_marks_that_an_earlier_try_counted_pay_for_the_turn(rig: Rig) -> None:
+    await rig.asked()
+    await rig.newer()
+    rig.queue.deaths = 1
+    with pytest.raises(Died):
+        await rig.hooks.exchange(DANA, exchange())
+    await rig.hooks.exchange(DANA, exchange("m-2", answer=None))
+    found = await rig.hooks.exchange(DANA, exchange())
+    assert found.stored is not None
+    assert (found.stored.scoring_required, found.stored.reason) == (False, "scored")
+    assert (await rig.uses("mem-1"), await rig.uses("mem-2")) == (1, 0)
+    assert await rig.hooks.owed(READS, "c-1") is None
+
+
+async def test_what_a_repetition_would_inject_is_no_echo_of_the_answer(rig: Rig) -> None:
+    now = rig.world.clock.now()
+    await rig.world.store.insert(
+        an_item(user_id="dana", memory_id="mem-1", text=f"Where {PLAIN}", stored_at=now)
+    )
+    rig.outcomes.deaths = rig.queue.deaths = 1
+    with pytest.raises(Died):
+        await rig.hooks.exchange(DANA, exchange())
+    await rig.hooks.exchange(DANA, exchange())
+    (claimed,) = await rig.queue.claim(token="t", limit=5, claim_s=9.0)
+    assert claimed.exchange.injected == ()
+
+
+async def test_an_empty_context_makes_the_receipt_before_it_void(rig: Rig) -> None:
+    await rig.asked()
+    await rig.world.services.memories.delete(DANA, "mem-1")
+    empty = await rig.hooks.exchange(DANA, exchange("m-2", answer=None))
+    assert not empty.context.block.lines
+    found = await rig.hooks.exchange(DANA, exchange("m-2"))
+    assert found.stored is not None
+    assert (found.stored.attributed, found.stored.skipped_positions) == (0, (1,))
 
 
 async def test_one_turn_at_once_is_kept_once(rig: Rig) -> None:
@@ -191,11 +287,7 @@ async def test_a_question_longer_than_a_search_takes_is_cut(rig: Rig) -> None:
 
 async def test_the_marks_mean_the_context_before_the_answer(rig: Rig) -> None:
     await rig.asked()
-    now = rig.world.clock.now()
-    newer = an_item(
-        user_id="dana", memory_id="mem-2", text="Where does Dana live now? Eilat", stored_at=now
-    )
-    await rig.world.store.insert(newer)
+    await rig.newer()
     found = await rig.hooks.exchange(DANA, exchange())
     assert found.stored is not None
     assert found.stored.attributed == 1
@@ -226,6 +318,69 @@ async def test_without_a_conversation_nothing_is_remembered(rig: Rig) -> None:
     context = RememberedContext(rig.world.services.context, rig.sessions, runtime=runtime)
     await context.prefetch(READS, ContextRequest(query="Dana live"))
     assert not rig.sessions.rows
+
+
+@pytest.mark.parametrize(
+    ("tools", "owed"),
+    [
+        ((), "m-2"),
+        (("record_response",), "m-2"),
+        (("record_response", "memory__record_response"), None),
+    ],
+)
+async def test_what_was_owed_before_takes_the_first_score(
+    rig: Rig, tools: tuple[str, ...], owed: str | None
+) -> None:
+    await rig.turn("m-1")
+    await rig.turn("m-2", tools)
+    assert await rig.owes() == owed
+    session = await rig.sessions.get(READS, "c-1")
+    turn = session.turn("m-1") if session else None
+    assert turn is not None
+    assert (turn.scored_at is not None) is bool(tools)
+
+
+async def test_every_turn_is_paid_for_and_not_every_second(rig: Rig) -> None:
+    await rig.turn("m-0")
+    for n in range(1, 5):
+        await rig.turn(f"m-{n}", ("record_response",))
+        assert await rig.owes() == f"m-{n}"
+
+
+async def test_marks_pay_for_the_turn_and_the_call_for_the_one_before(rig: Rig) -> None:
+    await rig.asked()
+    await rig.turn("m-1")
+    await rig.turn("m-2", ("record_response",), answer=ANSWER)
+    assert await rig.owes() is None
+
+
+async def test_a_thumb_between_two_turns_leaves_the_call_to_the_second(rig: Rig) -> None:
+    await rig.turn("m-1")
+    await rig.hooks.score(DANA, ScoreRequest(message_id="m-1", score=1))
+    await rig.turn("m-2", ("record_response",))
+    assert await rig.owes() is None
+
+
+async def test_a_score_before_the_question_leaves_the_call_to_the_turn(rig: Rig) -> None:
+    await rig.turn("m-1")
+    given = ScoreGiven(at=rig.world.clock.now(), conversation_id="c-1")
+    await rig.sessions.scored(DANA, given)
+    await rig.turn("m-2", ("record_response",))
+    assert await rig.owes() is None
+
+
+async def test_a_thumb_without_memories_judges_no_standing_one(rig: Rig) -> None:
+    now = rig.world.clock.now()
+    standing = an_item(
+        user_id="dana", memory_id="mem-2", text="כתוב בקצרה", stored_at=now, always_inject=True
+    )
+    await rig.world.store.insert(standing)
+    await rig.asked()
+    asked = await rig.hooks.exchange(DANA, exchange(answer=PLAIN))
+    assert {line.memory_id for line in asked.context.block.lines} >= {"mem-1", "mem-2"}
+    found = await rig.hooks.score(DANA, ScoreRequest(message_id="m-1", score=-1))
+    assert found.updated == 1
+    assert (await rig.uses("mem-1"), await rig.uses("mem-2")) == (1, 0)
 
 
 async def test_a_score_of_an_unknown_answer_moves_nothing(rig: Rig) -> None:

@@ -260,7 +260,7 @@ class TestBudget:
     async def test_without_the_ledger_nothing_is_spent(self) -> None:
         rig = Rig()
         rig.usage.away = StoreDown("gone")
-        assert (await rig.calls.ask("dana", judge())).why == "budget"
+        assert (await rig.calls.ask("dana", judge())).why == "ledger"
         assert rig.chat.requests == []
 
     async def test_an_answer_that_the_ledger_cannot_take_is_still_an_answer(self) -> None:

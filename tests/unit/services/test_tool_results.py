@@ -96,10 +96,23 @@ async def test_equal_answers_at_the_same_time_are_one_memory(world: World) -> No
     assert len(await in_conversation(world)) == 1
 
 
-async def test_what_was_archived_comes_back_when_a_tool_says_it_again(world: World) -> None:
+@pytest.mark.parametrize("reason", [None, "no longer true", "ghost:מביך"])
+async def test_what_a_person_put_away_stays_away(world: World, reason: str | None) -> None:
     first = await one(world, saying(1))
     assert first.memory_id is not None
-    await world.services.memories.archive(DANA, first.memory_id)
+    away = await world.services.memories.archive(DANA, first.memory_id, reason=reason)
+    again = await one(world, saying(1, conversation_id="conv-2"))
+    assert (again.status, again.memory_id) == ("duplicate", first.memory_id)
+    assert await item(world, first.memory_id) == away
+
+
+@pytest.mark.parametrize("reason", ["capacity", "expired"])
+async def test_what_the_service_archived_comes_back_when_a_tool_says_it_again(
+    world: World, reason: str
+) -> None:
+    first = await one(world, saying(1))
+    assert first.memory_id is not None
+    await world.services.memories.archive(DANA, first.memory_id, reason=reason)
     again = await one(world, saying(1))
     assert again.status == "duplicate"
     assert (await item(world, first.memory_id)).status is Status.ACTIVE

@@ -15,7 +15,14 @@ from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.domain.tools.definitions import TOOLS_BY_NAME
 from rayapp.domain.tools.records import ToolAnswer, ToolCall
-from rayapp.errors import Forbidden, InvalidInput, NotFound, RayappError, StoreDown
+from rayapp.errors import (
+    Forbidden,
+    IdempotencyConflict,
+    InvalidInput,
+    NotFound,
+    RayappError,
+    StoreDown,
+)
 from rayapp.testing.builders import an_item
 from rayapp.testing.harness import Harness
 
@@ -38,12 +45,15 @@ class Desk:
         item = an_item(user_id="dana", memory_id=memory_id, text=text, tier=tier, tags=tags)
         await self.harness.items.insert(item)
 
-    async def call(self, name: str, scope: WriteScope = DANA, **arguments: Any) -> ToolAnswer:
+    async def call(
+        self, name: str, scope: WriteScope = DANA, *, key: str | None = None, **arguments: Any
+    ) -> ToolAnswer:
         asked = ToolCall(
             name=name,
             arguments=arguments,
             conversation_id="conv-1",
             turn_id=self.turn,
+            idempotency_key=key,
             recorder=Recorder(principal="local"),
         )
         return await self.tools.call(scope, asked)
@@ -113,6 +123,27 @@ async def test_one_search_per_turn_unless_more_is_asked_for(desk: Desk) -> None:
     assert (await desk.call("search_memory", query="tea")).data["limited"] is False
 
 
+async def test_a_search_that_failed_does_not_use_up_the_turn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def down(*_: Any, **__: Any) -> None:
+        raise StoreDown("away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.harness.services.search, "search", down)
+        for _ in range(2):
+            with pytest.raises(StoreDown):
+                await desk.call("search_memory", query="Haifa")
+    assert (await desk.call("search_memory", query="Haifa")).data["limited"] is False
+    assert (await desk.call("search_memory", query="Haifa")).data["limited"] is True
+
+
+async def test_of_searches_at_the_same_time_one_is_answered(desk: Desk) -> None:
+    asked = (desk.call("search_memory", query=words) for words in ("Haifa", "tea", "green"))
+    found = await asyncio.gather(*asked)
+    assert sorted(one.data["limited"] for one in found) == [False, True, True]
+
+
 async def test_without_a_turn_nothing_is_limited(desk: Desk) -> None:
     for _ in range(3):
         asked = ToolCall(name="search_memory", arguments={"q": "tea"}, conversation_id="conv-1")
@@ -170,6 +201,70 @@ async def test_each_memory_has_its_own_score(desk: Desk) -> None:
     assert {row["memory_id"] for row in answer.data["updated"]} == set(ids)
     assert (await desk.item(ids[0])).stats.worked_count == 1
     assert (await desk.item(ids[1])).stats.failed_count == 1
+
+
+class Dying:
+    """Records so many outcomes, then the process is gone."""
+
+    def __init__(self, outcomes: Any, lives: int) -> None:
+        self.record = outcomes.record
+        self.lives = lives
+
+    async def __call__(self, *args: Any) -> Any:
+        if self.lives == 0:
+            raise StoreDown("died")
+        self.lives -= 1
+        return await self.record(*args)
+
+
+async def died_between(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, scores: Any, lives: int = 1
+) -> None:
+    outcomes = desk.harness.services.outcomes
+    with monkeypatch.context() as dying:
+        dying.setattr(outcomes, "record", Dying(outcomes, lives))
+        with pytest.raises(StoreDown):
+            await desk.call("score_memories", key="k-1", scores=scores)
+
+
+@pytest.mark.parametrize("between", ["nothing", "an older search", "a newer search"])
+async def test_a_retry_after_a_death_means_the_same_search(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    if between == "an older search":
+        await desk.call("search_memory", query="דנה תה ירוק", limit=1, more=True)
+        desk.harness.clock.advance(1)
+    found = await desk.call("search_memory", query="Dana Haifa", limit=2, more=True)
+    ids = [row["memory_id"] for row in found.data["results"]]
+    scores = [{"memory": 1, "outcome": "worked"}, {"memory": 2, "outcome": "failed"}]
+    await died_between(desk, monkeypatch, scores)
+    if between == "a newer search":
+        desk.harness.clock.advance(1)
+        await desk.call("search_memory", query="דנה תה ירוק", limit=2, more=True)
+    for _ in range(2):
+        again = await desk.call("score_memories", key="k-1", scores=scores)
+        assert again.data["receipt_id"] == found.data["receipt_id"]
+        assert [(await desk.item(one)).stats.uses for one in ids] == [1, 1]
+    assert (await desk.item(ids[0])).stats.worked_count == 1
+    assert (await desk.item(ids[1])).stats.failed_count == 1
+
+
+async def test_a_retry_by_ids_scores_no_later_search(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {"m-1": "worked", "m-2": "failed"}
+    await died_between(desk, monkeypatch, scores)
+    await desk.call("search_memory", query="Haifa", limit=1)
+    again = await desk.call("score_memories", key="k-1", scores=scores)
+    assert again.data["receipt_id"] is None
+    assert [(await desk.item(one)).stats.uses for one in ("m-1", "m-2")] == [1, 1]
+
+
+async def test_a_key_of_other_scores_is_refused(desk: Desk) -> None:
+    await desk.call("search_memory", query="Haifa", limit=2)
+    await desk.call("score_memories", key="k-1", scores={"1": "worked"})
+    with pytest.raises(IdempotencyConflict):
+        await desk.call("score_memories", key="k-1", scores={"2": "worked"})
 
 
 async def test_a_memory_named_twice_counts_once(desk: Desk) -> None:

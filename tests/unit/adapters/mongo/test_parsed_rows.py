@@ -9,7 +9,7 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 from rayapp.adapters.mongo.convert import to_document
-from rayapp.adapters.mongo.parsed_rows import ParsedRows
+from rayapp.adapters.mongo.parsed_rows import MAX_ROW_BYTES, ParsedRows
 from rayapp.testing.builders import an_item
 
 ITEM = an_item()
@@ -46,9 +46,15 @@ def test_order_is_kept_and_unreadable_rows_are_left_out_each_time() -> None:
 
 
 def test_it_forgets_what_was_used_longest_ago() -> None:
-    rows = ParsedRows(limit=2)
+    rows = ParsedRows(max_bytes=2 * len(row("one").raw) + 10)
     (first,), (second,) = rows.items([row("one")]), rows.items([row("two")])
     rows.items([row("one")])
-    rows.items([row("three")])
+    rows.items([row("six")])
     assert rows.items([row("one")])[0] is first
     assert rows.items([row("two")])[0] is not second
+
+
+def test_a_long_document_takes_no_place() -> None:
+    rows = ParsedRows()
+    long = row("מסמך " * MAX_ROW_BYTES)
+    assert rows.items([long])[0] is not rows.items([long])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,7 +30,7 @@ class Toy:
             raise KeyError("no such thing")
         if operation == "wait":
             await asyncio.sleep(args[0])
-        return args
+        return (lambda: None) if operation == "unsendable" else args
 
 
 @pytest.fixture
@@ -99,3 +100,22 @@ async def test_only_its_owner_may_enter(server: DoorServer) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     await server.close()
     assert not folder.exists()
+
+
+async def test_an_answer_that_cannot_be_sent_is_an_error_at_once(server: DoorServer) -> None:
+    door = await Door.to(await server.open())
+    with pytest.raises(DoorClosedError, match="lambda"):
+        await asyncio.wait_for(door.call("unsendable", (), 5), 5)
+    assert await door.call("echo", (3,), 5) == (3,)
+    await door.close()
+
+
+async def test_a_socket_that_somebody_removed_is_opened_anew(server: DoorServer) -> None:
+    first = await server.open()
+    assert await server.open() == first
+    shutil.rmtree(Path(first).parent)
+    second = await server.open()
+    assert second != first
+    door = await Door.to(second)
+    assert await door.call("echo", (4,), 5) == (4,)
+    await door.close()

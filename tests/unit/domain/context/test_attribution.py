@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rayapp.domain.context import attribution
 from rayapp.domain.context.attribution import (
     INSTRUCTION_EN,
     INSTRUCTION_HE,
+    MOST_MARKS,
+    MOST_READ,
+    code_spans,
     instruction,
     read_attribution,
     resolve,
@@ -90,6 +97,52 @@ def test_marks_after_code_are_read() -> None:
     found = read_attribution("```\n<!-- MEM: 1👍 -->\n```\n<!-- MEM: 2👎 -->")
     assert found.marks == {2: F}
     assert found.text == "```\n<!-- MEM: 1👍 -->\n```"
+
+
+class CountedSpans(list[tuple[int, int]]):
+    """Counts how often a span is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        for one in super().__iter__():
+            self.looks += 1
+            yield one
+
+
+def test_spans_of_code_are_looked_at_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = 400
+    answer = "`a` <!--MEM:1👍-->" * pieces
+    spans = CountedSpans(code_spans(answer))
+    assert len(spans) == pieces
+    monkeypatch.setattr(attribution, "code_spans", lambda _: spans)
+    assert read_attribution(answer).marks == {1: W}
+    assert spans.looks <= 5 * pieces
+
+
+def test_spans_of_code_are_in_order_and_apart() -> None:
+    text = "`a` b\n```\n`c` ``d``\n```\nשלום `ה`"
+    spans = code_spans(text)
+    assert [text[start:end] for start, end in spans] == ["`a`", "```\n`c` ``d``\n```", "`ה`"]
+
+
+def test_more_marks_than_an_outcome_may_name_do_not_count() -> None:
+    comments = "".join(f"<!-- MEM: {n}👍 {n + 1}👎 -->" for n in range(1, 3 * MOST_MARKS, 2))
+    found = read_attribution(f"תשובה {comments}")
+    assert (found.text, sorted(found.marks)) == ("תשובה", list(range(1, MOST_MARKS + 1)))
+    again = read_attribution(f"{comments}<!-- MEM: 1👎 -->")
+    assert again.marks[1] is F
+
+
+def test_marks_far_before_the_end_are_text() -> None:
+    far = f"<!-- MEM: 1👍 -->{'x' * MOST_READ}"
+    assert read_attribution(far).text == far
+    found = read_attribution(f"{far}<!-- MEM: 2👍 -->")
+    assert (found.text, found.marks) == (far, {2: W})
 
 
 def test_positions_resolve_through_what_was_shown() -> None:

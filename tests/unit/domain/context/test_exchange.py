@@ -38,7 +38,7 @@ def turn(question: str = QUESTION, answer: str = ANSWER, *tools: str) -> Turn:
 class TestFindingATurn:
     def test_it_ends_with_the_assistants_message(self) -> None:
         found = finished_turn(said(("user", QUESTION), ("assistant", ANSWER)), ["a", "a"])
-        assert found == turn(QUESTION, ANSWER, "a")
+        assert found == turn(QUESTION, ANSWER, "a", "a")
 
     def test_what_was_said_between_tool_calls_belongs_to_the_answer(self) -> None:
         messages = said(
@@ -92,7 +92,19 @@ class TestFindingATurn:
     [
         ("<think>secret</think>The answer", "The answer"),
         ("reasoning\n</think>\nThe answer", "The answer"),
-        ("The answer <think>cut off", "The answer"),
+        ("<think>\ncut off before the answer", ""),
+        ("<think>a</think>\n<think>b</think>The answer", "The answer"),
+        ("<think>write `</think>` here</think>The answer", "The answer"),
+        ("<think>\n```py\nnever closed\n</think>\nThe answer", "The answer"),
+        ("The answer <think>stays", "The answer <think>stays"),
+        ("Use <think> and </think> as tags.", "Use <think> and </think> as tags."),
+        ("<think> is a tag; `</think>` closes it.", "<think> is a tag; `</think>` closes it."),
+        ("סגור ב-`</think>` את המחשבה", "סגור ב-`</think>` את המחשבה"),
+        ("Write </think> at its end.", "Write </think> at its end."),
+        (
+            "כך:\n```\n<think>\nסוד\n</think>\n```\nסוף",
+            "כך:\n```\n<think>\nסוד\n</think>\n```\nסוף",
+        ),
         ("<THINKING>סוד</THINKING>תשובה", "תשובה"),
         ("a\n\n<memory_context>\n[1] [working:x] t\n</memory_context>", "a"),
         ("תשובה <!-- MEM: 1👍 -->", "תשובה"),
@@ -100,7 +112,23 @@ class TestFindingATurn:
     ],
 )
 def test_a_message_is_cleaned(text: str, clean: str) -> None:
-    assert cleaned(text) == clean
+    assert cleaned(text, "assistant") == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>what is this tag?</think> מה זה?",
+        "reasoning\n</think>\nWhy do models write this?",
+        "<think>\nnever closed",
+    ],
+)
+def test_users_do_not_think_in_tags(text: str) -> None:
+    assert cleaned(text, "user") == text
+    found = finished_turn(said(("user", text), ("assistant", ANSWER)), [])
+    assert found is not None
+    assert found.question == text
+    assert recent_before(said(("user", text), ("user", "b")), 1) == said(("user", text))
 
 
 class TestEnriching:
@@ -132,6 +160,10 @@ class TestEnriching:
         assert once[0].content.startswith(prompt)
         assert without_block(once[0].content) == prompt
 
+    def test_a_message_that_was_empty_before_stays(self) -> None:
+        messages = said(("system", ""), ("user", "a"))
+        assert enriched(messages, "") == messages
+
     def test_what_users_say_is_never_changed(self) -> None:
         text = "<memory_context>\nmine\n</memory_context>"
         assert enriched(said(("user", text)), "new")[1].content == text
@@ -159,6 +191,12 @@ class TestStoredText:
         assert text == f"User: {QUESTION}\nAssistant: {NOTHING_NEW}"
         text, _ = stored_text(turn(answer=f"{ANSWER} היא קנתה סירה."), known, 1_000)
         assert text == f"User: {QUESTION}\nAssistant: היא קנתה סירה."
+
+    def test_what_lies_beyond_the_limit_is_cut_even_after_an_echo(self) -> None:
+        answer = f"{ANSWER} {'היא קנתה סירה. ' * 200}"
+        text, cut = stored_text(turn(answer=answer), fingerprints_of([ANSWER]), 300)
+        assert (cut, len(text) <= 300) == (True, True)
+        assert ANSWER not in text
 
     @given(st.integers(0, 400), st.integers(0, 400), st.integers(60, 300))
     def test_it_never_exceeds_its_limit(self, question: int, answer: int, limit: int) -> None:
@@ -206,7 +244,14 @@ def test_what_is_trivial(question: str, answer: str, trivial: bool) -> None:
     ],
 )
 def test_which_tools_score(tool: str, scored: bool) -> None:
-    assert turn(QUESTION, ANSWER, tool).scored_itself is scored
+    assert turn(QUESTION, ANSWER, tool).scored_itself(owed_before=False) is scored
+
+
+def test_the_first_call_pays_for_an_earlier_turn() -> None:
+    once = turn(QUESTION, ANSWER, "record_response", "web_search")
+    assert not once.scored_itself(owed_before=True)
+    twice = turn(QUESTION, ANSWER, "record_response", "mcp__m__record_response")
+    assert twice.scored_itself(owed_before=True)
 
 
 def test_a_turn_has_one_id_for_ever() -> None:

@@ -64,6 +64,58 @@ def test_what_is_new_is_not_known(text: str) -> None:
     assert not already_known(text, KNOWN)
 
 
+OPPOSITE = fingerprints_of(
+    (
+        "I have meetings on Friday",
+        "יש לי פגישות ביום שישי",
+        "well water tastes of iron",
+        "יוסי גר בחולון עם אחותו",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No meetings on Friday.",
+        "no  you have meetings on Friday",
+        "No you said you have meetings on Friday.",
+        "Sure meetings on Friday.",
+        "לא יש לך פגישות ביום שישי.",
+        "לא אמרת לי שיש לך פגישות ביום שישי",
+        "לא אמרת שיש לך פגישות ביום שישי.",
+        "בטח יוסי גר בחולון עם אחותו",
+        "אז יוסי גר בחולון עם אחותו",
+    ],
+)
+def test_a_negation_is_no_way_to_lead_in(text: str) -> None:
+    assert not already_known(text, OPPOSITE)
+    assert without_known(text, OPPOSITE) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, you have meetings on Friday.",
+        "No, as you said, I have meetings on Friday.",
+        "Sure, meetings on Friday.",
+        "So you have meetings on Friday.",
+        "לא, יש לך פגישות ביום שישי.",
+        "לא, אמרת לי שיש לך פגישות ביום שישי.",
+        "כן יש לך פגישות ביום שישי",
+        "אז, יוסי גר בחולון עם אחותו",
+    ],
+)
+def test_before_a_comma_it_leads_in(text: str) -> None:
+    assert without_known(text, OPPOSITE) == ""
+
+
+@pytest.mark.parametrize("echo", ["את גרה בחיפה", "אמרת שאת גרה בחיפה.", "את גרה בחיפה!"])
+def test_a_woman_is_addressed_as_a_man_is(echo: str) -> None:
+    assert already_known(echo, fingerprints_of(["אני גרה בחיפה"]))
+    assert not already_known("את גרה באילת", fingerprints_of(["אני גרה בחיפה"]))
+
+
 def test_only_the_new_sentences_stay() -> None:
     text = "Dana lives in Haifa. She bought a boat! כן, הכלב שלך אוהב לשחק בכדור."
     assert without_known(text, KNOWN) == "She bought a boat!"

@@ -16,7 +16,7 @@ from rayapp.domain.context.gating import (
     TIME_TOOLS,
     decide_tool_gating,
 )
-from rayapp.domain.context.intents import NO_NEEDS, ToolNeeds
+from rayapp.domain.context.intents import NO_NEEDS, ToolNeeds, tool_needs
 from rayapp.domain.context.records import GatingDecision
 from rayapp.domain.requests import ConfidenceLabel
 
@@ -102,6 +102,25 @@ def test_each_reason_is_reached_and_has_its_own_lines_in_both_languages() -> Non
 def test_the_intents_search_and_official_data_change_nothing_alone() -> None:
     for needs in (ToolNeeds(search=True), ToolNeeds(official_data=True)):
         assert decided((needs, "high", 3, False)).reason == "HIGH_CONFIDENCE_REDUCTION"
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("שלח מייל לדנה", "EXPLICIT_TOOL_REQUEST"),
+        ("send Dana the picture", "EXPLICIT_TOOL_REQUEST"),
+        ("למה שלא תחפש באינטרנט", "EXPLICIT_TOOL_REQUEST"),
+        ("why don't you search the web", "EXPLICIT_TOOL_REQUEST"),
+        ("מה אני צריך ללבוש היום?", "DATE_QUERY_NEEDS_SEARCH"),
+        ("what should I wear today?", "DATE_QUERY_NEEDS_SEARCH"),
+        ("מי שלח מייל לדנה?", "HIGH_CONFIDENCE_REDUCTION"),
+        ("who sent Dana a mail?", "HIGH_CONFIDENCE_REDUCTION"),
+        ("אל תחפש באינטרנט, מה שם הכלב שלי?", "HIGH_CONFIDENCE_REDUCTION"),
+        ("don't search the web, what is my dog's name?", "HIGH_CONFIDENCE_REDUCTION"),
+    ],
+)
+def test_what_is_asked_for_is_not_taken_away(question: str, reason: str) -> None:
+    assert decided((tool_needs(question, OFFERED), "high", 3, False)).reason == reason
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from rayapp.domain.extraction.records import Turn
 
 def judged(user: str, assistant: str, reply: str) -> str:
     """`fact`, or the rule that refuses the reply."""
-    return fact_of(reply, Turn(user=user, assistant=assistant), lambda text: False).reason
+    return fact_of(
+        reply, Turn(user=user, assistant=assistant, trust=0.7), lambda text: False
+    ).reason
 
 
 LEARNED = [
@@ -43,7 +45,7 @@ def test_a_fact_of_the_exchange_is_kept(user: str, assistant: str, line: str) ->
 
 
 def test_what_models_write_around_a_fact_is_taken_off() -> None:
-    turn = Turn(user="אני גר בחיפה", assistant="ok")
+    turn = Turn(user="אני גר בחיפה", assistant="ok", trust=0.7)
     for reply in (
         "המשתמש גר בחיפה",
         '  "המשתמש גר בחיפה"  \n',
@@ -110,14 +112,14 @@ def test_a_line_of_the_wrong_length_is_refused() -> None:
 
 
 def test_an_echo_is_refused() -> None:
-    turn = Turn(user="where do I live? in Haifa, right", assistant="You live in Haifa")
+    turn = Turn(user="where do I live? in Haifa, right", assistant="You live in Haifa", trust=0.7)
     checked = fact_of("The user lives in Haifa", turn, lambda text: "Haifa" in text)
     assert (checked.text, checked.reason) == (None, "echo")
 
 
 @given(st.text(max_size=300), st.text(max_size=200), st.text(max_size=200))
 def test_no_reply_breaks_the_rules(reply: str, user: str, assistant: str) -> None:
-    checked = fact_of(reply, Turn(user=user, assistant=assistant), lambda text: False)
+    checked = fact_of(reply, Turn(user=user, assistant=assistant, trust=0.7), lambda text: False)
     if checked.text is not None:
         assert MIN_CHARS <= len(checked.text) <= MAX_CHARS
         assert "\n" not in checked.text

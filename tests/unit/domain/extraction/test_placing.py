@@ -70,7 +70,9 @@ def test_ids_follow_from_the_exchange_alone() -> None:
 
 
 def test_a_learned_memory_survives_being_kept_as_json() -> None:
-    placed = placed_fact("המשתמש גר בחיפה", Turn(user="אני גר בחיפה", assistant=""), made=MADE)
+    placed = placed_fact(
+        "המשתמש גר בחיפה", Turn(user="אני גר בחיפה", assistant="", trust=0.7), made=MADE
+    )
     assert learned_from_json(learned_to_json(placed)) == placed
 
 
@@ -90,7 +92,7 @@ def found(field: str, value: str, confidence: str = "high") -> ProfileFinding:
 
 def profile(said: str, *findings: ProfileFinding) -> tuple[list[tuple[str, str]], list[str]]:
     kept, refused = profile_of(
-        findings, Turn(user=said, assistant="ok"), lambda text: False, made=MADE
+        findings, Turn(user=said, assistant="ok", trust=0.7), lambda text: False, made=MADE
     )
     assert all(one.tier is Tier.MEMORY_BANK for one in kept)
     return [(one.tags[1], one.text) for one in kept], list(refused)
@@ -158,8 +160,8 @@ def test_a_summary_is_due_after_each_full_set_of_turns() -> None:
 
 
 TURNS = [
-    Turn(user="the server crashes at night", assistant="restart it with more memory"),
-    Turn(user="השרת נופל בלילה", assistant="צריך להגדיל את הזיכרון"),
+    Turn(user="the server crashes at night", assistant="restart it with more memory", trust=0.7),
+    Turn(user="השרת נופל בלילה", assistant="צריך להגדיל את הזיכרון", trust=0.7),
 ]
 
 

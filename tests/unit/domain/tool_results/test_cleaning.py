@@ -80,6 +80,23 @@ def test_a_page_becomes_what_it_shows() -> None:
     assert clean(page) == "Opening hours: 9\u201317\n\nראשון\n\nשני & שלישי"
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<html><head><title>t</title><body><p>a</p><p>ב</p>", "a\n\nב"),
+        ("<html><head><title>t</title><p>a</p><p>ב</p>", "a\n\nב"),
+        ("<head><script>w('<p>')</script><title>t</title></head><p>a</p><p>b</p>", "a\n\nb"),
+        ("<p>a</p><svg width=1 /><p>b</p><p>ג</p>", "a\n\nb\n\nג"),
+        ("<p>a</p><script src=x/><p>b</p><p>ג</p>", "a\n\nb\n\nג"),
+        ("<p>a</p><style/><p>b</p><p>ג</p>", "a\n\nb\n\nג"),
+        ("<p>a</p><svg><p>b</p><p>ג</p>", "a\n\nb\n\nג"),
+        ("<p>a</p><p>c</p><head><title>b</title>ג", "a\n\nc\n\nb\nג"),
+    ],
+)
+def test_a_tag_that_nothing_closes_does_not_hide_the_rest(page: str, text: str) -> None:
+    assert clean(page) == text
+
+
 def test_markup_never_hides_a_control_character() -> None:
     assert find_forbidden(clean("<p>a</p><p>b</p><p>&#7;&#x1b;c</p>")) is None
 
@@ -114,3 +131,9 @@ def test_a_cleaned_text_may_be_stored_and_stays_as_it_is(raw: str) -> None:
 )
 def test_the_work_grows_with_the_length(piece: str) -> None:
     assert len(clean((piece * 20_000)[:200_000])) <= 200_000
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 200_000 + "b", "a" + "\u00a0 " * 100_000 + "ב"])
+def test_a_long_run_of_spaces_is_one_space(text: str) -> None:
+    """Tried from every space of the run, this would not end within the time of a test."""
+    assert clean(text) == f"a {text[-1]}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rayapp.domain.creation import TextLimits, check_new
 from rayapp.domain.memory import SourceType
 from rayapp.domain.tiers import Tier
+from rayapp.domain.tool_results.cleaning import as_text
 from rayapp.domain.tool_results.labels import (
     CATEGORIES,
     category_of,
@@ -220,3 +221,17 @@ def test_whatever_a_tool_says_may_be_stored(text: str, query: str) -> None:
     prepared = prepare(result(text + " " + ENGLISH, query=query), LIMITS)
     check_new(kept(prepared), TextLimits(text=100_000, memory_bank=5_000))
     assert MIN_CHARS <= prepared.kept_chars <= MAX_CHARS
+
+
+@pytest.mark.parametrize("filler", [ENGLISH, HEBREW])
+def test_secrets_within_json_are_not_kept(filler: str) -> None:
+    """A line break in a string of JSON is written with a letter, which is none of the secret's."""
+    secrets = ["ghp_" + "a1B2" * 9, "sk-proj-abcDEF123456ghiJKL789", "052-1234567"]
+    output = {
+        "stdout": "\n".join([filler, *secrets]),
+        "body": '{"password": "Qw3rty \\"x\\""}',
+        "password": "two words",
+    }
+    prepared = prepare(result(as_text(output)), LIMITS)
+    assert dict(prepared.redacted) == {"api_key": 2, "phone": 1, "secret": 2}
+    assert not [one for one in [*secrets, "Qw3", "words"] if one in kept(prepared).text]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import string
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rayapp.domain.tool_results.folding import fold
 from rayapp.domain.tool_results.redaction import KINDS, redact, without_marks
 
 A36 = "a1B2" * 9
@@ -53,7 +56,28 @@ SECRETS = [
     ),
     ("https://api.x.io/v1?api_key=abcd1234efgh", "https://api.x.io/v1?api_key=[redacted:token]"),
     ("DB_PASSWORD=hunter2", "DB_PASSWORD=[redacted:secret]"),
-    ('{"client_secret": "aaaa bbbb"}', '{"client_secret": "[redacted:secret] bbbb"}'),
+    ('{"client_secret": "aaaa bbbb"}', '{"client_secret": "[redacted:secret]"}'),
+    (r'{"password": "ab\"cdefg", "a": 1}', '{"password": "[redacted:secret]", "a": 1}'),
+    (f'{{"stdout":"done\\nghp_{A36}"}}', r'{"stdout":"done\n[redacted:api_key]"}'),
+    (r'{"a":"x\nAKIAIOSFODNN7EXAMPLE"}', r'{"a":"x\n[redacted:api_key]"}'),
+    (r'"x\tsk-proj-abcDEF123456ghiJKL789"', r'"x\t[redacted:api_key]"'),
+    (r'"a\nDB_PASSWORD=hunter2\nnext"', r'"a\nDB_PASSWORD=[redacted:secret]\nnext"'),
+    (r'"a\n052-1234567\nb"', r'"a\n[redacted:phone]\nb"'),
+    (r'{"b": "{\"password\": \"Qw3rty\"}"}', r'{"b": "{\"password\": \"[redacted:secret]\"}"}'),
+    (r'"{\\\"apiKey\\\": \\\"ab12cd\\\"}"', r'"{\\\"apiKey\\\": \\\"[redacted:secret]\\\"}"'),
+    (
+        r"\u05e1\u05d9\u05e1\u05de\u05d4: Qw3rty",
+        r"\u05e1\u05d9\u05e1\u05de\u05d4: [redacted:secret]",
+    ),
+    ('{"סיסמה": "שלום לכם"}', '{"סיסמה": "[redacted:secret]"}'),
+    (r'"{\"password\": \"ab\\\"cdefg\"}"', r'"{\"password\": \"[redacted:secret]\"}"'),
+    ('{"dbPassword":"hunter"}', '{"dbPassword":"[redacted:secret]"}'),
+    ('{"githubToken":"abc123def"}', '{"githubToken":"[redacted:secret]"}'),
+    ("PGPASSWORD=swordfish psql", "PGPASSWORD=[redacted:secret] psql"),
+    ("apiKeyProd=ab12cd34", "apiKeyProd=[redacted:secret]"),
+    ("Authorization: ApiKey abcdefghijkl", "Authorization: ApiKey [redacted:token]"),
+    ("Cookie: sessionid=ab12cd; lang=he\nnext", "Cookie: [redacted:token]\nnext"),
+    ("https://x.io/v1?key=ab12cd34ef56&q=1", "https://x.io/v1?key=[redacted:token]&q=1"),
     (
         "DefaultEndpointsProtocol=https;AccountKey=abc123==;EndpointSuffix=x",
         "DefaultEndpointsProtocol=https;AccountKey=[redacted:secret];EndpointSuffix=x",
@@ -64,12 +88,35 @@ SECRETS = [
     ("הסיסמה היא שלום123", "הסיסמה היא [redacted:secret]"),
     ("סיסמא: Qw3rty!", "סיסמא: [redacted:secret]"),
     ("מפתח API: ab12cd34", "מפתח API: [redacted:secret]"),
+    ("הסיסמה שלי היא hunter22", "הסיסמה שלי היא [redacted:secret]"),
+    ("הסיסמה שלי: hunter22", "הסיסמה שלי: [redacted:secret]"),
+    ("הסיסמה של דנה היא hunter22", "הסיסמה של דנה היא [redacted:secret]"),
+    ("הסיסמה לשרת: hunter22", "הסיסמה לשרת: [redacted:secret]"),
+    ("the password for the server is hunter22", "the password for the server is [redacted:secret]"),
+    ("מפתח ה-API הוא ab12cd34", "מפתח ה-API הוא [redacted:secret]"),
+    ("מפתח ה־API: ab12cd34", "מפתח ה־API: [redacted:secret]"),
+    ("הסיסמה החדשה היא hunter22", "הסיסמה החדשה היא [redacted:secret]"),
+    ("אסימון ה-API: ab12cd34", "אסימון ה-API: [redacted:secret]"),
+    ('os.environ["DB_PASSWORD"] = "hunter2"', 'os.environ["DB_PASSWORD"] = "[redacted:secret]"'),
+    ("הטוקן הוא ab12cd34", "הטוקן הוא [redacted:secret]"),
+    ("my token is ab12cd34", "my token is [redacted:secret]"),
     ("write to dana.levi+news@example.co.il.", "write to [redacted:email]."),
     ("כתבו לdana@example.com היום", "כתבו ל[redacted:email] היום"),
     ("דוא״ל: דנה@דוגמה.ישראל", "דוא״ל: [redacted:email]"),
     ("call 052-1234567", "call [redacted:phone]"),
     ("נייד: 054-123-4567, בית: 03-1234567", "נייד: [redacted:phone], בית: [redacted:phone]"),
     ("טל' 0521234567.", "טל' [redacted:phone]."),
+    ("call 052\u20111234567", "call [redacted:phone]"),
+    ("call 052\u00a0123\u00a04567", "call [redacted:phone]"),
+    ("טל' 052\u05be1234567, 03\u20131234567", "טל' [redacted:phone], [redacted:phone]"),
+    (
+        "התקשרו ל-052-1234567 או ב\u05be054-1234567",
+        "התקשרו ל-[redacted:phone] או ב\u05be[redacted:phone]",
+    ),
+    ("טלפון\u200f052-1234567\u200f", "טלפון\u200f[redacted:phone]"),
+    (f"x ghp_{A36[:9]}\u200e{A36[9:]} y", "x [redacted:api_key] y"),
+    (f"x gh\u202ap_{A36[:9]}\u202c{A36[9:]} y", "x [redacted:api_key] y"),
+    (f"x\u200eghp_{A36} y", "x\u200e[redacted:api_key] y"),
     ("+972-52-123-4567 or 00972521234567", "[redacted:phone] or [redacted:phone]"),
     ("(03) 123-4567", "[redacted:phone]"),
     ("+1 (212) 555-0123 / 212-555-0123", "[redacted:phone] / [redacted:phone]"),
@@ -94,6 +141,19 @@ HARMLESS = [
     "הסיסמה היא חובה, וסיסמה: חזקה",
     "password: str = None",
     "api_key=${API_KEY} token=None secret=process.env.SECRET",
+    "PWD=/home/dana/project OLDPWD=/home/dana and pwd: /home/dana",
+    "https://x.gov.il/api?key=settlement_code&code=population",
+    "token = tokenizer.encode(text)",
+    "token = next_token and password=password, secret = get_secret(name)",
+    'secret: "Garden"',
+    '{"secret": "The Garden", "token": "word_piece"}',
+    '{"token": "https://example.com/token"}',
+    "password: ${DB_PASSWORD}",
+    "Authorization: required for the administrators",
+    r"C:\new\table\files and \d+\n",
+    "בין 1990\u20132020, ל\u05be100 איש",
+    "\u202bשלום\u202c \u200fעולם",
+    "הסיסמה של דנה היא ארוכה, הטוקן הוא קצר",
     "git@github.com:owner/repo.git and lodash@4.17.21",
     "@dana wrote on https://medium.com/@dana/post",
     "https://example.com:8080/path?page=2&sort=asc",
@@ -135,7 +195,10 @@ def test_a_second_pass_changes_nothing(text: str, expected: str) -> None:
 
 PARTS = st.one_of(
     st.sampled_from([before for before, _ in SECRETS] + HARMLESS),
-    st.text(alphabet=string.ascii_letters + string.digits + " \n:=@.-_/+\"'אבגת", max_size=30),
+    st.text(
+        alphabet=string.ascii_letters + string.digits + " \n:=@.-_/+\"'אבגת\\\u200e\u2011\u00a0",
+        max_size=30,
+    ),
 )
 
 
@@ -176,6 +239,19 @@ def test_a_secret_is_found_wherever_it_stands(row: tuple[str, str], around: str)
             "0 ",
         ),
         *("-----BEGIN PRIVATE KEY-----", "password ", "password=", "http://", "a://a:", "bearer "),
+        *(
+            "\\",
+            "\\\\n",
+            "\u200e",
+            "\\u200e",
+            "a\u200e",
+            "\u2011",
+            "cookie:",
+            "cookie:a=",
+            "token for ",
+        ),
+        *('password\\":\\"', 'password\\": \\"\\\\', 'סיסמה":"', "סיסמה ל"),
+        *('"password":"', '"password":"\\\\', "סיסמה של ", "dbToken", "?key=a1", "pwd=/a"),
         *("סיסמה", "ת.ז", "IL12 3", "41 ", "(", "authorization:", "AKIA", "?sig="),
     ],
 )
@@ -183,3 +259,28 @@ def test_the_work_grows_with_the_length(piece: str) -> None:
     """A pattern that tries again from every place would not end within the time of a test."""
     text = (piece * 20_000)[:200_000]
     assert len(redact(text).text) <= 2 * len(text) + 100
+
+
+@given(st.sampled_from([row for row in SECRETS if "\n" not in row[0]]), st.integers(1, 3))
+def test_a_secret_in_a_string_of_json_is_found(row: tuple[str, str], depth: int) -> None:
+    """However often it was encoded, the first of its lines too."""
+    text = f"first line\n{row[0]}\nlast line"
+    for _ in range(depth):
+        text = json.dumps({"stdout": text}, ensure_ascii=False)
+    found = redact(text)
+    assert sum(found.counts.values()) >= 1
+    secret = row[0]
+    for kept in re.split(r"\[redacted:[a-z_]+\]", row[1]):
+        secret = secret.replace(kept, " ", 1) if kept else secret
+    if '"' not in row[0] and "\\" not in row[0]:
+        assert not [part for part in secret.split() if len(part) > 5 and part in found.text]
+
+
+@given(st.text(alphabet='ab \\nu20eה\u200e\u202a\u2011\u00a0\n"/', max_size=60))
+def test_the_copy_stands_for_the_text(text: str) -> None:
+    for unseen in ("", " "):
+        folded = fold(text, unseen)
+        assert folded.raw is None or len(folded.raw) == len(folded.seen)
+        if folded.seen:
+            assert folded.text == text
+            assert folded.replaced([(0, len(folded.seen))], "M").text == "M"

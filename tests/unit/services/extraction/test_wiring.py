@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from rayapp.domain.extraction.exchange import LearnedExchange
 from rayapp.domain.requests import ItemQuery
 from rayapp.domain.scope import ItemFilter, WriteScope
 from rayapp.domain.tiers import Tier
+from rayapp.errors import StoreDown
 from rayapp.testing.harness import Harness
 from rayapp.wiring.extraction import build_learning
 from tests.unit.services.extraction.world import READS, ScriptedAnswers
@@ -50,3 +52,22 @@ async def test_a_built_worker_learns_under_the_version_of_the_prompt() -> None:
     assert item.text == "המשתמש גר בחיפה"
     assert item.source.tool_name is not None
     assert item.source.tool_name.startswith("fact_extraction@he")
+
+
+async def test_the_indexer_erases_the_turn_of_a_deleted_memory() -> None:
+    harness = await Harness.open()
+    exchange = await said(harness, "אני גר בחיפה")
+    assert exchange.memory_id is not None
+    await harness.drain()
+    await harness.services.memories.delete(DANA, exchange.memory_id)
+    harness.exchanges.error = StoreDown("away")
+    await harness.drain()
+    harness.exchanges.error = None
+    later = replace(exchange, message_id="m-2", at=harness.clock.now())
+    (kept,) = await harness.exchanges.earlier(READS, later, 9)
+    assert not kept.erased
+    # Its delete is tried again until that is gone too.
+    harness.clock.advance(60)
+    await harness.drain()
+    (kept,) = await harness.exchanges.earlier(READS, later, 9)
+    assert (kept.erased, kept.user_text) == (True, "")

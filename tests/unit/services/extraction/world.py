@@ -171,7 +171,7 @@ class World:
             replaced.get("events", self.events),
             runtime=self.runtime,
         )
-        return ExchangeLearning(queue, self.items, deciders, doing, runtime=self.runtime)
+        return ExchangeLearning(queue, deciders, doing, runtime=self.runtime)
 
     async def index_all(self) -> None:
         """Run the indexer until nothing is due."""
@@ -184,6 +184,7 @@ class World:
             schema=self.schema,
             runtime=self.runtime,
         )
+        indexing.on_deleted = self.queue.purge
         while await indexing.run_once():
             pass
 
@@ -220,6 +221,7 @@ class World:
         receipt_id: str | None = None,
         shown: Sequence[str] = (),
         conversation: str = "c-1",
+        trust: float | None = None,
     ) -> LearnedExchange:
         """One turn: stored as a memory, and left for the worker."""
         message_id = f"m-{next(self.numbers)}"
@@ -228,6 +230,7 @@ class World:
         if kept:
             memory_id = await self.store(
                 f"User: {user}\nAssistant: {answer}",
+                trust=trust,
                 source=Source(
                     type=SourceType.ASSISTANT,
                     conversation_id=conversation,
@@ -271,6 +274,11 @@ class World:
 
     async def uses(self, *memory_ids: str | None) -> list[int]:
         return [(await self.item(one)).stats.uses for one in memory_ids]
+
+    def kept_texts(self, exchange: LearnedExchange) -> str:
+        """All that the queue still says of a turn."""
+        kept = self.queue._rows[exchange.key]
+        return f"{kept.exchange.user_text}{kept.exchange.answer}{kept.plan or ''}"
 
     def notes(self, exchange: LearnedExchange) -> dict[str, str]:
         return self.queue.result_of(exchange)[1]

@@ -1,0 +1,120 @@
+"""A reset takes the data of all users, wherever it stands, or says that something is left."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.domain.jobs import JobState
+from rayapp.domain.points import collection_name
+from rayapp.testing.fake_jobs import a_job
+from rayapp.testing.fake_services import World
+from rayapp.testing.index_points import SCHEMA, index_point
+from tests.unit.api.test_ghost import NOA, stored
+from tests.unit.api.test_upkeep import OPS, asked, moved, old_facts, total
+
+OLD = collection_name("memories", SCHEMA, datetime(2025, 4, 4, tzinfo=UTC))
+
+
+async def test_a_reset_says_first_what_it_would_take(api: httpx.AsyncClient) -> None:
+    await stored(api, "tea")
+    answer = await asked(api, "GET", f"{OPS}/reset")
+    names = {row["name"]: row["count"] for row in answer["preview"]["mongodb"]["collections"]}
+    assert (names["memory_items"], "api_keys" in names) == (1, False)
+    assert answer["confirmationRequired"] is True
+
+
+@pytest.mark.parametrize("body", [None, {}, {"confirm": False}])
+async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: World, body: Any) -> None:
+    await world.jobs.index.open(SCHEMA)
+    await stored(api, "tea")
+    refused = await api.post(f"{OPS}/reset", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (400, "confirm_needed")
+    assert await total(world, "admin") == 1
+
+
+async def test_a_reset_takes_the_data_of_all_users_and_their_points(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    index = world.jobs.index
+    await index.open(SCHEMA)
+    await index.upsert([index_point("m-1"), index_point("m-2")])
+    await stored(api, "tea")
+    await api.post("/api/memory/store", json={"text": "hers"}, headers=NOA)
+    await api.post("/api/memory/personality", json={"template_id": "friendly"})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    assert answer["complete"] is True
+    assert world.store._rows == {}
+    assert (await index.health()).points == 0
+    assert (await api.get("/api/memory/personality")).json()["template_id"] == "default"
+    assert await stored(api, "tea")
+
+
+async def test_a_reset_takes_what_a_rollback_could_bring_back(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    index = world.jobs.index
+    await index.open(SCHEMA)
+    target = (await index.health()).collection
+    await index.create_collection(OLD, SCHEMA)
+    await index.create_collection("others_static_2_1", SCHEMA)
+    await index.upsert([index_point("m-1")], collection=OLD)
+    preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
+    assert preview["qdrant"]["oldCollections"] == [OLD]
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    assert (answer["complete"], answer["results"]["qdrant"]["dropped"]) == (True, [OLD])
+    assert await index.collections() == sorted([str(target), "others_static_2_1"])
+
+
+async def test_a_reset_is_not_complete_while_a_new_job_fills_a_collection(
+    api: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, sizes = world.jobs.index, world.data.housekeeping.sizes
+    await index.open(SCHEMA)
+
+    async def meanwhile() -> Any:
+        await a_job(world.jobs, JobState.SUBMITTED, facts={"collection": OLD})
+        await index.create_collection(OLD, SCHEMA)
+        return await sizes()
+
+    monkeypatch.setattr(world.data.housekeeping, "sizes", meanwhile)
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    assert (answer["complete"], answer["results"]["qdrant"]["dropped"]) == (False, [])
+    assert OLD in await index.collections()
+
+
+async def test_a_reset_takes_the_old_memory_bank_so_that_nothing_moves_in_again(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await world.jobs.index.open(SCHEMA)
+    old_facts(world)
+    await moved(api)
+    preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
+    rows = {row["name"]: row["count"] for row in preview["mongodb"]["collections"]}
+    assert rows["memoryBank"] == 4
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    gone = {row["collection"]: row["removed"] for row in answer["results"]["mongodb"]}
+    assert (gone["memoryBank"], gone["memory_items"]) == (4, 2)
+    assert await moved(api) == (0, 0)
+    assert await total(world, "admin") == 0
+
+
+async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: World) -> None:
+    await world.jobs.index.open(SCHEMA)
+    await stored(api, "tea")
+    await a_job(world.jobs, JobState.RUNNING)
+    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    assert (refused.status_code, refused.json()["code"]) == (409, "busy")
+    assert await total(world, "admin") == 1
+
+
+async def test_a_reset_without_an_index_removes_nothing(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await stored(api, "tea")
+    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    assert (refused.status_code, refused.json()["code"]) == (503, "index_down")
+    assert await total(world, "admin") == 1

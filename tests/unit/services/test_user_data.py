@@ -1,0 +1,45 @@
+"""Clearing a user's data ends with nothing left, also of memories that became part of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from rayapp.domain.creation import archived
+from rayapp.domain.data.records import ClearTarget
+from rayapp.domain.memory import Status
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.tiers import Tier
+from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.harness import Harness
+
+DANA, DANA_WRITES = ReadScope("dana"), WriteScope("dana")
+
+
+async def test_a_cleared_tier_has_nothing_left_of_what_was_merged() -> None:
+    world = await Harness.open()
+    patterns = an_item(memory_id="w", tier=Tier.PATTERNS)
+    inner = an_item(memory_id="i", text="Dana drinks green tea")
+    losers = [
+        replace(archived(an_item(memory_id=name, text=name), "merged", STORED_AT), merged_into=into)
+        for name, into in (("to-patterns", "w"), ("to-working", "i"))
+    ]
+    other = replace(losers[1], memory_id="o", point_id=an_item(memory_id="o").point_id)
+    other = replace(other, tier=Tier.HISTORY)
+    for item in (patterns, inner, *losers, other):
+        assert (await world.items.insert(item)).inserted
+    done = await world.services.user_data.clear(DANA_WRITES, ClearTarget.WORKING)
+    assert (done.deleted, done.left) == (4, 0)
+    living = [row.item for row in world.items._rows.values() if row.item.status != Status.DELETED]
+    assert [item.memory_id for item in living] == ["w"]
+    await world.drain()
+    assert len(world.items._rows) == 1
+
+
+async def test_conversations_of_the_whole_service_are_counted_and_cleared() -> None:
+    world = await Harness.open()
+    at = datetime(2025, 5, 4, tzinfo=UTC)
+    await world.sessions.remember_injected(DANA_WRITES, "c-1", ["f"], at)
+    assert (await world.services.user_data.counts(DANA)).rows.sessions == 1
+    done = await world.services.user_data.clear(DANA_WRITES, ClearTarget.SESSIONS)
+    assert (done.deleted, (await world.services.user_data.counts(DANA)).rows.sessions) == (1, 0)
