@@ -1,7 +1,7 @@
 """The one check: `python -m tests.check` before every commit, `--all` before calling work done.
 
-Without `--all`: format, lint, types, layers and the tests that need no engine (2 to 4 minutes on two
-cores, by how busy they are).
+Without `--all`: format, lint, types, layers and the tests that need no engine (2 to 4 minutes on
+two cores, by how busy they are).
 With it: the same and the tests on real engines, Ray, real HTTP and killed processes.
 """
 

@@ -36,7 +36,7 @@ _FRAMES = re.compile(
     r"""
       </?[a-zA-Z_][\w:-]*[^<>]*> | <!-- | <\| | \|> | \[/?INST\]
     | (?:^|[.:;!?])\s*(?:system|assistant|user|tool|developer|מערכת|עוזר|משתמש)\s*:
-    | [═]{2,} | ^\s*\#{1,6}\s | ``` | \[\d+\]\s*\[\w+:
+    | [═]{2,} | ^[^\S\n]*+\#{1,6}\s | ``` | \[\d+\]\s*\[\w+:
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
