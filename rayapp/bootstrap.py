@@ -95,7 +95,7 @@ from rayapp.settings import CONFIG_DIR, Settings
 from rayapp.wiring.context import build_context, build_insights
 from rayapp.wiring.data import build_data, mongo_data_stores
 from rayapp.wiring.events import build_events, build_tool_results, mongo_event_stream
-from rayapp.wiring.extraction import build_learning, forgetting
+from rayapp.wiring.extraction import build_learning, build_prefixing, forgetting
 from rayapp.wiring.hooks import build_hooks, remembered, scored
 from rayapp.wiring.memories import build_memories
 from rayapp.wiring.models import build_models
@@ -268,7 +268,7 @@ def build_services(
         tools=build_tools(
             parts, memories=memories, bank=bank, search=found, outcomes=outcomes, insights=insights
         ),
-        tool_results=build_tool_results(parts, memories),
+        tool_results=build_tool_results(parts, memories, models),
         events=build_events(parts),
         models=models,
         jobs=build_jobs(parts, launcher),
@@ -363,6 +363,7 @@ def build_indexing(parts: Parts) -> IndexingService:
         runtime=parts.runtime,
     )
     service.on_deleted = forgetting(parts.stores)
+    service.prefixing = build_prefixing(parts)
     return service
 
 

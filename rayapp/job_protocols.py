@@ -183,6 +183,7 @@ class RowState:
     sync_state: SyncState
     rev: int
     content_hash: str
+    context_prefix: str = ""
 
 
 class ItemScan(Protocol):

@@ -69,6 +69,8 @@ class IndexResult:
     """What the indexer did for one claimed item at `rev`; `error` None means synced.
 
     `blamed` False: a dependency was away, and the try does not count against the item.
+    `context_prefix` is stored with the item whatever came of the try, so that it is asked for once;
+    empty: what is there stays.
     """
 
     point_id: str
@@ -79,6 +81,7 @@ class IndexResult:
     failed: bool = False
     blamed: bool = True
     vector_hash: str | None = None
+    context_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class HelperFlags(Concern):
     history_summary: bool = Field(True, description="Sum up long conversations.")
     merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
     graph_analysis: bool = Field(True, description="Find things and relations in texts.")
+    tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
 
 
 class ModelsSettings(Concern):

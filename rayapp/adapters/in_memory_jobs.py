@@ -224,6 +224,7 @@ class InMemoryItemScan:
                 item.index.sync_state,
                 item.index.rev,
                 item.content_hash,
+                item.context_prefix,
             )
             for item in await self.by_points(point_ids)
         ]

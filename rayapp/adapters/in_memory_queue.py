@@ -112,6 +112,8 @@ class InMemoryQueue:
             state = replace(item.index, claim=None, next_attempt_at=now)
             row.hold(replace(item, index=state), now)
             return False
+        if result.context_prefix:
+            row.hold(replace(item, context_prefix=result.context_prefix), now)
         if result.error is not None:
             self._fail(row, result)
         elif (

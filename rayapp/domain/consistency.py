@@ -192,7 +192,7 @@ def _vector(pair: Pair) -> str | None:
     item, point = pair.item, pair.point
     if item is None or point is None:
         return None
-    wanted = vector_hash_of(item.content_hash, pair.schema)
+    wanted = vector_hash_of(item.content_hash, pair.schema, item.context_prefix)
     if point.payload.get("vector_hash") != wanted:
         return "its vectors were made from another text or for another model"
     if _written_for(item.index, pair.schema) and item.index.vector_hash not in (None, wanted):

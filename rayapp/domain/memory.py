@@ -149,6 +149,8 @@ class MemoryItem:
     `stored_by`: the principal (key) that stored it; its outcomes about it count in full.
     `sequence`: the order in which memories came: microseconds since 1970, one more for each place
     in a batch, so that what stood side by side differs by 1. 0 = not known.
+    `context_prefix`: what a model said of the surroundings of the text; it is embedded before the
+    text and never shown. Only the indexer writes it.
     """
 
     memory_id: str
@@ -187,6 +189,7 @@ class MemoryItem:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     sequence: int = 0
+    context_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

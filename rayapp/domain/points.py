@@ -103,7 +103,7 @@ def copy_of(item: MemoryItem, schema: IndexSchema) -> PointCopy:
 def _whole_payload(item: MemoryItem, schema: IndexSchema) -> dict[str, Any]:
     payload = payload_of(item)
     payload["analyser"] = schema.analyser
-    payload[VECTOR_HASH] = vector_hash_of(item.content_hash, schema)
+    payload[VECTOR_HASH] = vector_hash_of(item.content_hash, schema, item.context_prefix)
     return payload
 
 
@@ -126,13 +126,17 @@ def home_of(payload: Mapping[str, Any]) -> str | None:
     return None if owner is None else point_id_of(*owner)
 
 
-def vector_hash_of(content_hash: str, schema: IndexSchema) -> str:
-    """What a point's vectors were made from: the content and the schema that shaped them.
+def vector_hash_of(content_hash: str, schema: IndexSchema, context_prefix: str) -> str:
+    """What a point's vectors were made from: the content, what a model said of its surroundings,
+    and the schema that shaped them.
 
     Equal hashes mean equal vectors, so a reindex copies instead of embedding, and a search knows
-    that a point speaks of an older text, both without the model.
+    that a point speaks of an older text, both without the model. Without a prefix the hash is that
+    of the content alone.
     """
     basis = f"{content_hash}\n{schema.model}\n{schema.dims}\n{schema.analyser}"
+    if context_prefix:
+        basis = f"{basis}\n{context_prefix}"
     return hashlib.sha256(basis.encode()).hexdigest()[:VECTOR_HASH_CHARS]
 
 

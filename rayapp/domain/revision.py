@@ -55,7 +55,9 @@ def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> Memo
     """`stored` with the changes of `wanted`, made by an editor who had seen `read`.
 
     Counters that the editor did not change keep what outcomes and mentions wrote meanwhile, and
-    the index state is the store's own: only a pending `wanted.index` asks for another write.
+    the index state is the store's own: only a pending `wanted.index` asks for another write. The
+    prefix is the indexer's, who may have written it meanwhile; it was said of the text, and goes
+    with it.
     """
     index = stored.index
     if wanted.index.sync_state is SyncState.PENDING:
@@ -71,6 +73,7 @@ def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> Memo
         stats=_changed(stored.stats, wanted.stats, read.stats),
         quality=_changed(stored.quality, wanted.quality, read.quality),
         index=index,
+        context_prefix=stored.context_prefix if wanted.text == stored.text else "",
     )
 
 

@@ -284,7 +284,8 @@ class SearchArms:
         return Gathered(candidates=candidates, dense_used=False)
 
     def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
-        return {i.point_id: vector_hash_of(i.content_hash, self._schema) for i in items}
+        schema = self._schema
+        return {i.point_id: vector_hash_of(i.content_hash, schema, i.context_prefix) for i in items}
 
 
 def _nothing(lists: Lists) -> bool:

@@ -27,6 +27,7 @@ from rayapp.protocols import (
 from rayapp.resilience.retry import RetryPolicy, backoff_s
 from rayapp.services.index_hold import held
 from rayapp.services.point_making import PointFailure, PointMaker, written
+from rayapp.services.prefixing import Prefixing
 from rayapp.services.runtime import Runtime
 from rayapp.services.serving import beat
 
@@ -48,7 +49,7 @@ class IndexingService:
 
     `outage` is True after a batch in which nothing could be done, so that the loop may pause.
     `on_deleted` forgets what is kept elsewhere of memories that were deleted; when it fails, their
-    delete is tried again.
+    delete is tried again. `prefixing` asks what surrounds a new text; None: nobody asks.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class IndexingService:
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
         self.on_deleted: OnDeleted | None = None
+        self.prefixing: Prefixing | None = None
 
     async def run_once(self) -> int:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
@@ -91,7 +93,7 @@ class IndexingService:
             return 0
         items = await self._store.claim(
             token=self._token,
-            limit=self._settings.batch_size,
+            limit=self._batch_size,
             claim_s=self._settings.claim_s,
         )
         if not items:
@@ -107,6 +109,11 @@ class IndexingService:
         self.outage = all(result.error is not None and not result.blamed for result in results)
         self._report(items, results)
         return len(items)
+
+    @property
+    def _batch_size(self) -> int:
+        size = self._settings.batch_size
+        return size if self.prefixing is None else self.prefixing.batch(size)
 
     async def rebuild_if_lost(self) -> bool:
         """One look at the index: when it lost its data, ask for every item again.
@@ -146,6 +153,8 @@ class IndexingService:
         return self._rebuild[1]
 
     async def _upsert(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
+        if self.prefixing is not None:
+            items = await self.prefixing.given(items)
         points, failures = await self._maker.made(items)
         stored, refused = await written(self._index, points)
         return [*map(self._synced, stored), *map(self._failed, [*failures, *refused])]
@@ -199,11 +208,17 @@ class IndexingService:
     def _synced(self, item: MemoryItem) -> IndexResult:
         state, op = item.index, _op_of(item)
         hashed = (
-            vector_hash_of(item.content_hash, self._schema)
+            vector_hash_of(item.content_hash, self._schema, item.context_prefix)
             if op is IndexOp.VECTOR
             else state.vector_hash
         )
-        return IndexResult(point_id=item.point_id, rev=state.rev, op=op, vector_hash=hashed)
+        return IndexResult(
+            point_id=item.point_id,
+            rev=state.rev,
+            op=op,
+            vector_hash=hashed,
+            context_prefix=item.context_prefix,
+        )
 
     def _failed(self, failure: PointFailure) -> IndexResult:
         item, error = failure.item, failure.error
@@ -226,6 +241,7 @@ class IndexingService:
             # An outage is not the item's fault: it never turns an item into `failed`.
             blamed=not outage,
             failed=not outage and attempt >= self._settings.max_attempts,
+            context_prefix=item.context_prefix,
         )
 
     def _report(self, items: Sequence[MemoryItem], results: Sequence[IndexResult]) -> None:

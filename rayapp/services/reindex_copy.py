@@ -132,15 +132,16 @@ class Copier:
         if row is None or not wanted(row.status, row.sync_state):
             return False
         rev = int(point.payload.get("rev", 0))
-        return self._same_words(point, row.content_hash) if rev == row.rev else rev < row.rev
+        return self._same_words(point, row) if rev == row.rev else rev < row.rev
 
     def _has(self, point: StoredPoint | None, item: MemoryItem) -> bool:
         if point is None or int(point.payload.get("rev", 0)) < item.index.rev:
             return False
-        return self._same_words(point, item.content_hash)
+        return self._same_words(point, item)
 
-    def _same_words(self, point: StoredPoint, content_hash: str) -> bool:
-        return point.payload.get(VECTOR_HASH) == vector_hash_of(content_hash, self._schema)
+    def _same_words(self, point: StoredPoint, row: RowState | MemoryItem) -> bool:
+        wanted_hash = vector_hash_of(row.content_hash, self._schema, row.context_prefix)
+        return point.payload.get(VECTOR_HASH) == wanted_hash
 
     async def _stored(self, point_ids: Sequence[str]) -> list[StoredPoint]:
         return await self._index.retrieve(

@@ -114,6 +114,50 @@ class QueueContract:
         )
         assert after.version == item.version
 
+    @pytest.mark.parametrize("error", [None, "$no model"])
+    async def test_a_prefix_is_kept_whatever_came_of_the_try(
+        self, stores: Stores, error: str | None
+    ) -> None:
+        await stores.memories.insert(an_item(memory_id="x"))
+        (item,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
+        done = result_of(item, context_prefix="$על ספינות", error=error)
+        assert await stores.memories.finish("t", [done], SCHEMA) == 1
+        after = await stores.memories.get(DANA, "x")
+        assert after is not None
+        assert (after.context_prefix, after.version) == ("$על ספינות", item.version)
+        await stores.memories.mark_all_pending()
+        await stores.elapse(1)
+        (again,) = await stores.memories.claim(token="u", limit=1, claim_s=60)
+        assert again.context_prefix == "$על ספינות"
+        await stores.memories.finish("u", [result_of(again)], SCHEMA)
+        after = await stores.memories.get(DANA, "x")
+        assert after is not None
+        assert after.context_prefix == "$על ספינות"
+
+    async def test_a_prefix_of_an_older_text_is_not_kept(self, stores: Stores) -> None:
+        first = await stored(stores.memories, an_item(memory_id="x"))
+        (item,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
+        asked = replace(first.index, rev=first.index.rev + 1)
+        await edited(stores.memories, first, text="new", content_hash="n", index=asked)
+        done = result_of(item, context_prefix="About the old text.")
+        assert await stores.memories.finish("t", [done], SCHEMA) == 0
+        after = await stores.memories.get(DANA, "x")
+        assert after is not None
+        assert after.context_prefix == ""
+
+    async def test_an_edit_keeps_the_prefix_of_a_text_and_drops_that_of_another(
+        self, stores: Stores
+    ) -> None:
+        read = await stored(stores.memories, an_item(memory_id="x"))
+        (item,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
+        await stores.memories.finish("t", [result_of(item, context_prefix="Ships.")], SCHEMA)
+        # The editor had read the item before its prefix came.
+        tagged = await edited(stores.memories, read, tags=("new",))
+        assert tagged.context_prefix == "Ships."
+        after = await edited(stores.memories, tagged, text="other", content_hash="o")
+        assert after.context_prefix == ""
+        assert await stores.memories.get(DANA, "x") == after
+
     async def test_a_payload_write_keeps_the_vector_facts(self, stores: Stores) -> None:
         state = IndexState(op=IndexOp.PAYLOAD, model="old", dims=9, vector_hash="v")
         await stores.memories.insert(an_item(memory_id="x", index=state))

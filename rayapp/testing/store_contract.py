@@ -111,6 +111,7 @@ class InsertContract:
             valid_from=at,
             valid_to=at,
             sequence=1_768_478_400_000_007,
+            context_prefix="על ספינות",
         )
         assert await stored(stores.memories, item) == item
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.event_stream import MongoEventStream
 from rayapp.parts import Parts
-from rayapp.service_protocols import Memories
+from rayapp.service_protocols import Memories, Models
 from rayapp.services.event_stream import EventStreamService
 from rayapp.services.tool_results import ToolResultService
+from rayapp.services.tool_summaries import summarising
 from rayapp.settings import Settings
 
 # A stream that just ended may still hold its connection when the next one opens.
@@ -25,5 +26,7 @@ def build_events(parts: Parts) -> EventStreamService:
     return EventStreamService(parts.stores.stream, runtime=parts.runtime)
 
 
-def build_tool_results(parts: Parts, memories: Memories) -> ToolResultService:
-    return ToolResultService(memories, parts.stores.items, runtime=parts.runtime)
+def build_tool_results(parts: Parts, memories: Memories, models: Models) -> ToolResultService:
+    return ToolResultService(
+        memories, parts.stores.items, runtime=parts.runtime, summarise=summarising(models)
+    )

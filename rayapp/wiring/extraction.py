@@ -12,6 +12,7 @@ from rayapp.services.extraction.known import KnownMemories
 from rayapp.services.extraction.learning import ExchangeLearning
 from rayapp.services.indexing import OnDeleted
 from rayapp.services.outcomes import OutcomesService
+from rayapp.services.prefixing import ModelPrefixing
 from rayapp.wiring.memories import build_memories
 from rayapp.wiring.models import build_models
 
@@ -35,6 +36,17 @@ def build_learning(parts: Parts, models: Asking | None = None) -> ExchangeLearni
     outcomes = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
     doing = Doing(memories, outcomes, stores.events, runtime=runtime)
     return ExchangeLearning(stores.exchanges, deciders, doing, runtime=runtime)
+
+
+def build_prefixing(parts: Parts, models: Asking | None = None) -> ModelPrefixing | None:
+    """What the indexer asks before it embeds; None while no model may be asked."""
+    stores, runtime = parts.stores, parts.runtime
+    settings = runtime.settings.models
+    if models is None:
+        if not (settings.on and settings.helpers.contextual_prefix):
+            return None
+        models = build_models(runtime, stores.usage)
+    return ModelPrefixing(models, stores.items, runtime=runtime)
 
 
 def forgetting(stores: Stores) -> OnDeleted:

@@ -132,7 +132,7 @@ async def differences(parts: Parts) -> list[str]:
     found = sorted(points.keys() ^ items.keys())
     for point_id in points.keys() & items.keys():
         item, payload = items[point_id], points[point_id]
-        wanted = vector_hash_of(item.content_hash, parts.schema)
+        wanted = vector_hash_of(item.content_hash, parts.schema, "")
         if (payload["rev"], payload["vector_hash"]) != (item.index.rev, wanted):
             found.append(point_id)
     return found

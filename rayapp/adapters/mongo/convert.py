@@ -123,6 +123,7 @@ def to_document(item: MemoryItem) -> Document:
         "valid_from": utc(item.valid_from),
         "valid_to": utc(item.valid_to),
         "sequence": item.sequence,
+        "context_prefix": item.context_prefix,
         "follow_up_at": item.stored_at if item.tier in FOLLOWED_TIERS else None,
         "contribution": None,
     }
@@ -185,6 +186,7 @@ def from_document(doc: Document) -> MemoryItem:
         valid_from=doc["valid_from"],
         valid_to=doc["valid_to"],
         sequence=doc.get("sequence", 0),
+        context_prefix=doc.get("context_prefix", ""),
     )
 
 

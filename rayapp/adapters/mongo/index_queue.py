@@ -265,7 +265,7 @@ def _finish_writes(
 ) -> list[UpdateOne | DeleteOne]:
     guard: Document = {"point_id": result.point_id, "index.rev": result.rev, "index.claim": token}
     if result.error is not None:
-        return [UpdateOne(guard, [{"$set": _failure(result)}])]
+        return [UpdateOne(guard, [{"$set": {**_failure(result), **_prefix(result)}}])]
     writes: list[UpdateOne | DeleteOne] = []
     if result.op is IndexOp.DELETE:
         # The two filters exclude each other: an unordered bulk runs them in any order. A tombstone
@@ -273,8 +273,13 @@ def _finish_writes(
         dead = {"status": Status.DELETED.value, "contribution": None}
         writes.append(DeleteOne({**guard, **dead}))
         guard["$nor"] = [dead]
-    writes.append(UpdateOne(guard, [{"$set": _success(result, schema)}]))
+    writes.append(UpdateOne(guard, [{"$set": {**_success(result, schema), **_prefix(result)}}]))
     return writes
+
+
+def _prefix(result: IndexResult) -> Document:
+    said = result.context_prefix
+    return {"context_prefix": {"$literal": said}} if said else {}
 
 
 def _success(result: IndexResult, schema: IndexSchema) -> Document:

@@ -30,6 +30,7 @@ STATE: Document = {
     "point_id": 1,
     "status": 1,
     "content_hash": 1,
+    "context_prefix": 1,
     "index.sync_state": 1,
     "index.rev": 1,
 }
@@ -167,6 +168,7 @@ def _state_of(doc: Document) -> RowState:
         SyncState(index["sync_state"]),
         index["rev"],
         doc["content_hash"],
+        doc.get("context_prefix", ""),
     )
 
 

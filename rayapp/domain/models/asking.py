@@ -18,6 +18,7 @@ HelperName = Literal[
     "history_summary",
     "merge_duplicates",
     "graph_analysis",
+    "tool_result_summary",
 ]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)
 PromptLanguage = Literal["he", "en"]

@@ -72,7 +72,7 @@ def items(draw: st.DrawFn) -> MemoryItem:
         quality=Quality(importance=draw(st.integers(0, 10)) / 10),
         always_inject=draw(st.booleans()),
     )
-    hashed = vector_hash_of(item.content_hash, SCHEMA)
+    hashed = vector_hash_of(item.content_hash, SCHEMA, item.context_prefix)
     op = draw(st.sampled_from([IndexOp.VECTOR, IndexOp.PAYLOAD]))
     state = IndexState(op=op, rev=draw(st.integers(1, 9)), sync_state=SyncState.SYNCED)
     return replace(item, index=replace(state, vector_hash=hashed))
@@ -82,7 +82,7 @@ def point_of(item: MemoryItem, **changes: Any) -> StoredPoint:
     """What an engine gives back of this item: without the keys that have no value."""
     payload = payload_of(item) | {
         "analyser": SCHEMA.analyser,
-        "vector_hash": vector_hash_of(item.content_hash, SCHEMA),
+        "vector_hash": vector_hash_of(item.content_hash, SCHEMA, item.context_prefix),
     }
     kept = {name: value for name, value in (payload | changes).items() if value is not None}
     return StoredPoint(point_id=item.point_id, payload=kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -106,7 +107,7 @@ def test_payload_holds_what_the_data_model_lists() -> None:
         "always_inject": True,
         "rev": 7,
         "analyser": "a1",
-        "vector_hash": vector_hash_of(ITEM.content_hash, SCHEMA),
+        "vector_hash": vector_hash_of(ITEM.content_hash, SCHEMA, ""),
     }
     assert (point.point_id, point.rev) == (ITEM.point_id, 7)
     assert json.loads(json.dumps(point.payload)) == point.payload
@@ -135,11 +136,22 @@ def test_times_are_seconds_whatever_the_zone() -> None:
 
 
 def test_vector_hash_depends_on_the_content_and_on_what_shaped_the_vectors() -> None:
-    base = vector_hash_of("content", SCHEMA)
-    assert vector_hash_of("content", SCHEMA) == base
+    base = vector_hash_of("content", SCHEMA, "")
+    assert vector_hash_of("content", SCHEMA, "") == base
     others = [replace(SCHEMA, model="m2"), replace(SCHEMA, dims=9), replace(SCHEMA, analyser="x")]
-    hashes = {vector_hash_of("other", SCHEMA), *(vector_hash_of("content", o) for o in others)}
-    assert len(hashes | {base}) == 5
+    hashes = {
+        vector_hash_of("other", SCHEMA, ""),
+        vector_hash_of("content", SCHEMA, "על ספינות"),
+        vector_hash_of("content", SCHEMA, "About ships."),
+        *(vector_hash_of("content", other, "") for other in others),
+    }
+    assert len(hashes | {base}) == 7
+
+
+def test_without_a_prefix_the_hash_is_what_indexes_hold_already() -> None:
+    basis = f"content\n{SCHEMA.model}\n{SCHEMA.dims}\n{SCHEMA.analyser}"
+    kept = hashlib.sha256(basis.encode()).hexdigest()[:32]
+    assert vector_hash_of("content", SCHEMA, "") == kept
 
 
 def test_collection_names() -> None:

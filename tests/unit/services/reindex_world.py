@@ -149,7 +149,7 @@ class World:
             payload = {k: v for k, v in stored.items() if v is not None}
             wanted = {k: v for k, v in payload_of(item).items() if v is not None}
             wanted["analyser"] = schema.analyser
-            wanted["vector_hash"] = vector_hash_of(item.content_hash, schema)
+            wanted["vector_hash"] = vector_hash_of(item.content_hash, schema, item.context_prefix)
             if payload != wanted:
                 found.append(f"{item.memory_id} differs: {payload} {wanted}")
         return found
