@@ -30,7 +30,6 @@ class HelperFlags(Concern):
     profile_detection: bool = Field(True, description="Learn what users say of themselves.")
     history_summary: bool = Field(True, description="Sum up long conversations.")
     merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
-    graph_analysis: bool = Field(True, description="Find things and relations in texts.")
     tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
 
 

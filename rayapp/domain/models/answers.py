@@ -8,11 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 # A list longer than that is a model that runs on, not an answer.
 MAX_LIST = 50
-MAX_LABEL_CHARS = 200
 MAX_ANSWER_CHARS = 4_000
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]
 Line = Annotated[str, Field(min_length=1, max_length=MAX_ANSWER_CHARS)]
 ProfileField = Literal[
     "name",
@@ -33,19 +31,6 @@ ProfileField = Literal[
     "colleagues",
     "family",
     "communication_style",
-]
-EntityType = Literal["person", "place", "organization", "product", "topic", "event", "other"]
-RelationType = Literal[
-    "influences",
-    "builds_upon",
-    "supports",
-    "contradicts",
-    "evolves_from",
-    "connects_to",
-    "causes",
-    "leads_to",
-    "triggers",
-    "prevents",
 ]
 
 
@@ -102,29 +87,6 @@ class MergedMemory(ModelAnswer):
     confidence: Share
 
 
-class FoundEntity(ModelAnswer):
-    """A thing that a text names."""
-
-    name: Label
-    type: EntityType = "other"
-
-
-class FoundRelation(ModelAnswer):
-    """`source` and `target` are names of entities of the same answer."""
-
-    source: Label
-    relation: RelationType
-    target: Label
-    confidence: Share
-
-
-class GraphFindings(ModelAnswer):
-    """What a text says about things and how they hang together."""
-
-    entities: list[FoundEntity] = Field(max_length=MAX_LIST)
-    relations: list[FoundRelation] = Field([], max_length=MAX_LIST)
-
-
 # The name in a prompt's front matter -> what its answer must be.
 ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "text": str,
@@ -132,5 +94,4 @@ ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "profile_findings": ProfileFindings,
     "history_summary": HistorySummary,
     "merged_memory": MergedMemory,
-    "graph_findings": GraphFindings,
 }

@@ -17,7 +17,6 @@ HelperName = Literal[
     "profile_detection",
     "history_summary",
     "merge_duplicates",
-    "graph_analysis",
     "tool_result_summary",
 ]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)

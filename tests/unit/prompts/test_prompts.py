@@ -68,28 +68,28 @@ def test_the_shape_asked_for_is_the_shape_that_is_read(name: HelperName) -> None
 
 
 def test_other_variables_than_the_named_ones_are_a_defect() -> None:
-    prompt = load_prompts().get("graph_analysis", "en")
+    prompt = load_prompts().get("tool_result_summary", "en")
     for wrong in ({}, {"text": "a", "more": "b"}):
-        with pytest.raises(ConfigError, match="graph_analysis"):
+        with pytest.raises(ConfigError, match="tool_result_summary"):
             prompt.render(wrong)
 
 
 def test_a_book_without_a_prompt_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"graph_analysis\.en"):
+    with pytest.raises(ConfigError, match=r"tool_result_summary\.en"):
         PromptBook({})
 
 
 HEAD = """---
-name: graph_analysis
+name: tool_result_summary
 version: 1
 language: en
-answer: graph_findings
+answer: history_summary
 max_tokens: 100
 temperature: 0.0
 variables: [text]
 ---
 """
-FILE = "graph_analysis.en.jinja"
+FILE = "tool_result_summary.en.jinja"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ FILE = "graph_analysis.en.jinja"
         (FILE, HEAD + "no user message"),
         (FILE, HEAD + "s\n=== user ===\n{{ other }}\n"),
         (FILE, HEAD + "s\n=== user ===\n{{ text \n"),
-        (FILE, HEAD.replace("graph_findings", "poem") + "s\n=== user ===\n{{ text }}\n"),
+        (FILE, HEAD.replace("history_summary", "poem") + "s\n=== user ===\n{{ text }}\n"),
         (FILE, HEAD.replace("100", "1") + "s\n=== user ===\n{{ text }}\n"),
         ("merge_duplicates.en.jinja", HEAD + "s\n=== user ===\n{{ text }}\n"),
     ],
@@ -143,7 +143,7 @@ def test_no_text_breaks_out_of_its_block(text: str) -> None:
 
 @given(HOSTILE)
 def test_a_text_is_never_run_as_a_template(text: str) -> None:
-    prompt = load_prompts().get("graph_analysis", "en")
+    prompt = load_prompts().get("tool_result_summary", "en")
     assert prompt.render({"text": text})[1].content == data_block(text, "text")
 
 

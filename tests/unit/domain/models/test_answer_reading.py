@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rayapp.domain.models.answer_reading import Unreadable, plain_text, read_answer
 from rayapp.domain.models.answers import (
-    GraphFindings,
     HistorySummary,
     MergedMemory,
     OutcomeJudgement,
@@ -71,9 +70,6 @@ def test_a_bare_array_fills_the_one_list() -> None:
     assert found.items[0].value == "דנה"
     bullets = read_answer('["דנה עברה לחיפה"]', HistorySummary)
     assert bullets == HistorySummary(bullets=["דנה עברה לחיפה"])
-    entities = read_answer('[{"name": "חיפה", "type": "place"}]', GraphFindings)
-    assert isinstance(entities, GraphFindings)
-    assert entities.entities[0].name == "חיפה"
 
 
 def test_of_cut_json_the_finished_items_count() -> None:
@@ -112,5 +108,5 @@ def test_wrapping_of_plain_text_goes(text: str, plain: str) -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for answer in (OutcomeJudgement, ProfileFindings, GraphFindings, MergedMemory):
+    for answer in (OutcomeJudgement, ProfileFindings, HistorySummary, MergedMemory):
         assert isinstance(read_answer(text, answer), Unreadable | answer)
