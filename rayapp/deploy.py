@@ -14,6 +14,7 @@ from pathlib import Path
 
 import ray
 from ray import serve
+from ray.job_config import JobConfig
 from ray.serve.config import ProxyLocation
 
 from rayapp.settings import Settings, load_settings
@@ -66,7 +67,13 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     path = options.data_dir / "run" / "settings.json"
     settings = Settings.model_validate_json(path.read_text(encoding="utf-8"))
-    ray.init(address=settings.ray.address, log_to_driver=False, configure_logging=False)
+    ray.init(
+        address=settings.ray.address,
+        # The name that the dashboard shows among the jobs.
+        job_config=JobConfig(metadata={"job_name": "undeploy" if options.stop else "deploy"}),
+        log_to_driver=False,
+        configure_logging=False,
+    )
     if options.stop:
         remove(own_cluster=not options.joined)
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from rayapp.domain.filtering import kept
 from rayapp.domain.graphs.records import GraphPriors
 from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
-from rayapp.domain.memory import MemoryItem, Status
+from rayapp.domain.memory import MemoryItem, Status, SyncState
 from rayapp.domain.points import vector_hash_of
 from rayapp.domain.retrieval.boosts import is_solution, solution_points, tier_depths
 from rayapp.domain.retrieval.candidates import Candidate, gather_evidence, to_candidates
@@ -284,8 +284,13 @@ class SearchArms:
         return Gathered(candidates=candidates, dense_used=False)
 
     def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
+        """The hash that the text has now, of items whose index entry may be about another text."""
         schema = self._schema
-        return {i.point_id: vector_hash_of(i.content_hash, schema, i.context_prefix) for i in items}
+        return {
+            i.point_id: vector_hash_of(i.content_hash, schema, i.context_prefix)
+            for i in items
+            if i.index.sync_state is not SyncState.SYNCED
+        }
 
 
 def _nothing(lists: Lists) -> bool:

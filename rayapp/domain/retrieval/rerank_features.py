@@ -14,7 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rayapp.domain.retrieval.rerank_words import Analysed, Bools, Ints, Kind, WordTable
+from rayapp.domain.retrieval.rerank_words import (
+    Analysed,
+    Bools,
+    Ints,
+    Kind,
+    ShortInts,
+    WordTable,
+)
 
 Floats = npt.NDArray[np.float32]
 
@@ -78,7 +85,7 @@ _ASKED["yes"] = re.compile(
 class _Question:
     """The words of a question: rows, their weight, and which of them are names and numbers."""
 
-    rows: Ints
+    rows: ShortInts
     weights: Floats
     names: Bools
     numbers: Bools
@@ -148,7 +155,7 @@ class Features:
             weights=(factor * table.norms[rows]).astype(np.float32),
             names=read.names[first] & ~stop,
             numbers=table.kinds[rows, Kind.NUMBER],
-            vector=_unit(table.vectors[read.rows].sum(axis=0)),
+            vector=_unit(table.vectors_of(read.rows).sum(axis=0)),
             hebrew=read.hebrew,
             asked=frozenset(
                 kind
@@ -159,7 +166,8 @@ class Features:
 
     def _columns(self, asked: _Question, texts: _Texts) -> dict[str, Floats]:
         size = len(asked.rows)
-        meetings = self._meetings(asked, texts.distinct)
+        vectors = self._table.vectors_of(texts.distinct)
+        meetings = self._meetings(asked, texts.distinct, vectors)
         sentence = np.maximum.reduceat(meetings[texts.place], texts.sentences, axis=0)
         in_text = texts.top(sentence)
         parts = {how: slice(at * size, (at + 1) * size) for at, how in enumerate(_MEETINGS)}
@@ -180,13 +188,13 @@ class Features:
         words = meetings[:, parts["near"]]
         columns |= _neighbours(words[texts.place], texts, both)
         columns |= _agreement(asked, in_text, parts)
-        columns |= self._nearness(asked, texts) | _manner(asked, texts, words)
+        columns |= self._nearness(asked, texts, vectors) | _manner(asked, texts, words)
         # `scored` is that of the soft meetings, the last.
         columns |= self._answers(asked, texts, words, texts.best(scored[:, 0]))
         english = np.float32(not asked.hebrew)
         return columns | {f"{name}_en": columns[name] * english for name in _ENGLISH}
 
-    def _meetings(self, asked: _Question, rows: Ints) -> Floats:
+    def _meetings(self, asked: _Question, rows: ShortInts, vectors: Floats) -> Floats:
         """Distinct words by `_MEETINGS` x question words, 0..1, each kind at least the one before.
 
         A stop word is near to every other one: it counts when it is itself.
@@ -206,20 +214,20 @@ class Features:
                 here = rows[where] == alike
                 near[where[here], at] = GRAM * dice[here]
         np.maximum(near, exact, out=near)
-        ours = table.vectors[asked.rows] / table.norms[asked.rows][:, None]
-        cosine = (table.vectors[rows] @ ours.T) / table.norms[rows][:, None]
+        ours = table.vectors_of(asked.rows) / table.norms[asked.rows][:, None]
+        cosine = (vectors @ ours.T) / table.norms[rows][:, None]
         content = ~table.kinds[asked.rows, Kind.STOP]
         np.clip((cosine - NEAR) * (content / (1.0 - NEAR)), 0.0, 1.0, out=soft)
         np.maximum(soft, near, out=soft)
         return out
 
-    def _nearness(self, asked: _Question, texts: _Texts) -> dict[str, Floats]:
+    def _nearness(self, asked: _Question, texts: _Texts, vectors: Floats) -> dict[str, Floats]:
         """Mean cosine of a text's words with the question, by the weight of the words.
 
         Of the words and not of their sum: no vector has to be read or kept for a text.
         """
         table = self._table
-        dots = (table.vectors[texts.distinct] @ asked.vector)[texts.place]
+        dots = (vectors @ asked.vector)[texts.place]
         norms = table.norms[texts.distinct][texts.place]
         near, weight = np.add.reduceat(np.stack([dots, norms]), texts.sentences, axis=1)
         whole: Floats = np.add.reduceat(near, texts.firsts)
@@ -268,7 +276,7 @@ def _rows(index: dict[int, list[int]], slots: Sequence[int]) -> Ints:
     return np.array([row for slot in slots for row in index[slot]], dtype=np.int64)
 
 
-def _among(rows: Ints, wanted: Ints) -> Ints:
+def _among(rows: ShortInts, wanted: Ints) -> Ints:
     """Positions in `rows` (sorted, not empty) of the wanted rows that are there."""
     where = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
     there: Ints = where[rows[where] == wanted]

@@ -8,6 +8,7 @@ analyser of the lexical arm looks at a word the first time that it is seen, not 
 from __future__ import annotations
 
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +27,21 @@ from rayapp.domain.text.terms import token_terms
 from rayapp.domain.text.tokens import tokens
 
 Ints = npt.NDArray[np.int64]
+# What is kept per text: half the memory.
+ShortInts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 # Words `[n]` to float32 `[n, dims]`, not normalised: the length of a vector is the word's weight.
 EmbedWords = Callable[[Sequence[str]], Vector]
 
-# 1.1 KB each at 256 dimensions: 33 MB, the vocabulary of some thousand users. Then it starts anew.
-MAX_WORDS = 30_000
-# Texts kept as rows, 1 to 3 KB each.
-MAX_TEXTS = 4_096
+# 0.7 KB each at 256 dimensions: 42 MB, the vocabulary of some thousand users. Then it starts anew.
+MAX_WORDS = 60_000
+# Bytes of texts kept as rows: 70,000 turns or 20,000 paragraphs. Reading 27 turns anew takes 1.5
+# times as long as everything else here (our benchmark), so all that people look through now and
+# then should fit.
+MAX_TEXT_BYTES = 64_000_000
+# Of one text beside its characters, rows and marks: three arrays, the record, its place in the
+# cache (measured).
+TEXT_OVERHEAD = 560
 FIRST_CAPACITY = 1_024  # rows; doubled when full
 EMPTY = -1  # the first reading of a mark; no slot is negative
 # A sentence longer than this is a list or lacks its full stops (our choice), tokens.
@@ -106,13 +114,18 @@ class Analysed:
         hebrew: so are at least half of its words.
     """
 
-    rows: Ints
+    rows: ShortInts
     names: Bools
-    starts: Ints
+    starts: ShortInts
     speaker: int
     asks: float
     first_person: bool
     hebrew: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of one reading that is kept."""
+        return self.rows.nbytes + self.names.nbytes + self.starts.nbytes + TEXT_OVERHEAD
 
 
 class WordTable:
@@ -127,6 +140,7 @@ class WordTable:
     def clear(self) -> None:
         self._row: dict[str, int] = {}
         self._texts: OrderedDict[str, Analysed] = OrderedDict()
+        self._text_bytes = 0
         # Terms of each row, and the rows of each term.
         self.readings: list[tuple[int, ...]] = []
         self.grams: list[tuple[int, ...]] = []
@@ -138,7 +152,8 @@ class WordTable:
         self.first_reading = np.full(capacity, EMPTY, dtype=np.int64)
         self.gram_count = np.zeros(capacity, dtype=np.int64)
         self.kinds = np.zeros((capacity, len(Kind)), dtype=np.bool_)
-        self.vectors = np.zeros((capacity, self._dims), dtype=np.float32)
+        # Half precision: cosines differ in the fourth digit, and twice as many words fit.
+        self.vectors = np.zeros((capacity, self._dims), dtype=np.float16)
         self.norms = np.ones(capacity, dtype=np.float32)
 
     def read(self, texts: Sequence[str]) -> list[Analysed]:
@@ -148,14 +163,24 @@ class WordTable:
         fresh = {text: _pieces(text) for text in texts if text not in self._texts}
         self._learn(set().union(*fresh.values()).difference(self._row))
         if fresh:
-            self._texts.update(self._analysed(fresh))
+            self._keep(self._analysed(fresh))
         found = []
         for text in texts:
             self._texts.move_to_end(text)
             found.append(self._texts[text])
-        while len(self._texts) > MAX_TEXTS:
-            self._texts.popitem(last=False)
+        while self._text_bytes > MAX_TEXT_BYTES:
+            text, dropped = self._texts.popitem(last=False)
+            self._text_bytes -= sys.getsizeof(text) + dropped.nbytes
         return found
+
+    def vectors_of(self, rows: Ints | ShortInts) -> Vector:
+        """float32 `[rows, dims]`, not normalised."""
+        found: Vector = self.vectors[rows].astype(np.float32)
+        return found
+
+    def _keep(self, fresh: Mapping[str, Analysed]) -> None:
+        self._texts.update(fresh)
+        self._text_bytes += sum(sys.getsizeof(text) + one.nbytes for text, one in fresh.items())
 
     def _learn(self, unknown: set[str]) -> None:
         """Add spellings, all in one call of the model."""
@@ -244,9 +269,10 @@ class WordTable:
             if speaker:
                 names[begin + speaker] = False
             found[text] = Analysed(
-                rows=rows[begin:end],
+                # Copies: a part of a larger array would keep all of it.
+                rows=rows[begin:end].astype(np.int32),
                 names=names[begin:end] | named[begin:end],
-                starts=starts[starts_begin:starts_to] - begin,
+                starts=(starts[starts_begin:starts_to] - begin).astype(np.int32),
                 speaker=speaker,
                 asks=min(1.0, asks[at] / max(1, starts_to - starts_begin)),
                 first_person=own[at] > 0,

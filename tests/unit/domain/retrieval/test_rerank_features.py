@@ -167,7 +167,7 @@ def test_pointed_and_plain_spelling_are_one() -> None:
 
 def test_the_table_starts_anew_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerank_words, "MAX_WORDS", 50)
-    monkeypatch.setattr(rerank_words, "MAX_TEXTS", 3)
+    monkeypatch.setattr(rerank_words, "MAX_TEXT_BYTES", 2_000)
     features = Features(WordTable(letters))
     first = features.of("green bicycle", ["a green bicycle"])
     for number in range(40):
