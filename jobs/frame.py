@@ -122,7 +122,7 @@ class _Run:
 
     async def to_the_end(self, params: Mapping[str, Any]) -> int:
         with (
-            self._runner() as runner,
+            self._runner(warm=params if self._spec.warms(params) else None) as runner,
             _signals(runner),
             Progress(self._console) as progress,
             progress.step(self._spec.kind, 0) as bar,
@@ -151,7 +151,8 @@ class _Run:
         return int(self._options.concurrency or self._settings.jobs.concurrency)
 
     @contextmanager
-    def _runner(self) -> Iterator[JobRunner]:
+    def _runner(self, warm: Mapping[str, Any] | None = None) -> Iterator[JobRunner]:
+        """`warm`: workers for these params start at once."""
         # Imported after the stack's environment is set: Ray reads it at import.
         import ray
 
@@ -159,9 +160,12 @@ class _Run:
         connect(self._settings, self._spec.kind)
         try:
             stores = bootstrap.mongo_stores(self._settings)
+            workers = self._workers()
+            if warm is not None:
+                workers.warm(warm)
             yield JobRunner(
                 JobStores(jobs=stores.jobs, leases=stores.leases),
-                self._workers(),
+                workers,
                 self._open_work,
                 settings=self._settings.jobs,
                 clock=SystemClock(),

@@ -109,6 +109,7 @@ SPEC = JobSpec(
     params_of=params_of,
     open_work=open_work,
     embeds=True,
+    warms=lambda params: not params.get("rollback"),
 )
 
 

@@ -25,6 +25,7 @@ class JobSpec:
             set and Ray is connected.
         writes: False for a kind that `--dry-run` never applies to.
         embeds: its workers embed, so each gets `jobs.worker_gpus`.
+        warms: for params of which every worker will be needed: they start beside the plan.
     """
 
     kind: str
@@ -34,3 +35,4 @@ class JobSpec:
     open_work: Callable[[Settings, Mapping[str, Any]], Awaitable[JobWork]]
     writes: bool = True
     embeds: bool = False
+    warms: Callable[[Mapping[str, Any]], bool] = lambda params: False

@@ -95,7 +95,7 @@ from rayapp.settings import CONFIG_DIR, Settings
 from rayapp.wiring.context import build_context, build_insights
 from rayapp.wiring.data import build_data, mongo_data_stores
 from rayapp.wiring.events import build_events, build_tool_results, mongo_event_stream
-from rayapp.wiring.extraction import build_learning, build_prefixing, forgetting
+from rayapp.wiring.extraction import build_learning, prepare_indexing
 from rayapp.wiring.hooks import build_hooks, remembered, scored
 from rayapp.wiring.memories import build_memories
 from rayapp.wiring.models import build_models
@@ -362,8 +362,7 @@ def build_indexing(parts: Parts) -> IndexingService:
         schema=parts.schema,
         runtime=parts.runtime,
     )
-    service.on_deleted = forgetting(parts.stores)
-    service.prefixing = build_prefixing(parts)
+    prepare_indexing(service, parts)
     return service
 
 

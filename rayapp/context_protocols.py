@@ -196,11 +196,22 @@ class UsageTotal:
     by_helper: dict[str, tuple[int, int, float]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CallSeen:
+    """One call of a helper, for whoever: `ok` when its answer could be used."""
+
+    helper: str
+    ok: bool
+
+
 class UsageStore(Protocol):
     """The ledger of model calls; rows live for 90 days."""
 
     async def add(self, row: UsageRow) -> None: ...
     async def total(self, scope: ReadScope, since: datetime) -> UsageTotal: ...
+    async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+        """The last calls of all processes and users since then, the newest first."""
+        ...
 
 
 class EventFeed(Protocol):

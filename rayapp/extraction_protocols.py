@@ -45,8 +45,14 @@ class ExchangeQueue(ExchangeSink, Protocol):
     Whoever has lost its claim changes nothing: `keep`, `finish` and `again` answer False then.
     """
 
-    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[ClaimedExchange]:
-        """Take what is due, longest waiting first, for `claim_s` seconds; takes over expired."""
+    async def claim(
+        self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
+    ) -> list[ClaimedExchange]:
+        """Take what is due for `claim_s` seconds; takes over expired.
+
+        One turn of each user in turn, each user's longest waiting first, at most `per_user` of one.
+        The next claim goes on behind the last user of this one, so nobody's backlog is in the way.
+        """
         ...
 
     async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:

@@ -175,6 +175,9 @@ class EmbeddingSettings(Concern):
     dims: int = Field(
         0, ge=0, le=65536, description="Size; 0 = ask the backend, which must be up then."
     )
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
+        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
+    )
     query_prefix: str = Field("", description="Put before every query text.")
     passage_prefix: str = Field("", description="Put before every stored text.")
     query_timeout_s: float = Field(2.0, gt=0, le=60, description="Limit for a query.")
@@ -195,6 +198,9 @@ class RerankerSettings(Concern):
     url: str = Field("", description="http: base URL of the server.")
     api: Literal["rerank", "tei"] = Field("rerank", description="http: request shape.")
     api_key: str = Field("", description="http: bearer token.")
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
+        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
+    )
     timeout_s: float = Field(2.0, gt=0, le=60, description="Limit of one call.")
     max_candidates: int = Field(30, ge=1, le=200, description="Candidates reranked.")
     max_chars: int = Field(4_000, ge=100, description="Characters of a document given to it.")

@@ -44,7 +44,7 @@ class ModelsSettings(Concern):
     prefix_timeout_s: float = Field(
         5.0, gt=0, le=60, description="The same for the contextual prefix."
     )
-    concurrency: int = Field(4, ge=1, le=256, description="Calls in flight per process.")
+    concurrency: int = Field(5, ge=1, le=256, description="Calls in flight per process.")
     price_prompt: float = Field(0.0, ge=0, description="Price of a million tokens asked.")
     price_completion: float = Field(0.0, ge=0, description="Price of a million tokens answered.")
     calls_per_day: int = Field(2_000, ge=0, description="Per user and UTC day; 0 = no limit.")

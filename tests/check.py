@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
+NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 EVERY_CORE = ("-n", "auto", "--dist", "loadfile")
 
 
@@ -51,12 +52,19 @@ def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
     ]
 
 
+def surroundings() -> dict[str, str]:
+    """The environment of every step."""
+    # Without compiled files every test process, Ray worker and job compiles the sources again:
+    # measured 26 s instead of 13 s to collect the tests, 5 s instead of 2.7 s to import a service.
+    return {name: value for name, value in os.environ.items() if name != NO_COMPILED_FILES}
+
+
 def main() -> int:
     begun = time.monotonic()
     for name, command in steps("--all" in sys.argv[1:]):
         print(f"== {name}: {' '.join(command[1:])}", flush=True)
         started = time.monotonic()
-        done = subprocess.run(command, cwd=ROOT, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=surroundings(), check=False)
         print(f"== {name}: {time.monotonic() - started:.1f} s", flush=True)
         if done.returncode:
             print(f"check failed at {name}; run that command alone to see it.", file=sys.stderr)

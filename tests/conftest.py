@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from examples.scripted_model import load_script, script_of, serving
+from examples.scripted_model import load_script, script_of
+from tests.played_model import PlayedModel, playing
 from tests.running import RunningService, started
+
+# Of the shared stack's language model: its optional helper is on, and tests need not wait long for
+# an answer that does not come, nor for a breaker to close.
+MODELS = {"model": "scripted", "prefix_timeout_s": 2.0, "helpers": {"contextual_prefix": True}}
+BREAKER_OPEN_S = 10.0
+# Of a killed indexer's claim: a third of the default, so that tests wait less for its end.
+CLAIM_S = 20.0
+
+# How long an example takes says how busy the machine is, not whether a rule holds.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
-def scripted_model() -> Iterator[str]:
-    """The language model that the running service asks; it only knows the example's script."""
-    with serving(script_of(load_script())) as url:
-        yield url
+def played_model() -> Iterator[PlayedModel]:
+    """The language model that the running service asks: the example's script, and what is set."""
+    with playing(script_of(load_script())) as model:
+        yield model
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests stay to the end: the garbage collector need not walk them."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def scripted_model(played_model: PlayedModel) -> str:
+    """Where it answers."""
+    return played_model.url
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +51,12 @@ def service(scripted_model: str) -> Iterator[RunningService]:
     """A ready stack of its own, with its own data; shared by every test that asks for it."""
     # A short folder: unix sockets below it have at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="rayapp-t-") as folder:
-        running = started(Path(folder), models={"base_url": scripted_model, "model": "scripted"})
+        running = started(
+            Path(folder),
+            models={"base_url": scripted_model, **MODELS},
+            breaker={"open_s": BREAKER_OPEN_S},
+            indexer={"claim_s": CLAIM_S},
+        )
         try:
             yield running
         finally:

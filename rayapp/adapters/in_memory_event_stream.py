@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,10 +18,15 @@ _POSITION = re.compile(r"[0-9a-f]{8}")
 
 
 class InMemoryEventStream:
-    """Implements `EventStream`. `tell` is what a change of the truth does."""
+    """Implements `EventStream`. `tell` is what a change of the truth does.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        longest_poll_s: real seconds that one question of a feed waits at most.
+    """
+
+    def __init__(self, clock: Clock, longest_poll_s: float = math.inf) -> None:
         self._clock = clock
+        self._longest_poll_s = longest_poll_s
         self.log: list[tuple[str | None, StreamEvent]] = []
         self.oldest = 0
         self.open_feeds = 0
@@ -56,7 +62,7 @@ class InMemoryEventStream:
                     code="position_lost",
                 )
         self.open_feeds += 1
-        return InMemoryEventFeed(self, scope, kinds, poll_s, at)
+        return InMemoryEventFeed(self, scope, kinds, min(poll_s, self._longest_poll_s), at)
 
 
 class InMemoryEventFeed:

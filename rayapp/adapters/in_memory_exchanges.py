@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rayapp.adapters.in_memory_rows import to_ms
-from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.extraction.exchange import LearnedExchange, in_rounds
 from rayapp.domain.filtering import checked_user
 from rayapp.domain.memory import point_id_of
 from rayapp.domain.scope import ReadScope, WriteScope
@@ -37,6 +37,7 @@ class InMemoryExchangeQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rows: dict[tuple[str, str, str], _Kept] = {}
+        self._last_user = ""
 
     async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
         if checked_user(scope.user_id) != exchange.user_id:
@@ -47,11 +48,18 @@ class InMemoryExchangeQueue:
         self._rows[exchange.key] = _Kept(kept, due=to_ms(self._clock.now()))
         return True
 
-    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[ClaimedExchange]:
-        now = self._clock.now()
+    async def claim(
+        self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
+    ) -> list[ClaimedExchange]:
+        now, last = self._clock.now(), self._last_user
         due = [kept for kept in self._living() if kept.state == "waiting" and kept.due <= now]
         due.sort(key=lambda kept: (kept.due, _order(kept.exchange)))
-        taken = due[: max(0, limit)]
+        waiting: dict[str, list[_Kept]] = {}
+        for kept in due:
+            waiting.setdefault(kept.exchange.user_id, []).append(kept)
+        users = sorted(waiting, key=lambda user: (user <= last, user))[: max(0, limit)]
+        self._last_user = users[-1] if users else last
+        taken = in_rounds([waiting[user][:per_user] for user in users])[: max(0, limit)]
         for kept in taken:
             kept.claim, kept.due = token, now + timedelta(seconds=claim_s)
         return [

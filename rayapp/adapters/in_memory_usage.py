@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rayapp.adapters.in_memory_rows import to_ms
-from rayapp.context_protocols import UsageRow, UsageTotal
+from rayapp.context_protocols import CallSeen, UsageRow, UsageTotal
 from rayapp.domain.filtering import checked_user
 from rayapp.domain.scope import ReadScope
 from rayapp.errors import InvalidInput
@@ -42,6 +42,12 @@ class InMemoryUsageStore:
             cost=sum(one[2] for one in sums),
             by_helper=dict(sorted(by_helper.items())),
         )
+
+    async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+        since, oldest = _zoned(since), self._clock.now() - LIFETIME
+        rows = [row for row in self.rows if row.at >= since and row.at > oldest]
+        rows.sort(key=lambda row: row.at)
+        return [CallSeen(row.helper, row.ok) for row in rows[::-1][: max(0, limit)]]
 
 
 def _zoned(at: datetime) -> datetime:

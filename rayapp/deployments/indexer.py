@@ -34,6 +34,7 @@ class IndexerDeployment:
         self._process = Process(settings, embedding)
         self._started = False
         self._loops = Loops()
+        self._service: IndexingService | None = None
 
     async def check_health(self) -> None:
         """Never depends on a server: one blip would restart every replica."""
@@ -43,7 +44,7 @@ class IndexerDeployment:
         self._loops.check()
 
     def _begin(self, parts: Parts) -> None:
-        service = bootstrap.build_indexing(parts)
+        self._service = service = bootstrap.build_indexing(parts)
         self._loops.start(self._drain(service), self._watch(parts, service.rebuild_if_lost))
 
     async def _drain(self, service: IndexingService) -> None:
@@ -71,6 +72,8 @@ class IndexerDeployment:
     async def __del__(self) -> None:
         """Serve awaits this when it drains a replica: the batch in work ends, no claim is left."""
         await self._loops.stop()
+        if self._service is not None:
+            await self._service.close()
         self._process.stop()
 
     async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:

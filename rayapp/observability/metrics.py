@@ -31,6 +31,7 @@ METRICS: dict[str, Metric] = {
     "http_latency_s": _latency("HTTP request time, seconds.", "route"),
     "http_in_flight": Metric("gauge", "HTTP requests in work in this replica."),
     "stage_latency_s": _latency("Search stage time, seconds.", "stage"),
+    "prefetch_latency_s": _latency("Time of a prefetch, seconds."),
     "search_hits": Metric("counter", "Hits shown, by tier.", ("tier",)),
     "datagov_intent": Metric(
         "counter", "Searches that turned to open data by their words.", ("reason",)

@@ -19,6 +19,7 @@ from rayapp.domain.context.records import (
     Task,
 )
 from rayapp.domain.context.task import read_task, topic_of
+from rayapp.domain.context.told import still_before_it
 from rayapp.domain.learning_requests import ContextInsights, InsightsRequest
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer, SearchQuery
@@ -83,6 +84,7 @@ class ContextService:
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything in one round of parallel reads, then the block, its receipt and the gate."""
         trace = Trace(self._runtime.clock, self._runtime.metrics)
+        begun = self._runtime.clock.monotonic()
         needs = tool_needs(request.query, request.tools)
         task = read_task(request, needs)
         found = await self._gather(scope, request, task, trace)
@@ -98,6 +100,8 @@ class ContextService:
         )
         asked = found.search.degraded if found.search else ()
         degraded = tuple(dict.fromkeys((*asked, *trace.degraded)))
+        took = self._runtime.clock.monotonic() - begun
+        self._runtime.metrics.observe("prefetch_latency_s", took)
         confidence = found.search.confidence if found.search else "low"
         return AssistantContext(
             request=request,
@@ -232,7 +236,11 @@ class ContextService:
             repeated=repeated_question(request.query, request.recent, self._texts.expansions),
             language=task.language,
         )
-        relevant = (*(hit.item for hit in found.hits), *found.others)
+        relevant = (
+            item
+            for item in (*(hit.item for hit in found.hits), *found.others)
+            if not still_before_it(item, request.conversation_id, request.recent)
+        )
         material = Material(
             standing=found.standing,
             recall=recalled.lines,

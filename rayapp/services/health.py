@@ -34,6 +34,8 @@ CHECK_TIMEOUT_S = 3.0
 OLD_PENDING_S = 60.0
 # Lifetime of the counts per tier, which scan the collection.
 COUNTS_S = 15.0
+# Names of the client contract, in milliseconds, and what they are called here.
+CONTRACT_LATENCIES = {"prefetch": "prefetch_latency_s", "embed": "embed_latency_s"}
 # Failed items shown in diagnostics.
 FAILURE_SAMPLE = 10
 
@@ -252,12 +254,21 @@ class HealthService:
         return {
             "timestamp": self._clock.now().isoformat(),
             "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
-            "latencies": {n: _spread(s) for n, s in self._metrics.samples.items() if s},
+            "latencies": self._latencies(),
             "operations": {
                 name + "".join(f"[{k}={v}]" for k, v in labels): value
                 for (name, labels), value in self._metrics.counters.items()
             },
         }
+
+    def _latencies(self) -> dict[str, dict[str, float]]:
+        """By the names of the metrics, in their units; then by those of the client contract."""
+        samples = {name: kept for name, kept in self._metrics.samples.items() if kept}
+        found = {name: _spread(kept) for name, kept in samples.items()}
+        for name, ours in CONTRACT_LATENCIES.items():
+            if ours in samples:
+                found[name] = _spread([seconds * 1000 for seconds in samples[ours]])
+        return found
 
 
 def _failure_row(item: MemoryItem) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
+from rayapp.domain.data.ghosts import hidden_reason
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, MemoryItem, Status
 from rayapp.domain.points import collections_of, payload_update_of, vector_hash_of
@@ -48,8 +49,9 @@ class IndexingService:
     """One owner loop calls `run_once` again and again.
 
     `outage` is True after a batch in which nothing could be done, so that the loop may pause.
-    `on_deleted` forgets what is kept elsewhere of memories that were deleted; when it fails, their
-    delete is tried again. `prefixing` asks what surrounds a new text; None: nobody asks.
+    `on_deleted` forgets what is kept elsewhere of memories that were deleted, `on_hidden` of those
+    that a person hid; when one fails, the delete of their points is tried again. `prefixing` asks
+    what surrounds a new text; None: nobody asks.
     """
 
     def __init__(
@@ -82,7 +84,13 @@ class IndexingService:
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
         self.on_deleted: OnDeleted | None = None
+        self.on_hidden: OnDeleted | None = None
         self.prefixing: Prefixing | None = None
+
+    async def close(self) -> None:
+        """End the connections of whoever prefixes; nothing is indexed afterwards."""
+        if self.prefixing is not None:
+            await self.prefixing.close()
 
     async def run_once(self) -> int:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
@@ -166,11 +174,13 @@ class IndexingService:
     async def _delete(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         revs = {item.point_id: item.index.rev for item in items}
         deleted = [item.point_id for item in items if item.status is Status.DELETED]
+        hidden = [item.point_id for item in items if hidden_reason(item) is not None]
 
         async def delete() -> None:
             await self._delete_everywhere(revs)
-            if deleted and self.on_deleted is not None:
-                await self.on_deleted(deleted)
+            for gone, forget in ((deleted, self.on_deleted), (hidden, self.on_hidden)):
+                if gone and forget is not None:
+                    await forget(gone)
 
         return await self._write(items, delete)
 

@@ -7,7 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -38,6 +38,12 @@ from rayapp.services.runtime import Runtime
 T = TypeVar("T")
 log = logging.getLogger("rayapp.models")
 
+# Health looks at calls of all processes: each has a breaker of its own, and the indexer's and the
+# learner's are not those of the process that answers. So far back, and so many calls; a helper is
+# silent after as many useless answers in a row as open a breaker. Our choice.
+SEEN = timedelta(minutes=5)
+SEEN_CALLS = 200
+SILENT_AFTER = 3
 # With less than that left, a second try would only be cut off.
 LEAST_RETRY_S = 1.0
 # Of a bad answer, what the model is shown again; the rest teaches it nothing.
@@ -135,13 +141,22 @@ class ModelCalls:
         if self._chat is None:
             return {"healthy": True, "enabled": False, "message": OFF, "helpers": helpers}
         shot = self._breaker.snapshot(self._clock.monotonic())
-        healthy = shot.state is BreakerState.CLOSED
+        silent = await self._silent()
+        message = "ok"
+        if shot.state is not BreakerState.CLOSED:
+            message = "The language model is away; helpers wait for it."
+        elif silent:
+            message = (
+                f"The language model gave no usable answer to {', '.join(silent)} lately: look at "
+                "its log, and at models.base_url and models.model."
+            )
         return {
-            "healthy": healthy,
+            "healthy": message == "ok",
             "enabled": True,
-            "message": "ok" if healthy else "The language model is away; helpers wait for it.",
+            "message": message,
             "model": self._chat.model,
             "helpers": helpers,
+            "silent": silent,
             "breaker": shot.state.value,
             "lastError": shot.last_error,
         }
@@ -151,6 +166,21 @@ class ModelCalls:
         close = getattr(self._chat, "close", None)
         if close is not None:
             await close()
+
+    async def _silent(self) -> list[str]:
+        """Helpers whose last calls, in whatever process, gave nothing."""
+        try:
+            calls = await self._usage.recent(self._clock.now() - SEEN, SEEN_CALLS)
+        except RayappError:
+            return []  # that the ledger is away is told by the truth's own component
+        by_helper: dict[str, list[bool]] = {}
+        for call in calls:
+            by_helper.setdefault(call.helper, []).append(call.ok)
+        return sorted(
+            helper
+            for helper, oks in by_helper.items()
+            if len(oks) >= SILENT_AFTER and not any(oks[:SILENT_AFTER])
+        )
 
     def _limit(self, question: ModelQuestion[T]) -> float:
         if question.timeout_s is not None:

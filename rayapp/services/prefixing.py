@@ -28,7 +28,8 @@ from rayapp.services.extraction.deciding import Asking
 from rayapp.services.runtime import Runtime
 
 log = logging.getLogger("rayapp.prefixing")
-# Questions at once (the client contract).
+# Questions at once (the client contract); fewer where `models.concurrency` is lower, because a
+# question that waits for its place there spends its time.
 AT_ONCE = 5
 # Turns before an item that are told, and how far back they are looked for: what is older is
 # another talk, and a look without an end reads all that a user ever stored. Our choice.
@@ -53,14 +54,18 @@ class Prefixing(Protocol):
         """How many of `size` items may be given at once."""
         ...
 
+    async def close(self) -> None:
+        """End its connections."""
+        ...
+
 
 class _Batch:
     """What one batch shares: its time, its places, and what was found to be away."""
 
-    def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
+    def __init__(self, limit_s: float, at_once: int, monotonic: Callable[[], float]) -> None:
         self.deadline = Deadline(limit_s, monotonic)
         self.begin = Deadline(BEGIN_SHARE * limit_s, monotonic)
-        self.places = asyncio.Semaphore(AT_ONCE)
+        self.places = asyncio.Semaphore(at_once)
         self.away = False
         self.spent: set[str] = set()  # users without budget
 
@@ -79,7 +84,9 @@ class ModelPrefixing:
     def __init__(self, models: Asking, store: MemoryStore, *, runtime: Runtime) -> None:
         self._models = models
         self._store = store
-        self._limit_s = runtime.settings.models.prefix_timeout_s
+        settings = runtime.settings.models
+        self._limit_s = settings.prefix_timeout_s
+        self._at_once = min(AT_ONCE, settings.concurrency)
         self._clock = runtime.clock
         self._metrics = runtime.metrics
 
@@ -87,11 +94,14 @@ class ModelPrefixing:
         """`items` in their order; those that a model placed carry its prefix."""
         if not self._models.enabled("contextual_prefix"):
             return list(items)
-        batch = _Batch(self._limit_s, self._clock.monotonic)
+        batch = _Batch(self._limit_s, self._at_once, self._clock.monotonic)
         return list(await asyncio.gather(*(self._one(item, batch) for item in items)))
 
     def batch(self, size: int) -> int:
         return min(size, BATCH) if self._models.enabled("contextual_prefix") else size
+
+    async def close(self) -> None:
+        await self._models.close()
 
     async def _one(self, item: MemoryItem, batch: _Batch) -> MemoryItem:
         prefix = ""

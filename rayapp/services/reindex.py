@@ -18,6 +18,7 @@ from rayapp.errors import InvalidInput
 from rayapp.services.point_making import PointFailure
 from rayapp.services.reindex_cleanup import ReindexCleanup
 from rayapp.services.reindex_copy import Copier, Follower
+from rayapp.services.reindex_pages import Courtesy, PagesAhead
 from rayapp.services.reindex_parts import (
     ReindexFacts,
     ReindexParts,
@@ -55,6 +56,8 @@ class ReindexWork:
         self._refresh = refresh_of(params)
         self._facts: ReindexFacts | None = None
         self._copier: Copier | None = None
+        self._pages = PagesAhead(parts.scan, self._settings.batch_size)
+        self._courtesy = Courtesy(parts.receipts, parts.runtime.clock, parts.sleep)
         self._gaps = Gaps()
         self._spent_s: dict[str, float] = {}
 
@@ -97,13 +100,10 @@ class ReindexWork:
         _, copier = self._begun()
         until = partition.payload["until"]
         after = cursor["after"] if cursor is not None else partition.payload["after"]
-        items, last = await self._parts.scan.page(
-            after=after, until=until, limit=self._settings.batch_size
-        )
-        done = await copier.fill(items)
-        # The whole range, not the points just written: a try that was killed left some behind.
-        removed = await copier.tidy(after, last if last is not None else until, len(items))
-        counts = {"copied": done.copied, "embedded": done.embedded, "removed": removed}
+        async with self._courtesy.turn():
+            items, last = await self._pages.page(after, until)
+            done = await copier.fill(items)
+        counts = {"copied": done.copied, "embedded": done.embedded}
         return Step(
             cursor=None if last is None else {"after": last},
             done=sum(map(belongs, items)),
@@ -123,8 +123,8 @@ class ReindexWork:
         report["items_per_s"] = round(report["items"] / filled_s, 1) if filled_s else None
         async with self._timed("follow"):
             await catch_up(follower, self._settings.batch_size)
-            # What a killed pass wrote of a memory deleted meanwhile; a step looks for its own.
-            report["removed"] += await copier.tidy(None, None)
+            # Memories deleted between read and write, by whatever pass, a killed one too.
+            report["removed"] = await copier.tidy()
             points = await self._parts.index.count(collection=facts.collection)
             # A power cut takes points back whose checkpoints are kept.
             if report["failed"] or points < report["items"]:
@@ -142,6 +142,7 @@ class ReindexWork:
         return Finish(report=report, complete=not failures)
 
     async def close(self) -> None:
+        self._pages.close()
         await self._parts.close()
 
     async def _to_the_alias(self, report: dict[str, Any], follower: Follower) -> str | None:
@@ -237,7 +238,7 @@ class ReindexWork:
 
 
 def _filled(partitions: Sequence[PartitionRow]) -> dict[str, Any]:
-    counted = ("copied", "embedded", "removed")
+    counted = ("copied", "embedded")
     counts = {name: sum(row.counts.get(name, 0) for row in partitions) for name in counted}
     return {
         "items": sum(row.done for row in partitions),

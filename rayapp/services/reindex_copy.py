@@ -6,6 +6,7 @@ memory may be deleted between the two. Every call may be repeated.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,7 +23,6 @@ from rayapp.services.reindex_parts import Refresh, ReindexFacts, ReindexParts, b
 TIDY_PAGE = 1_000
 # What a look reads of each payload.
 LOOKED_AT = ("rev", VECTOR_HASH)
-LEAST_PAGE = 32  # a range that lost its items may still be full of points
 # A point that was replaced while it was looked at is looked at again, so often at most.
 LOOKS = 3
 # `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
@@ -60,7 +60,7 @@ class Copier:
         self._reusable: bool | None = None
 
     async def fill(self, items: Sequence[MemoryItem]) -> Copied:
-        """Write those of `items` that belong there. `recheck` or `tidy` must follow.
+        """Write those of `items` that belong there. `tidy` must follow.
 
         Raises what is not the items' fault: an outage, or a collection that was lost.
         """
@@ -83,24 +83,26 @@ class Copier:
         done.failures += again.failures
         return done
 
-    async def tidy(self, after: str | None, until: str | None, expected: int = TIDY_PAGE) -> int:
-        """Look at every point of a range: how many had to go. `expected`: about so many points
-        are in it; an engine knows no range of ids, so a longer page reads beyond it in vain."""
+    async def tidy(self) -> int:
+        """Look at every point of the collection: how many had to go. A page is read while the one
+        before it is looked at."""
         removed = 0
-        while True:
-            page, following = await self._index.scroll(
-                after=after,
-                until=until,
-                limit=max(expected, LEAST_PAGE) + 1,
-                keys=LOOKED_AT,
-                collection=self._collection,
+        page, following = await self._page(None)
+        while following is not None:
+            (ahead, following), gone = await asyncio.gather(
+                self._page(following), self._outdated(page)
             )
-            gone = await self._outdated(page)
-            if gone:
-                removed += (await self._settle(gone))[0]
-            if following is None:
-                return removed
-            after = following
+            removed += await self._taken_out(gone)
+            page = ahead
+        return removed + await self._taken_out(await self._outdated(page))
+
+    async def _page(self, after: str | None) -> tuple[list[StoredPoint], str | None]:
+        return await self._index.scroll(
+            after=after, limit=TIDY_PAGE, keys=LOOKED_AT, collection=self._collection
+        )
+
+    async def _taken_out(self, gone: Sequence[str]) -> int:
+        return (await self._settle(gone))[0] if gone else 0
 
     async def _settle(self, point_ids: Sequence[str]) -> tuple[int, Copied]:
         """Take out the points that the truth does not hold any more; write again what had a

@@ -139,6 +139,40 @@ class ExchangeContract:
         assert got == ["m-0", "m-1", "m-2", "m-3"]
         assert await stores.queue.claim(token="t", limit=0, claim_s=CLAIM_S) == []
 
+    async def test_a_users_backlog_is_in_nobodys_way(self, stores: ExchangeStores) -> None:
+        for number in range(40):
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number:02}"))
+        await stores.elapse(0.01)
+        for user in ("noa", "adam"):
+            await stores.queue.offer(WriteScope(user), turn(stores.clock, "m-x", user_id=user))
+        taken = await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S)
+        assert [one.exchange.user_id for one in taken] == ["adam", "dana", "noa", "dana"]
+        mine = [one.exchange.message_id for one in taken if one.exchange.user_id == "dana"]
+        assert mine == ["m-00", "m-01"]
+
+    async def test_users_take_turns_over_claims(self, stores: ExchangeStores) -> None:
+        users = ("adam", "dana", "noa")
+        for user in users:
+            for number in range(3):
+                offered = turn(stores.clock, f"m-{number}", user_id=user)
+                await stores.queue.offer(WriteScope(user), offered)
+                await stores.elapse(0.01)
+        seen = []
+        for _ in range(5):
+            for one in await stores.queue.claim(token="t", limit=2, claim_s=CLAIM_S, per_user=1):
+                seen.append((one.exchange.user_id, one.exchange.message_id))
+        expected = [(user, f"m-{number}") for number in range(3) for user in users]
+        assert sorted(seen) == sorted(expected)
+        assert seen[:6] == expected[:6]
+
+    async def test_no_more_of_one_user_than_asked_for(self, stores: ExchangeStores) -> None:
+        for number in range(3):
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}"))
+        for wanted in ("m-0", "m-1"):
+            (one,) = await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S, per_user=1)
+            assert one.exchange.message_id == wanted
+        assert await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S, per_user=0) == []
+
     async def test_earlier_turns_of_the_same_conversation(self, stores: ExchangeStores) -> None:
         start = stores.clock.now()
         made = [turn(stores.clock, f"m-{n}", at=start + timedelta(seconds=n)) for n in range(4)]

@@ -51,6 +51,8 @@ from rayapp.wiring.models import build_models
 
 DEFAULT_LIMIT = 10
 MOST_CANDIDATES = 1_000
+# A look at the events that waits for nobody is over after this time, real seconds.
+STREAM_POLL_S = 0.05
 
 
 class WordSearch:
@@ -229,7 +231,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         "idempotency": InMemoryIdempotencyStore(),
         "tiers_default": CORE_TIERS,
     }
-    stream = InMemoryEventStream(clock)
+    stream = InMemoryEventStream(clock, STREAM_POLL_S)
     parts["events"] = EventStreamService(stream, runtime=runtime)
     parts["tool_results"] = ToolResultService(memories, store, runtime=runtime)
     hooks = hook_parts(runtime)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.context_protocols import ChatUsage, UsageRow, UsageStore, UsageTotal
+from rayapp.context_protocols import CallSeen, ChatUsage, UsageRow, UsageStore, UsageTotal
 from rayapp.domain.scope import ReadScope
 from rayapp.errors import InvalidInput
 
@@ -65,6 +65,23 @@ class UsageContract:
         assert (await usage.total(DANA, now.replace(microsecond=250_000))).calls == 1
         assert (await usage.total(DANA, now.replace(microsecond=251_000))).calls == 0
 
+    async def test_the_last_calls_are_those_of_everybody(
+        self, usage: UsageStore, now: datetime
+    ) -> None:
+        minute = timedelta(minutes=1)
+        await usage.add(a_row(now - 2 * minute, "fact_extraction", ok=False))
+        await usage.add(a_row(now, "contextual_prefix", user_id="noa"))
+        await usage.add(a_row(now - minute, "contextual_prefix"))
+        newest = [
+            CallSeen("contextual_prefix", True),
+            CallSeen("contextual_prefix", True),
+            CallSeen("fact_extraction", False),
+        ]
+        assert await usage.recent(now - timedelta(hours=1), 9) == newest
+        assert await usage.recent(now - timedelta(hours=1), 1) == newest[:1]
+        assert await usage.recent(now - minute, 9) == newest[:2]
+        assert await usage.recent(now - timedelta(hours=1), 0) == []
+
     async def test_a_row_is_gone_after_ninety_days(self, usage: UsageStore, now: datetime) -> None:
         await usage.add(a_row(now - timedelta(days=90, minutes=1)))
         await usage.add(a_row(now - timedelta(days=89)))
@@ -75,3 +92,5 @@ class UsageContract:
             await usage.add(a_row(now.replace(tzinfo=None)))
         with pytest.raises(InvalidInput):
             await usage.total(DANA, now.replace(tzinfo=None))
+        with pytest.raises(InvalidInput):
+            await usage.recent(now.replace(tzinfo=None), 1)

@@ -10,7 +10,7 @@ from rayapp.services.extraction.deciding import Asking, Deciders
 from rayapp.services.extraction.doing import Doing
 from rayapp.services.extraction.known import KnownMemories
 from rayapp.services.extraction.learning import ExchangeLearning
-from rayapp.services.indexing import OnDeleted
+from rayapp.services.indexing import IndexingService, OnDeleted
 from rayapp.services.outcomes import OutcomesService
 from rayapp.services.prefixing import ModelPrefixing
 from rayapp.wiring.memories import build_memories
@@ -36,6 +36,14 @@ def build_learning(parts: Parts, models: Asking | None = None) -> ExchangeLearni
     outcomes = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
     doing = Doing(memories, outcomes, stores.events, runtime=runtime)
     return ExchangeLearning(stores.exchanges, deciders, doing, runtime=runtime)
+
+
+def prepare_indexing(service: IndexingService, parts: Parts) -> None:
+    """What the indexer does for others: it asks for prefixes, and forgets what is gone."""
+    service.prefixing = build_prefixing(parts)
+    service.on_deleted = forgetting(parts.stores)
+    # Nothing is learned of a turn that a person put away, and its texts lie in the queue too.
+    service.on_hidden = parts.stores.exchanges.purge
 
 
 def build_prefixing(parts: Parts, models: Asking | None = None) -> ModelPrefixing | None:

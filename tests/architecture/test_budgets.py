@@ -6,9 +6,8 @@ import ast
 import re
 import statistics
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((*(ROOT / "rayapp").rglob("*.py"), *(ROOT / "jobs").rglob("*.py")))
@@ -19,12 +18,22 @@ MAX_PARAMETERS = 7
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc"}
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
 def lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+    return len(text_of(path).splitlines())
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -36,14 +45,37 @@ def test_files_are_small() -> None:
     assert sizes[-1] <= MAX_LINES
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_functions_are_small(path: Path) -> None:
-    for node in functions(path):
-        length = (node.end_lineno or node.lineno) - node.lineno + 1
-        assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
-        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        total = sum(argument.arg not in {"self", "cls"} for argument in arguments)
-        assert total <= MAX_PARAMETERS, f"{node.name} has {total} parameters"
+def too_big(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Which limits a function breaks."""
+    length = (node.end_lineno or node.lineno) - node.lineno + 1
+    if length > MAX_FUNCTION_LINES:
+        yield f"{length} lines"
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    total = sum(argument.arg not in {"self", "cls"} for argument in arguments)
+    if total > MAX_PARAMETERS:
+        yield f"{total} parameters"
+
+
+def test_functions_are_small() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {node.name} has {what}"
+        for path in SOURCES
+        for node in functions(path)
+        for what in too_big(node)
+    ]
+    assert found == []
+
+
+def test_a_big_function_would_be_found() -> None:
+    long = "def long():\n" + "    pass\n" * MAX_FUNCTION_LINES
+    wide = f"def wide(self, {', '.join(f'a{n}' for n in range(MAX_PARAMETERS + 1))}): ..."
+    good = f"def good(self, {', '.join(f'a{n}' for n in range(MAX_PARAMETERS))}): ..."
+    made = [ast.parse(source).body[0] for source in (long, wide, good)]
+    assert [list(too_big(node)) for node in made if isinstance(node, ast.FunctionDef)] == [
+        [f"{MAX_FUNCTION_LINES + 1} lines"],
+        [f"{MAX_PARAMETERS + 1} parameters"],
+        [],
+    ]
 
 
 def test_file_names_say_what_is_inside() -> None:
@@ -54,7 +86,7 @@ def test_every_broad_handler_gives_its_reason() -> None:
     """On its line or the one above; ruff refuses those that neither raise nor explain."""
     broad = re.compile(r"except Exception\b.*:|except:")
     for path in SOURCES:
-        text = path.read_text(encoding="utf-8").splitlines()
+        text = text_of(path).splitlines()
         for number, line in enumerate(text):
             if broad.search(line):
                 assert "#" in line + text[number - 1], f"{path.name}:{number + 1} needs a reason"
@@ -62,6 +94,6 @@ def test_every_broad_handler_gives_its_reason() -> None:
 
 def test_every_public_module_says_what_it_is_for() -> None:
     for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         if tree.body:
             assert ast.get_docstring(tree), f"{path} has no docstring"

@@ -153,7 +153,10 @@ def test_pool_of_an_empty_mask_is_no_nan() -> None:
     [
         (RuntimeError("CUDA out of memory. Tried to allocate 20 MiB"), OUT_OF_MEMORY),
         (RuntimeError("Failed to allocate memory for requested buffer of size 1"), OUT_OF_MEMORY),
-        (MemoryError("out of memory"), OUT_OF_MEMORY),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), OUT_OF_MEMORY),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), OUT_OF_MEMORY),
+        (type("OutOfMemoryError", (RuntimeError,), {})("any words"), OUT_OF_MEMORY),
+        (MemoryError("std::bad_alloc"), OUT_OF_MEMORY),
         (ValueError("bad shape"), "embedder_down"),
     ],
 )

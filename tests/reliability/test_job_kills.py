@@ -30,9 +30,13 @@ pytestmark = [pytest.mark.ray, pytest.mark.fault]
 # last: the drivers before it leave one and the same job.
 INGEST_VICTIMS = ("driver", "worker")
 REINDEX_VICTIMS = ("driver",)
-# A killed process may leave a transaction that MongoDB ends after a minute; on a busy machine two
-# of them and the tries after them took three minutes.
+# On a busy machine two transactions of killed processes, and the tries after them, took three
+# minutes.
 JOB_LIMIT_S = 300
+# A killed process may leave a transaction, which MongoDB ends after a minute, and a lease of half a
+# minute: with shorter ones the tests wait less for their end.
+TRANSACTION_S = 15
+LEASE_S = 10.0
 # The longest wait from the moment a driver has its job to the kill, seconds: about what the work
 # takes. It is halved after each kill that came too late.
 KILL_WITHIN_S = 5.0
@@ -42,8 +46,10 @@ TRIES = 6
 @pytest.fixture(scope="module")
 def own() -> Iterator[RunningService]:
     with tempfile.TemporaryDirectory(prefix="rayapp-k-") as name:
-        running = started(Path(name))
+        running = started(Path(name), jobs={"lease_s": LEASE_S})
         try:
+            admin = database(running).client.admin
+            admin.command("setParameter", 1, transactionLifetimeLimitSeconds=TRANSACTION_S)
             yield running
         finally:
             running.down()

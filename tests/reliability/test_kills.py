@@ -116,7 +116,7 @@ def test_the_indexer_dies_and_its_claims_are_taken_over(service: RunningService)
         time.sleep(3)
     assert set(load.writes) == {201}
     assert set(load.reads) == {200}
-    # The claim of the dead process lives up to a minute.
+    # The claim of the dead process lives up to CLAIM_S of the stack.
     service.indexed(120)
     load.nothing_lost()
 

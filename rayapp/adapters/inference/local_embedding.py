@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rayapp.adapters.inference.gpu import torch_device
+from rayapp.adapters.inference.gpu import Precision
 from rayapp.adapters.inference.model_thread import ModelThread
-from rayapp.adapters.inference.onnx_model import DEFAULT_MAX_TOKENS, OnnxModel, read_json
+from rayapp.adapters.inference.onnx_model import Feed, OnnxModel, read_json
+from rayapp.adapters.inference.passes import Pass
+from rayapp.adapters.inference.torch_model import TorchModel
 from rayapp.domain.index import Vector
 from rayapp.errors import ConfigError, EmbedderDown
 from rayapp.protocols import EmbedderInfo, TextKind
@@ -22,14 +22,18 @@ Pooling = Literal["mean", "cls"]
 
 
 class TextEncoder(Protocol):
-    """A loaded model; blocking."""
+    """A loaded model; blocking. `compute` takes what `prepare` gives."""
 
     name: str
     backend: str
     text_tokens: int
 
-    def encode(self, texts: Sequence[str]) -> Vector:
-        """float32 `[n, dims]`; texts are cut at `text_tokens`."""
+    def prepare(self, texts: Sequence[str]) -> Any:
+        """Tokens of the texts, cut at `text_tokens`."""
+        ...
+
+    def compute(self, batch: Any) -> Vector:
+        """float32 `[n, dims]`."""
         ...
 
 
@@ -42,36 +46,33 @@ class OnnxEncoder:
         self.name = folder.name
         self.backend = f"local-onnx-{self._model.device}"
         self.text_tokens = self._model.text_tokens
+        self.prepare = self._model.prepare
 
-    def encode(self, texts: Sequence[str]) -> Vector:
-        output, mask = self._model.run(texts)
+    def compute(self, batch: Sequence[Pass[Feed]]) -> Vector:
+        return self._model.compute(batch, self._pooled)
+
+    def _pooled(self, output: Vector, feed: Feed) -> Vector:
         # Exports with a pooling layer of their own give [n, dims] at once.
-        return output if output.ndim == 2 else pool(output, mask, self._pooling)
+        return output if output.ndim == 2 else pool(output, feed["attention_mask"], self._pooling)
 
 
 class SentenceTransformersEncoder:
     """A sentence-transformers folder; the package does pooling and truncation."""
 
-    def __init__(self, folder: Path) -> None:
-        package = importlib.import_module("sentence_transformers")
-        device = torch_device()
-        self._model = package.SentenceTransformer(str(folder), device=device)
+    def __init__(self, folder: Path, precision: Precision) -> None:
+        self.model = TorchModel("SentenceTransformer", folder, precision)
         self.name = folder.name
-        self.backend = f"local-sentence-transformers-{device}"
-        self.text_tokens = int(self._model.max_seq_length or DEFAULT_MAX_TOKENS)
-
-    def encode(self, texts: Sequence[str]) -> Vector:
-        return np.asarray(
-            self._model.encode(list(texts), batch_size=len(texts), show_progress_bar=False),
-            dtype=np.float32,
-        )
+        self.backend = f"local-sentence-transformers-{self.model.device}"
+        self.text_tokens = self.model.text_tokens
+        self.prepare = self.model.prepare
+        self.compute = self.model.compute
 
 
 class LocalEmbeddingBackend:
-    """`EmbeddingBackend` over a `TextEncoder`, one call at a time."""
+    """`EmbeddingBackend` over a `TextEncoder`, one forward pass at a time."""
 
     def __init__(self, encoder: TextEncoder) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
         self._thread = ModelThread(encoder.name, EmbedderDown)
         self._dims = 0
 
@@ -79,18 +80,22 @@ class LocalEmbeddingBackend:
         if self._dims == 0:
             (vector,) = await self.encode(["dimensions"], "query")
             self._dims = int(vector.size)
-        encoder = self._encoder
+        encoder = self.encoder
         return EmbedderInfo(backend=encoder.backend, model=encoder.name, dims=self._dims)
 
     async def encode(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
         """EmbedderDown, with code `out_of_memory` when the batch did not fit."""
-        return list(await self._thread.run(lambda: self._encoder.encode(texts)))
+        # A question does not wait for the batches of a bulk load that are in line already.
+        vectors = await self._thread.batch(
+            lambda: self.encoder.prepare(texts), self.encoder.compute, urgent=kind == "query"
+        )
+        return list(vectors)
 
     async def close(self) -> None:
         self._thread.close()
 
 
-def open_encoder(folder: Path) -> TextEncoder:
+def open_encoder(folder: Path, precision: Precision = "auto") -> TextEncoder:
     """ONNX when the folder has `model.onnx`, else sentence-transformers. ConfigError."""
     if not folder.is_dir():
         raise ConfigError(f"embedding.model is {str(folder)!r}: set it to a model folder.")
@@ -98,9 +103,7 @@ def open_encoder(folder: Path) -> TextEncoder:
         return OnnxEncoder(folder)
     if not (folder / "modules.json").is_file():
         raise ConfigError(f"The folder {folder.name} has neither model.onnx nor modules.json.")
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise ConfigError("Install rayapp[gpu]: the model is a sentence-transformers folder.")
-    return SentenceTransformersEncoder(folder)
+    return SentenceTransformersEncoder(folder, precision)
 
 
 def read_pooling(folder: Path) -> Pooling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,28 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
+from rayapp.adapters.inference.passes import PASS_TOKENS, Pass, in_order
+from rayapp.domain.index import Vector
 from rayapp.errors import ConfigError
+from rayapp.resilience.batching import parts_by_length
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 # Context of BERT and XLM-R; taken when the folder's config.json does not say.
 DEFAULT_MAX_TOKENS = 512
 # XLM-R counts positions from 2, so that many of `max_position_embeddings` are not usable.
 RESERVED_POSITIONS = 2
+# Inputs that an export may ask for, by what the tokenizer calls them.
+FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+Feed = dict[str, npt.NDArray[np.int64]]
+Pooled = Callable[[Vector, Feed], Vector]
+
+
+def _as_it_is(output: Vector, _feed: Feed) -> Vector:
+    return output
 
 
 class OnnxModel:
-    """Blocking calls; the backends run them in a thread of their own."""
+    """Blocking calls; the backends run them in threads of their own."""
 
     def __init__(self, folder: Path, *, threads: int = 0) -> None:
         """Load and check. `threads` 0: one per CPU that this process may use.
@@ -50,31 +61,31 @@ class OnnxModel:
             raise ConfigError(
                 f"The model in {folder.name} cannot be read ({error!r}): fetch it again."
             ) from error
+        # What the session really got.
+        self.device = "cuda" if PROVIDERS[0] in self._session.get_providers() else "cpu"
         self._inputs = {node.name for node in self._session.get_inputs()}
         self.text_tokens = _max_tokens(folder)
         self._tokenizer.enable_truncation(self.text_tokens)
         self._tokenizer.no_padding()
 
-    @property
-    def device(self) -> str:
-        """`cuda` or `cpu`, what the session really got."""
-        return "cuda" if PROVIDERS[0] in self._session.get_providers() else "cpu"
-
-    def run(
-        self, texts: Sequence[str] | Sequence[tuple[str, str]]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """First output of the model and attention mask `[n, length]`, padded to the longest."""
+    def prepare(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Pass[Feed]]:
+        """Token ids, mask and token types, each pass padded to its longest text."""
         encoded = self._tokenizer.encode_batch(list(texts))
-        length = max(len(text.ids) for text in encoded)
-        mask = _padded(encoded, "attention_mask", length)
-        feed = {
-            "input_ids": _padded(encoded, "ids", length),
-            "attention_mask": mask,
-            "token_type_ids": _padded(encoded, "type_ids", length),
-        }
+        lengths = [len(text.ids) for text in encoded]
+        return [
+            Pass(rows, _feed([encoded[row] for row in rows]))
+            for rows in parts_by_length(lengths, PASS_TOKENS[self.device])
+        ]
+
+    def compute(self, passes: Sequence[Pass[Feed]], pooled: Pooled = _as_it_is) -> Vector:
+        """First output of the model through `pooled`, a row per text."""
+        outputs = [pooled(self._output(one.feed), one.feed) for one in passes]
+        return in_order(passes, np.concatenate(outputs))
+
+    def _output(self, feed: Feed) -> Vector:
         wanted = {name: array for name, array in feed.items() if name in self._inputs}
         output: Any = self._session.run(None, wanted)[0]
-        return np.asarray(output, dtype=np.float32), mask
+        return np.asarray(output, dtype=np.float32)
 
 
 def usable_providers(offered: Sequence[str]) -> list[str]:
@@ -86,6 +97,11 @@ def _usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _feed(encoded: Sequence[Encoding]) -> Feed:
+    length = max(len(text.ids) for text in encoded)
+    return {name: _padded(encoded, field, length) for name, field in FIELDS.items()}
 
 
 def _padded(encoded: Sequence[Encoding], field: str, length: int) -> npt.NDArray[np.int64]:

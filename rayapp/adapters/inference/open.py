@@ -16,8 +16,11 @@ from rayapp.resilience.batching import BackendTraits, token_budget
 from rayapp.settings import BatchSettings, EmbeddingSettings, RerankerSettings
 
 # Calls in flight at a model server: one is computed, one is read, two wait at the server so that
-# it never idles. A local model computes one call at a time.
+# it never idles.
 HTTP_CONCURRENCY = 4
+# The same at a model on a GPU: one is computed, one is turned into tokens. On a CPU both steps
+# need the same cores, so one call at a time, and the next batch waits for late company.
+GPU_CONCURRENCY = 2
 # Token budget of a model that has none: nothing is padded, so a batch costs what its texts cost.
 UNBOUNDED_TOKENS = 1 << 30
 
@@ -40,7 +43,7 @@ def open_embedding_backend(
             timeout_s=settings.batch_timeout_s,
         )
         return backend, _http_traits(settings.batch)
-    encoder = open_encoder(Path(settings.model))
+    encoder = open_encoder(Path(settings.model), settings.precision)
     return LocalEmbeddingBackend(encoder), _local_traits(settings.batch, encoder.text_tokens)
 
 
@@ -62,7 +65,7 @@ def open_rerank_backend(
             timeout_s=settings.timeout_s,
         )
         return backend, _http_traits(settings.batch)
-    local = LocalRerankBackend(Path(settings.model))
+    local = LocalRerankBackend(Path(settings.model), settings.precision)
     return local, _local_traits(settings.batch, local.text_tokens)
 
 
@@ -72,9 +75,9 @@ def _http_traits(settings: BatchSettings) -> BackendTraits:
 
 def _local_traits(settings: BatchSettings, text_tokens: int) -> BackendTraits:
     """Asked after loading, so that the weights are no longer part of the free memory."""
+    free = free_gpu_bytes()
     budget = token_budget(
-        free_gpu_bytes(),
-        cpu_tokens=settings.max_tokens,
-        tokens_per_free_gib=settings.tokens_per_free_gib,
+        free, cpu_tokens=settings.max_tokens, tokens_per_free_gib=settings.tokens_per_free_gib
     )
-    return BackendTraits(max_tokens=budget, text_tokens=text_tokens)
+    concurrency = 1 if free is None else GPU_CONCURRENCY
+    return BackendTraits(max_tokens=budget, concurrency=concurrency, text_tokens=text_tokens)

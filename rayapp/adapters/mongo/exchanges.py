@@ -1,7 +1,8 @@
 """The queue of stored exchanges.
 
 A row is due from `due_at`, and claiming it moves that time to the end of the claim, so one index
-finds new, backed-off and abandoned rows alike. Times of the queue are the server's.
+finds new, backed-off and abandoned rows alike, those of one user after those of another. Times of
+the queue are the server's.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
+from pymongo.asynchronous.cursor import AsyncCursor
 from pymongo.errors import DuplicateKeyError
 
 from rayapp.adapters.mongo.convert import readable, utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
-from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_DUE
+from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_BY_USER
 from rayapp.adapters.mongo.predicates import mine, own
-from rayapp.domain.extraction.exchange import LearnedExchange
+from rayapp.domain.extraction.exchange import LearnedExchange, in_rounds
 from rayapp.domain.memory import point_id_of
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import Forbidden
@@ -48,6 +50,7 @@ class MongoExchangeQueue:
 
     def __init__(self, database: MongoDatabase) -> None:
         self._rows = database.collection(EXCHANGES)
+        self._last_user = ""
 
     async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
         if own(scope)["user_id"] != exchange.user_id:
@@ -69,17 +72,14 @@ class MongoExchangeQueue:
                 return False  # another one queued it at the same moment
         return done.upserted_id is not None
 
-    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[ClaimedExchange]:
-        if limit < 1:
-            return []
-        order = [("state", ASCENDING), ("due_at", ASCENDING)]
-        where = {**WAITING, "$and": [IS_DUE, NOT_EXPIRED]}
+    async def claim(
+        self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
+    ) -> list[ClaimedExchange]:
         ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
         with translated():
-            found = await self._rows.find(where, {"_id": 1}, sort=order, limit=limit).to_list()
-            if not found:
+            ids = await self._chosen(limit, limit if per_user is None else per_user)
+            if not ids:
                 return []
-            ids = [doc["_id"] for doc in found]
             # Only what is still due: another one may have taken some in between.
             await self._rows.update_many(
                 {"_id": {"$in": ids}, **WAITING, **IS_DUE},
@@ -88,6 +88,42 @@ class MongoExchangeQueue:
             docs = await self._rows.find({"_id": {"$in": ids}, "claim": token}).to_list()
         by_id = {doc["_id"]: doc for doc in docs}
         return readable([by_id[_id] for _id in ids if _id in by_id], _claimed)
+
+    async def _chosen(self, limit: int, per_user: int) -> list[Any]:
+        """Ids of due rows: so many of each of the next users, the users in turn."""
+        if min(limit, per_user) < 1:
+            return []
+        users = await self._next_users(limit)
+        queues = []
+        for user in users:
+            found = self._due({"user_id": user}).limit(min(limit, per_user))
+            queues.append([doc["_id"] async for doc in found])
+        self._last_user = users[-1] if users else self._last_user
+        return in_rounds(queues)[:limit]
+
+    async def _next_users(self, limit: int) -> list[str]:
+        """Users with due rows, in the order of their ids, from behind the last one served.
+
+        A seek per user, because a list of all who wait would read every row that waits.
+        """
+        users: list[str] = []
+        last = self._last_user
+        for end in ({}, {"$lte": last}):
+            after = "" if end else last
+            while len(users) < limit:
+                found = await self._due({"user_id": {"$gt": after, **end}}).limit(1).to_list()
+                if not found:
+                    break
+                after = found[0]["user_id"]
+                users.append(after)
+        return users
+
+    def _due(self, of: Document) -> AsyncCursor[Document]:
+        """Due rows by user, each user's longest waiting first."""
+        where = {**WAITING, **of, "$and": [IS_DUE, NOT_EXPIRED]}
+        order = [("state", ASCENDING), ("user_id", ASCENDING), ("due_at", ASCENDING)]
+        found = self._rows.find(where, {"_id": 1, "user_id": 1}, sort=order)
+        return found.hint(EXCHANGES_BY_USER.name)
 
     async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
         return await self._change(exchange, token, {"plan": {"$literal": dict(plan)}})
@@ -151,7 +187,7 @@ class MongoExchangeQueue:
 
     async def waiting(self) -> int:
         with translated():
-            return await self._rows.count_documents(WAITING, hint=EXCHANGES_DUE.name)
+            return await self._rows.count_documents(WAITING, hint=EXCHANGES_BY_USER.name)
 
     async def _change(self, exchange: LearnedExchange, token: str, change: Document) -> bool:
         with translated():

@@ -225,9 +225,10 @@ HIDDEN = IndexSpec(
 )
 
 # What is still to be learned from, longest waiting first; empty while nothing waits.
-EXCHANGES_DUE = IndexSpec(
-    name="exchanges_due",
-    keys=(("state", ASCENDING), ("due_at", ASCENDING)),
+# By user, because a claim takes of each user who waits.
+EXCHANGES_BY_USER = IndexSpec(
+    name="exchanges_by_user",
+    keys=(("state", ASCENDING), ("user_id", ASCENDING), ("due_at", ASCENDING)),
     only={"state": "waiting"},
 )
 
@@ -422,7 +423,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
                 ("message_id", DESCENDING),
             ),
         ),
-        EXCHANGES_DUE,
+        EXCHANGES_BY_USER,
         # Finds the texts of a memory that is deleted.
         IndexSpec(
             name="exchange_point",

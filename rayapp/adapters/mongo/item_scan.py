@@ -14,7 +14,7 @@ from typing import Any
 import pymongo
 from pymongo import ASCENDING, UpdateOne
 
-from rayapp.adapters.mongo.convert import from_document, readable, utc
+from rayapp.adapters.mongo.convert import PLAIN, from_document, from_plain, readable, utc
 from rayapp.adapters.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
@@ -57,6 +57,7 @@ class MongoItemScan:
     def __init__(self, database: MongoDatabase) -> None:
         self._database = database
         self._items: Collection = database.collection(ITEMS)
+        self._plain: Collection = self._items.with_options(codec_options=PLAIN)
 
     async def page(
         self, *, after: str | None, until: str | None, limit: int
@@ -64,17 +65,22 @@ class MongoItemScan:
         if limit < 1:
             raise InvalidInput("A page holds at least one item: ask for a limit of 1 or more.")
         items: list[MemoryItem] = []
-        last: str | None = None
-        find = {"sort": BY_POINT, "hint": POINT.name, "batch_size": limit + 1}
+        # Again while rows that cannot be read leave a page short: they must not end it.
+        while True:
+            wanted = limit - len(items)
+            docs = await self._rows(after, until, wanted + 1)
+            items += readable(docs[:wanted], from_plain)
+            if len(docs) <= wanted:
+                return items, None
+            after = docs[wanted - 1]["point_id"]
+            if len(items) == limit:
+                return items, after
+
+    async def _rows(self, after: str | None, until: str | None, limit: int) -> list[Document]:
+        # One more than the limit, so that the server closes its cursor with the first batch.
+        find = {"sort": BY_POINT, "hint": POINT.name, "batch_size": limit + 1, "limit": limit}
         with translated():
-            async with self._items.find(in_range(after, until), **find) as cursor:
-                # Row by row: one that cannot be read must not end a page.
-                async for doc in cursor:
-                    if len(items) == limit:
-                        return items, last
-                    last = doc["point_id"]
-                    items += readable([doc], from_document)
-        return items, None
+            return await self._plain.find(in_range(after, until), **find).to_list()
 
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         if not point_ids:
@@ -106,9 +112,9 @@ class MongoItemScan:
             return items
         find = {"sort": BY_INDEXED, "hint": INDEXED.name, "batch_size": limit}
         with translated():
-            async with self._items.find(indexed_after(since, after), **find) as cursor:
+            async with self._plain.find(indexed_after(since, after), **find) as cursor:
                 async for doc in cursor:
-                    items += readable([doc], from_document)
+                    items += readable([doc], from_plain)
                     if len(items) == limit:
                         break
         return items

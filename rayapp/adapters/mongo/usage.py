@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from pymongo import DESCENDING
+
 from rayapp.adapters.mongo.convert import utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import MODEL_USAGE, MODEL_USAGE_TTL_S
 from rayapp.adapters.mongo.predicates import mine
-from rayapp.context_protocols import UsageRow, UsageTotal
+from rayapp.context_protocols import CallSeen, UsageRow, UsageTotal
 from rayapp.domain.scope import ReadScope
 
 FIELDS = ("user_id", "helper", "model", "prompt_version", "at", "cost", "ok", "duration_ms")
@@ -49,3 +51,16 @@ class MongoUsageStore:
                 group["_id"]: (group["calls"], group["tokens"], group["cost"]) for group in groups
             },
         )
+
+    async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+        """Of all users: it tells how the model does, and nothing about anybody."""
+        utc(since)
+        if limit < 1:
+            return []
+        where = {"at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
+        fields = {"_id": 0, "helper": 1, "ok": 1}
+        with translated():
+            docs = await self._rows.find(
+                where, fields, sort=[("at", DESCENDING)], limit=limit
+            ).to_list()
+        return [CallSeen(doc["helper"], doc["ok"]) for doc in docs]

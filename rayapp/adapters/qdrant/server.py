@@ -326,13 +326,12 @@ class QdrantServerIndex:
         return name
 
     async def _create(self, name: str, schema: IndexSchema, *, needs_rebuild: bool) -> None:
-        links = self._settings.hnsw_m
         async with qdrant_errors(self._settings.write_timeout_s):
             await self._client.create_collection(
                 checked_collection(name),
                 vectors_config=convert.vectors_config(schema),
                 sparse_vectors_config=convert.sparse_config(),
-                hnsw_config=models.HnswConfigDiff(m=links, payload_m=links),
+                hnsw_config=convert.graph_config(self._settings.hnsw_m),
                 metadata=convert.metadata_of(schema, needs_rebuild=needs_rebuild),
             )
 

@@ -28,7 +28,8 @@ class RayMetrics(InMemoryMetrics):
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         super().count(name, value, **labels)
-        self._counters[name].inc(value, labels)
+        if value > 0:  # Ray raises for zero, and a count must never end what is counted
+            self._counters[name].inc(value, labels)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         super().observe(name, value, **labels)

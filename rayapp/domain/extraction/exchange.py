@@ -1,9 +1,14 @@
-"""One turn of a conversation, as what is learned from it needs it. A value only."""
+"""One turn of a conversation, as what is learned from it needs it, and whose comes next. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +44,9 @@ class LearnedExchange:
     @property
     def erased(self) -> bool:
         return not (self.user_text or self.answer)
+
+
+def in_rounds(queues: Sequence[Sequence[T]]) -> list[T]:
+    """The first of each queue, then the second of each, and so on."""
+    rounds = zip_longest(*([(one,) for one in queue] for queue in queues), fillvalue=())
+    return [one for taken in rounds for found in taken for one in found]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rayapp.domain.extraction.hostile import hostile
+from rayapp.domain.extraction.refusing import refuses
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import MemoryItem, SourceType
 from rayapp.domain.points import vector_hash_of
@@ -57,7 +58,7 @@ def wants_prefix(item: MemoryItem) -> bool:
 def accepted_prefix(reply: str, item: MemoryItem) -> str:
     """The answer of a model as one line; empty when it is none that may be kept."""
     line = " ".join(reply.split())
-    if not line or len(line) > MAX_PREFIX_CHARS or hostile(reply) is not None:
+    if not line or len(line) > MAX_PREFIX_CHARS or hostile(reply) is not None or refuses(line):
         return ""
     said = detect_language(line)
     if said == "other" or not _speaks_like(item.text, said):

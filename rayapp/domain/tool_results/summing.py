@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rayapp.domain.extraction.hostile import hostile
+from rayapp.domain.extraction.refusing import refuses
 from rayapp.domain.text.language import detect_language
 from rayapp.domain.text.signature import signature
 
@@ -13,13 +14,13 @@ MAX_SUMMARY_CHARS = 1_000
 def accepted_summary(reply: str, text: str) -> str | None:
     """The answer of a model as one line; None when it is none that may be kept.
 
-    What tools bring comes from anywhere, so a summary that gives orders, forges a frame, speaks
-    another language than the text or names a number that the text does not say is dropped.
+    What tools bring comes from anywhere, so a summary that refuses, gives orders, forges a frame,
+    speaks another language than the text or names a number that the text does not say is dropped.
     """
     line = " ".join(reply.split())
     if not line or len(line) > MAX_SUMMARY_CHARS or len(line) >= len(text):
         return None
-    if hostile(reply) is not None:
+    if hostile(reply) is not None or refuses(line):
         return None
     said, spoken = detect_language(line), detect_language(text)
     if said != spoken and "mixed" not in (said, spoken):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
 from typing import Any
 
 from rayapp.domain.extraction.exchange import LearnedExchange
@@ -23,9 +22,11 @@ from rayapp.services.extraction.doing import Doing
 from rayapp.services.runtime import Runtime
 
 log = logging.getLogger("rayapp.extraction")
-# Exchanges claimed at once: those of one user one after the other, users beside each other.
+# Exchanges claimed at once, of one user each: a user's second one must see what the first one
+# taught, so it would wait anyway, and whoever comes new would wait with it.
 BATCH = 4
-# Four exchanges of one user, four tasks each, ten seconds per question, and room to write.
+PER_USER = 1
+# Four tasks, two tries each of ten seconds, a wait for a place before each, and room to write.
 CLAIM_S = 240.0
 # Rows ended at once while no model may be asked.
 SKIP_BATCH = 1_000
@@ -95,25 +96,21 @@ class ExchangeLearning:
                 self._metrics.count("learned", skipped, task="all", result="off")
             return skipped
         token = self._new_id()
-        claimed = await self._queue.claim(token=token, limit=BATCH, claim_s=CLAIM_S)
-        by_user = groupby(
-            sorted(claimed, key=lambda one: (one.exchange.user_id, one.exchange.at)),
-            key=lambda one: one.exchange.user_id,
+        claimed = await self._queue.claim(
+            token=token, limit=BATCH, claim_s=CLAIM_S, per_user=PER_USER
         )
-        # In order of time within a user: a later fact must see the one before it.
-        await asyncio.gather(*(self._in_turn(list(group), token) for _, group in by_user))
+        await asyncio.gather(*(self._one(one, token) for one in claimed))
         return len(claimed)
 
-    async def _in_turn(self, claimed: Sequence[ClaimedExchange], token: str) -> None:
-        for one in claimed:
-            try:
-                await self._work(one, token)
-            except RayappError as error:
-                log.warning("an exchange waits: %s", error.message)
-                await self._put_back(one, token, error.code, blamed=False)
-            except Exception:  # a bug met by one exchange must not stop those of others
-                log.exception("an exchange failed")
-                await self._put_back(one, token, "error", blamed=True)
+    async def _one(self, one: ClaimedExchange, token: str) -> None:
+        try:
+            await self._work(one, token)
+        except RayappError as error:
+            log.warning("an exchange waits: %s", error.message)
+            await self._put_back(one, token, error.code, blamed=False)
+        except Exception:  # a bug met by one exchange must not stop those of others
+            log.exception("an exchange failed")
+            await self._put_back(one, token, "error", blamed=True)
 
     async def _work(self, claimed: ClaimedExchange, token: str) -> None:
         exchange, progress = claimed.exchange, _Progress.of(claimed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -14,7 +14,9 @@ from rayapp.settings import Settings, load_settings
 LOCAL = "http://127.0.0.1:8000"
 
 
-def client_of(services: Services, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+def client_of(
+    services: Services | Callable[[], Services | None], headers: Mapping[str, str] | None = None
+) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=create_api(services)), base_url=LOCAL, headers=headers
     )

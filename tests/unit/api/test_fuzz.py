@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import STREAMS
+from rayapp.service_protocols import Services
 from rayapp.testing.fake_services import fake_world
 from rayapp.testing.index_points import SCHEMA
 from tests.unit.api.serving import client_of
@@ -45,18 +47,35 @@ def bodies(names: list[str]) -> st.SearchStrategy[Any]:
     return VALUES | plausible | plausible.map(lambda body: {"text": "tea", "query": "tea", **body})
 
 
-def exchange(method: str, path: str, body: bytes | None) -> int:
-    async def once() -> int:
+class Caller:
+    """One application and one event loop for all examples; the data behind them is new for each."""
+
+    def __init__(self) -> None:
+        self._services: Services | None = None
+        self._loop = asyncio.Runner()
+        self._api = client_of(lambda: self._services)
+
+    def exchange(self, method: str, path: str, body: bytes | None) -> int:
+        return self._loop.run(self._once(method, path, body))
+
+    async def _once(self, method: str, path: str, body: bytes | None) -> int:
         world = fake_world()
         await world.jobs.index.open(SCHEMA)  # while the index is away, a reset answers 503
-        async with client_of(world.services) as api:
-            response = await api.request(
-                method, path, content=body, headers={"Content-Type": "application/json"}
-            )
-            assert response.json() is not None
-            return response.status_code
+        self._services = world.services
+        response = await self._api.request(
+            method, path, content=body, headers={"Content-Type": "application/json"}
+        )
+        assert response.json() is not None
+        return response.status_code
 
-    return asyncio.run(once())
+
+@cache
+def caller() -> Caller:
+    return Caller()
+
+
+def exchange(method: str, path: str, body: bytes | None) -> int:
+    return caller().exchange(method, path, body)
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=lambda one: f"{one.method} {one.path}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from rayapp.resilience.batching import (
     after_out_of_memory,
     estimate_tokens,
     padded_tokens,
+    parts_by_length,
     plan_batches,
     token_budget,
 )
@@ -73,3 +76,43 @@ def test_tokens_from_characters(chars: int, tokens: int) -> None:
 
 def test_a_model_that_cuts_texts_bounds_the_estimate() -> None:
     assert estimate_tokens(["a" * 10_000, "a" * 25], text_tokens=512) == [512, 12]
+
+
+LENGTHS = st.lists(st.integers(1, 600), max_size=80)
+
+
+def cost(lengths: list[int], parts: list[list[int]], pass_tokens: int) -> int:
+    return sum(padded_tokens([lengths[p] for p in part]) + pass_tokens for part in parts)
+
+
+@given(LENGTHS, st.integers(0, 2_000))
+def test_passes_hold_every_text_once_and_never_cost_more_than_one(
+    lengths: list[int], pass_tokens: int
+) -> None:
+    parts = parts_by_length(lengths, pass_tokens)
+    assert sorted(position for part in parts for position in part) == list(range(len(lengths)))
+    if lengths:
+        whole = [list(range(len(lengths)))]
+        assert cost(lengths, parts, pass_tokens) <= cost(lengths, whole, pass_tokens)
+        assert all(lengths[part[-1]] == max(lengths[p] for p in part) for part in parts)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=7), st.integers(0, 100))
+def test_passes_of_a_small_batch_are_the_cheapest(lengths: list[int], pass_tokens: int) -> None:
+    order = sorted(range(len(lengths)), key=lambda position: lengths[position])
+    places = range(1, len(order))
+    cheapest = min(
+        cost(
+            lengths,
+            [order[a:b] for a, b in itertools.pairwise([0, *cuts, len(order)])],
+            pass_tokens,
+        )
+        for count in range(len(order))
+        for cuts in itertools.combinations(places, count)
+    )
+    assert cost(lengths, parts_by_length(lengths, pass_tokens), pass_tokens) == cheapest
+
+
+def test_one_long_text_does_not_pad_the_short_ones() -> None:
+    assert parts_by_length([10, 500, 12, 11], 64) == [[0, 3, 2], [1]]
+    assert parts_by_length([10, 500, 12, 11], 10_000) == [[0, 3, 2, 1]]

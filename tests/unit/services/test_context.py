@@ -15,7 +15,7 @@ from rayapp.domain.context import meta
 from rayapp.domain.context.frame import parse_lines
 from rayapp.domain.context.records import AssistantContext, ContextRequest, Message
 from rayapp.domain.learning_requests import OutcomeRequest, ResponseRequest
-from rayapp.domain.memory import Outcome
+from rayapp.domain.memory import Outcome, Source, SourceType
 from rayapp.domain.requests import MemoryEdit
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
@@ -226,6 +226,45 @@ async def test_a_fact_that_answers_is_named_as_known(service: Harness) -> None:
     found = await prefetch(service, "what is the wifi password?")
     assert found.known == ("wifi",)
     assert "You already know this: memory wifi." in found.block.volatile
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "later"),
+    [
+        ("Where do we meet Noa?", "At the old lighthouse of Acre.", "which lighthouse?"),
+        ("איפה פוגשים את נועה?", "במגדלור הישן של עכו.", "איזה מגדלור?"),
+    ],
+)
+async def test_what_the_messages_still_hold_is_not_told_again(
+    service: Harness, question: str, answer: str, later: str
+) -> None:
+    source = Source(type=SourceType.ASSISTANT, conversation_id="c", message_id="m-1")
+    text = f"User: {question}\nAssistant: {answer}"
+    await service.store(text, memory_id="turn", tags=("exchange",), source=source)
+    await service.store(f"{answer} {later}", memory_id="fact")
+    await service.drain()
+    recent = (Message("user", question), Message("assistant", answer))
+    for found in (
+        await prefetch(service, later, conversation_id="c"),
+        await prefetch(service, later, conversation_id="c", recent=recent[:1]),
+        await prefetch(service, later, conversation_id="other", recent=recent),
+    ):
+        assert "turn" in ids(found)
+    found = await prefetch(service, later, conversation_id="c", recent=recent)
+    assert "turn" not in ids(found)
+    assert "fact" in ids(found)
+    assert found.receipt_id is not None
+    receipt = await service.receipts.get(READ, found.receipt_id)
+    assert "turn" not in [one.memory_id for one in receipt.shown]
+
+
+async def test_how_long_prefetches_take_is_measured(service: Harness) -> None:
+    await prefetch(service, "what is the boiler code?")
+    await prefetch(service, "מה הקוד של הדוד?")
+    body = await service.services.health.diagnostics(metrics=True)
+    latencies = body["metrics"]["latencies"]
+    assert latencies["prefetch"]["count"] == 2
+    assert latencies["prefetch"]["p99"] == 1000 * latencies["prefetch_latency_s"]["p99"]
 
 
 @pytest.mark.parametrize("query", ["what is the boiler code?", "מה הקוד של הדוד?"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
+from rayapp.adapters.in_memory_usage import InMemoryUsageStore
+from rayapp.context_protocols import CallSeen
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.requests import Component
-from rayapp.errors import ModelDown
+from rayapp.errors import ModelDown, StoreDown
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.service_protocols import Models
 from rayapp.services.health import Dependencies, HealthService
@@ -16,7 +19,7 @@ from rayapp.settings import load_settings
 from rayapp.testing.chat_models import ScriptedChat, model_calls
 from rayapp.testing.clock import FakeClock
 from rayapp.testing.models import HashEmbedder, OverlapReranker
-from tests.unit.services.test_model_calls import judge
+from tests.unit.services.test_model_calls import JUDGED, judge
 
 
 async def component_of(models: Models | None) -> Component | None:
@@ -50,6 +53,44 @@ async def test_off_is_well_and_says_how_to_switch_it_on() -> None:
     assert (found.healthy, found.critical) == (True, False)
     assert "models.base_url" in found.message
     assert not any(found.details["helpers"].values())
+
+
+async def test_what_other_processes_saw_is_told_too() -> None:
+    """Every process has a breaker of its own; the ledger is one."""
+    clock = FakeClock()
+    ledger = InMemoryUsageStore(clock)
+    indexer = model_calls(ScriptedChat([ModelDown("gone")]), clock=clock, usage=ledger)
+    answering = model_calls(ScriptedChat(), clock=clock, usage=ledger)
+    for number in range(3):
+        assert (await answering.health())["silent"] == [], number
+        await indexer.ask("dana", judge())
+        clock.advance(1)
+    found = await component_of(answering)
+    assert found is not None
+    assert (found.healthy, found.details["silent"]) == (False, ["outcome_detection"])
+    assert "outcome_detection" in found.message
+    assert found.details["breaker"] == "closed"
+    await answering.ask("dana", judge())  # "ok" is no JSON, so this one is useless too
+    assert (await answering.health())["silent"] == ["outcome_detection"]
+    clock.advance(301)
+    assert (await answering.health())["healthy"]
+
+
+async def test_one_good_answer_ends_the_silence_and_an_absent_ledger_says_nothing() -> None:
+    class Away(InMemoryUsageStore):
+        async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+            raise StoreDown("away")
+
+    clock = FakeClock()
+    ledger = InMemoryUsageStore(clock)
+    models = model_calls(ScriptedChat(["?", "?", "?", "?", JUDGED]), clock=clock, usage=ledger)
+    for _ in range(2):
+        await models.ask("dana", judge())
+        clock.advance(1)
+    assert (await models.health())["silent"] == ["outcome_detection"]
+    await models.ask("dana", judge())
+    assert (await models.health())["healthy"]
+    assert (await model_calls(ScriptedChat(), usage=Away(clock)).health())["healthy"]
 
 
 async def test_a_model_that_is_away_is_named_and_not_critical() -> None:

@@ -211,7 +211,7 @@ async def test_without_a_usable_answer_the_item_goes_without(answer: Any) -> Non
 async def test_a_slow_model_costs_one_limit_and_an_open_breaker_nothing() -> None:
     service = await Harness.open(models={"prefix_timeout_s": 0.2})
     slow = Slow()
-    prefixed(service, slow, concurrency=16)
+    prefixed(service, slow)
     for number in range(BATCH):
         await service.store(f"note {number}")
     async with asyncio.timeout(5):
@@ -224,6 +224,32 @@ async def test_a_slow_model_costs_one_limit_and_an_open_breaker_nothing() -> Non
     assert await service.drain() == 40
     assert len(slow.requests) == AT_ONCE
     assert (await service.items.backlog()).synced == 40 + BATCH
+
+
+async def test_no_more_is_asked_at_once_than_the_endpoint_is_asked_by_all() -> None:
+    service = await Harness.open(models={"prefix_timeout_s": 0.2, "concurrency": 2})
+    slow = Slow()
+    prefixed(service, slow)
+    for number in range(6):
+        await service.store(f"note {number}")
+    async with asyncio.timeout(5):
+        await service.drain()
+    assert slow.most == 2
+
+
+async def test_the_indexer_ends_the_connections_of_its_model() -> None:
+    class Closing(ScriptedChat):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    service = await Harness.open()
+    await service.indexing.close()  # nobody prefixes: nothing is to be closed
+    chat = Closing([SAYS])
+    prefixed(service, chat)
+    await service.indexing.close()
+    assert chat.closed
 
 
 async def test_an_empty_budget_is_that_of_one_user() -> None:

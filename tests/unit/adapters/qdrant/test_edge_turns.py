@@ -10,7 +10,6 @@ import pytest
 
 from rayapp.adapters.qdrant.edge_pieces import PIECE_POINTS
 from rayapp.adapters.qdrant.edge_turns import (
-    GIL_PAUSE_S,
     LIVE_PAUSE,
     LIVE_S,
     OTHERS_FLUSH_S,
@@ -77,7 +76,9 @@ async def test_bulk_work_runs_on_while_nobody_searches(
     engine: FakeEngine, turns: EngineTurns
 ) -> None:
     assert await turns.call("copy", (BULK,)) == "copy"
-    assert set(engine.pauses) == {GIL_PAUSE_S}
+    # The event loop goes round after each piece, and nothing waits.
+    assert engine.pauses
+    assert not any(engine.pauses)
 
 
 async def test_bulk_work_has_a_third_of_the_time_while_people_search(
@@ -86,11 +87,12 @@ async def test_bulk_work_has_a_third_of_the_time_while_people_search(
     await turns.call("query", ())
     assert engine.pauses == []
     await turns.call("copy", (BULK,))
-    assert engine.pauses[:3] == pytest.approx([LIVE_PAUSE * PIECE_S] * 3)
+    rests = [pause for pause in engine.pauses if pause]
+    assert rests[:3] == pytest.approx([LIVE_PAUSE * PIECE_S] * 3)
     engine.now += LIVE_S
     engine.pauses.clear()
     await turns.call("copy", (BULK,))
-    assert set(engine.pauses) == {GIL_PAUSE_S}
+    assert not any(engine.pauses)
 
 
 async def test_a_search_that_comes_in_between_slows_what_is_under_way(
@@ -103,7 +105,7 @@ async def test_a_search_that_comes_in_between_slows_what_is_under_way(
         await asyncio.sleep(0)
     await turns.call("query", ())
     await copying
-    assert engine.pauses[0] == GIL_PAUSE_S
+    assert engine.pauses[0] == 0.0
     assert LIVE_PAUSE * PIECE_S in [pytest.approx(pause) for pause in engine.pauses]
 
 

@@ -1,13 +1,12 @@
 """What a text is about, by rules, in both languages."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.adapters.expansion_files import load_expansions
+from rayapp import bootstrap
 from rayapp.domain.graphs.records import Concept
 from rayapp.domain.text.concepts import (
     MAX_CONCEPTS,
@@ -32,7 +31,7 @@ FILES: dict[str, Any] = {
     }
 }
 DICTIONARY = Expansions(FILES)
-OURS = load_expansions(Path(__file__).resolve().parents[4] / "configs" / "expansions")
+OURS = bootstrap.load_texts().expansions
 
 
 def keys(text: str, **given_terms: Any) -> list[str]:

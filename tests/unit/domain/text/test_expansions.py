@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rayapp import bootstrap
 from rayapp.adapters.expansion_files import load_expansions
 from rayapp.domain.text.expansions import (
     SYNONYM_WEIGHT,
@@ -14,7 +15,6 @@ from rayapp.domain.text.expansions import (
 from rayapp.domain.text.language import detect_language
 from rayapp.errors import ConfigError
 
-FOLDER = Path(__file__).resolve().parents[4] / "configs" / "expansions"
 FILES: dict[str, Any] = {
     "a.yaml": {
         "domain": "test",
@@ -113,7 +113,7 @@ def test_error_names_the_entry() -> None:
 
 
 def test_our_dictionary_loads_and_holds_both_languages() -> None:
-    dictionary = load_expansions(FOLDER)
+    dictionary = bootstrap.load_texts().expansions
     assert len(dictionary) >= 250
     for _, hebrew, english in dictionary.entries():
         assert all(detect_language(text) in ("he", "mixed") for text in hebrew)  # "כתובת IP"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from rayapp.domain.learning_requests import OutcomeRequest
 from rayapp.domain.memory import Outcome, SourceType
 from rayapp.domain.models.answers import HistorySummary, MergedMemory, ProfileFindings
 from rayapp.domain.requests import NewMemory
-from rayapp.domain.scope import ReadScope
+from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import IndexDown
 from rayapp.services.extraction.learning import TRIES
@@ -402,6 +403,17 @@ async def test_while_the_index_is_away_nothing_is_decided_and_nothing_is_lost() 
     world.index.error = None
     await world.learn()
     assert await world.texts() == ["The user lives in Haifa"]
+
+
+async def test_the_backlog_of_one_user_keeps_nobody_else_waiting() -> None:
+    world = await World.open()
+    backlog = [await world.say(f"note {number}", "ok", kept=False) for number in range(30)]
+    hers = replace(backlog[0], user_id="noa", message_id="first")
+    await world.queue.offer(WriteScope("noa"), hers)
+    assert await world.learning.run_once() == 2
+    assert world.state(hers) == "done"
+    assert [world.state(one) for one in backlog].count("done") == 1
+    assert world.state(backlog[0]) == "done"
 
 
 async def test_a_bug_met_by_one_user_stops_nobody_else() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rayapp.domain.data.ghosts import archived_reason
 from rayapp.domain.extraction.exchange import LearnedExchange
 from rayapp.domain.models.answers import HistorySummary
 from tests.unit.services.extraction.world import DANA, World, judgement
@@ -123,6 +124,28 @@ async def test_a_delete_erases_what_was_learned_from_long_ago() -> None:
     assert world.kept_texts(exchange) == ""
     assert (world.state(exchange), world.notes(exchange)["fact"]) == ("done", "learned")
     assert "Acre" in world.kept_texts(other)
+
+
+@pytest.mark.parametrize("secret", SECRET)
+async def test_hiding_erases_what_was_learned_from_long_ago_and_what_still_waits(
+    secret: str,
+) -> None:
+    world = await World.open()
+    old = await world.say(secret, "ok")
+    await world.learn()
+    new, other = await world.say(f"{secret} today", "ok"), await world.say("archived", "ok")
+    for exchange in (old, new):
+        assert exchange.memory_id is not None
+        reason = archived_reason("user_action")
+        await world.memories.archive(DANA, exchange.memory_id, reason=reason)
+    assert other.memory_id is not None
+    await world.memories.archive(DANA, other.memory_id, reason="old")
+    assert secret in world.kept_texts(old)
+    await world.index_all()
+    assert [world.kept_texts(one) for one in (old, new)] == ["", ""]
+    assert (world.state(old), world.state(new)) == ("done", "skipped")
+    # What is merely archived is erased when its turn comes, if it was not learned from before.
+    assert "archived" in world.kept_texts(other)
 
 
 async def test_a_delete_while_the_model_is_asked_ends_the_learning() -> None:

@@ -184,7 +184,7 @@ class World:
             schema=self.schema,
             runtime=self.runtime,
         )
-        indexing.on_deleted = self.queue.purge
+        indexing.on_deleted = indexing.on_hidden = self.queue.purge
         while await indexing.run_once():
             pass
 

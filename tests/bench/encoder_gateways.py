@@ -1,0 +1,190 @@
+"""The product around an encoder: both gateways as their replicas build them, and their callers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rayapp.adapters.inference.gpu import Precision
+from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
+from rayapp.clock import SystemClock
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.resilience.batching import BackendTraits
+from rayapp.resilience.breaker import Breaker, BreakerPolicy
+from rayapp.services.embedding import EmbeddingService
+from rayapp.services.reranking import RerankService
+from rayapp.settings import BatchSettings, EmbeddingSettings, RerankerSettings
+from tests.bench.encoder_work import Work
+
+PATIENCE_S = 60.0  # of the reranker, its longest; the product's own limits are for users
+LONG_PATIENCE_S = 600.0  # of the embedder
+BULK_TEXTS = 64  # of one call of a bulk load
+BULK_CALLERS = 4
+ONE_TEXT_CALLERS = 128  # two full batches: one is computed, one waits
+SEARCH_DOCUMENTS = 30  # of one rerank: reranker.max_candidates
+SEARCHES = 8  # at once
+POLICY = BreakerPolicy(failures=5, open_s=1.0, successes=1)
+
+
+class Product:
+    """A gateway over the model in a folder.
+
+    Attributes:
+        module: the torch module it computes with.
+        traits: what the gateway was told of its backend.
+        ways: by name, how callers send their work; each gives the answers in order.
+        spent: seconds in the tokenizer's and the model's thread.
+    """
+
+    def __init__(self, model: Any, traits: BackendTraits) -> None:
+        self.module = model.model.module
+        self.prepare: Callable[[Sequence[Any]], Any] = model.prepare
+        self.compute: Callable[[Any], Any] = model.compute
+        self.on_gpu: bool = model.model.device != "cpu"
+        self.traits = traits
+        self.metrics = InMemoryMetrics()
+        self.ways: dict[str, Callable[[Work], Awaitable[list[Any]]]] = {}
+        self.spent: dict[str, float] = defaultdict(float)
+        for step in ("prepare", "compute"):
+            setattr(model, step, self._timed(step, getattr(model, step)))
+
+    async def at_once(self, work: Work) -> list[Any]:
+        """All texts in one call of one caller."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    def _timed(self, step: str, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def timed(given: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return call(given)
+            finally:
+                self.spent[step] += time.perf_counter() - begun
+
+        return timed
+
+
+class Embedding(Product):
+    def __init__(
+        self, folder: Path, size: int, precision: Precision, *, max_tokens: int | None = None
+    ) -> None:
+        """`max_tokens`: instead of what the memory allows."""
+        settings = EmbeddingSettings(
+            backend="local",
+            model=str(folder),
+            precision=precision,
+            batch_timeout_s=LONG_PATIENCE_S,
+            query_timeout_s=PATIENCE_S,
+            batch=BatchSettings(max_size=size),
+        )
+        backend, traits = open_embedding_backend(settings)
+        if max_tokens is not None:
+            traits = replace(traits, max_tokens=max_tokens)
+        encoder: Any = backend.encoder  # type: ignore[attr-defined]
+        super().__init__(encoder, traits)
+        self.service = EmbeddingService(
+            backend,
+            settings,
+            traits,
+            breaker=Breaker("embedder", POLICY),
+            metrics=self.metrics,
+            clock=SystemClock(),
+        )
+        self.ways = {"bulk": self.bulk, "one text each": self.one_each}
+
+    async def at_once(self, work: Work) -> list[Any]:
+        return await self._callers(work.texts, len(work.texts), 1)
+
+    async def bulk(self, work: Work) -> list[Any]:
+        """A few callers with many texts: a bulk load, a reindex."""
+        return await self._callers(work.texts, BULK_TEXTS, BULK_CALLERS)
+
+    async def one_each(self, work: Work) -> list[Any]:
+        """Many callers with one text: searches and single stores."""
+        return await self._callers(work.texts, 1, ONE_TEXT_CALLERS)
+
+    async def _callers(self, texts: Sequence[str], each: int, callers: int) -> list[Any]:
+        async def call(part: Sequence[str]) -> list[Any]:
+            return list(await self.service.embed(part, "passage", timeout_s=LONG_PATIENCE_S))
+
+        return await _spread(call, _parts(texts, each), callers)
+
+    async def close(self) -> None:
+        await self.service.close()
+
+
+class Reranking(Product):
+    def __init__(
+        self, folder: Path, size: int, precision: Precision, *, max_tokens: int | None = None
+    ) -> None:
+        """`max_tokens`: instead of what the memory allows."""
+        settings = RerankerSettings(
+            backend="local",
+            model=str(folder),
+            precision=precision,
+            timeout_s=PATIENCE_S,
+            max_candidates=max(SEARCH_DOCUMENTS, min(size, 200)),
+            batch=BatchSettings(max_size=size),
+        )
+        backend, traits = open_rerank_backend(settings)
+        if max_tokens is not None:
+            traits = replace(traits, max_tokens=max_tokens)
+        model: Any = backend.model  # type: ignore[union-attr]
+        super().__init__(model, traits)
+        self.service = RerankService(
+            backend,
+            settings,
+            traits,
+            breaker=Breaker("reranker", POLICY),
+            metrics=self.metrics,
+            clock=SystemClock(),
+        )
+        self.ways = {"searches": self.searches}
+
+    async def at_once(self, work: Work) -> list[Any]:
+        return await self._callers(work, len(work.texts), 1)
+
+    async def searches(self, work: Work) -> list[Any]:
+        """Several searches at once, each with its candidates."""
+        return await self._callers(work, SEARCH_DOCUMENTS, SEARCHES)
+
+    async def _callers(self, work: Work, each: int, callers: int) -> list[Any]:
+        async def call(part: Sequence[str]) -> list[Any]:
+            return list(
+                await self.service.rerank(work.query, part, timeout_s=LONG_PATIENCE_S) or []
+            )
+
+        return await _spread(call, _parts(work.texts, each), callers)
+
+    async def close(self) -> None:
+        await self.service.close()
+
+
+def _parts(texts: Sequence[str], each: int) -> list[Sequence[str]]:
+    return [texts[at : at + each] for at in range(0, len(texts), each)]
+
+
+async def _spread(
+    call: Callable[[Sequence[str]], Awaitable[list[Any]]],
+    parts: Sequence[Sequence[str]],
+    callers: int,
+) -> list[Any]:
+    """Answers in order; each caller sends its next part when the last one is answered."""
+    answers: list[list[Any]] = [[] for _ in parts]
+    waiting = iter(enumerate(parts))
+
+    async def caller() -> None:
+        for place, part in waiting:
+            answers[place] = await call(part)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(callers, len(parts))):
+            group.create_task(caller())
+    return [answer for one in answers for answer in one]
