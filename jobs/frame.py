@@ -122,7 +122,7 @@ class _Run:
 
     async def to_the_end(self, params: Mapping[str, Any]) -> int:
         with (
-            self._runner(warm=params if self._spec.warms(params) else None) as runner,
+            self._runner(warm=self._warms(params)) as runner,
             _signals(runner),
             Progress(self._console) as progress,
             progress.step(self._spec.kind, 0) as bar,
@@ -145,6 +145,10 @@ class _Run:
             requested_by="command line",
             concurrency=self._concurrency,
         )
+
+    def _warms(self, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """A stored job has params of its own, and may be nearly done."""
+        return None if self._options.job_id or not self._spec.warms(params) else params
 
     @property
     def _concurrency(self) -> int:

@@ -25,7 +25,7 @@ class JobSpec:
             set and Ray is connected.
         writes: False for a kind that `--dry-run` never applies to.
         embeds: its workers embed, so each gets `jobs.worker_gpus`.
-        warms: for params of which every worker will be needed: they start beside the plan.
+        warms: for params of which every worker is usually needed: they start beside the plan.
     """
 
     kind: str

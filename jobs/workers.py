@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +100,8 @@ class RayWorkers:
     def __init__(self, plan: WorkerPlan) -> None:
         self._plan = plan
         self._free: asyncio.Queue[Any] = asyncio.Queue()
-        self._warm: list[Any] = []
+        # In the order in which Ray gives them room.
+        self._warm: deque[Any] = deque()
         self._actors: set[Any] = set()
         self._ready: set[Any] = set()
         self._starting: set[asyncio.Task[None]] = set()
@@ -166,7 +168,7 @@ class RayWorkers:
             return found
 
     def _start(self, job: Job) -> None:
-        actor = self._warm.pop() if self._warm else self._new()
+        actor = self._warm.popleft() if self._warm else self._new()
         self._actors.add(actor)
         task = asyncio.create_task(self._open(actor, job))
         self._starting.add(task)

@@ -15,8 +15,8 @@ Range = tuple[str | None, str | None]
 
 # After a search people may search again for so long, seconds: as the engine takes it.
 LIVE_S = 1.0
-# A rest is so many times the work before it: with two workers on two cores searches then have
-# three quarters of each.
+# A rest is so many times the work before it, up to `MAX_REST_S`: with two workers on two cores
+# searches then have three quarters of each, beside an embedder that takes milliseconds.
 RESTS = 3.0
 # A worker that is asked to stop does so after its rest, so a rest ends soon, seconds.
 MAX_REST_S = 2.0

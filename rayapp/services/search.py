@@ -21,8 +21,7 @@ from rayapp.domain.retrieval.fusion import DenseArm
 from rayapp.domain.retrieval.places import placed
 from rayapp.domain.retrieval.precision import Least, judged, precise
 from rayapp.domain.retrieval.query import QueryPlan, plan_query
-from rayapp.domain.retrieval.ranking import Ranked, rank, with_rerank
-from rayapp.domain.retrieval.recency import shown_order
+from rayapp.domain.retrieval.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.retrieval.tier_choice import choose_tiers
 from rayapp.domain.scope import ItemFilter, ReadScope
@@ -183,7 +182,7 @@ class SearchService:
         if self._is_read_again(len(ranked), prepared.limit):
             ranked = await self._rerank(prepared, ranked, deadline, trace)
         asked = prepared.query.sort_by is not None
-        return shown_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+        return in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
 
     def _is_read_again(self, candidates: int, limit: int) -> bool:
         """A cross-encoder is worth its time when there is much to choose from; features take

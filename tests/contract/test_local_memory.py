@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rayapp.adapters.inference import model_thread
 from rayapp.adapters.inference.model_thread import ModelThread
 from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
 from rayapp.clock import SystemClock
@@ -40,6 +41,24 @@ class ShortSession:
         if tokens > self.most:
             raise RuntimeError("Failed to allocate memory for requested buffer of size 4194304")
         return self.session.run(names, feed)
+
+
+async def test_a_device_that_cannot_be_tidied_leaves_no_caller_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(error: BaseException) -> None:
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    def short() -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(model_thread, "release", broken)
+    thread = ModelThread("model", EmbedderDown)
+    with pytest.raises(EmbedderDown) as refused:
+        await asyncio.wait_for(thread.run(short), 10)
+    assert refused.value.code == OUT_OF_MEMORY
+    assert await asyncio.wait_for(thread.run(lambda: 1), 10) == 1
+    thread.close()
 
 
 def shortened(model: Any, most: int) -> ShortSession:

@@ -90,7 +90,10 @@ class _Worker:
             done.set_result(call())
         # Broad: whatever a model raises belongs to the caller who waits.
         except BaseException as error:  # noqa: BLE001
-            if is_out_of_memory(error):
-                # Here, before the next call of this thread needs the memory.
-                release(error)
-            done.set_exception(error)
+            try:
+                if is_out_of_memory(error):
+                    # Here, before the next call of this thread needs the memory.
+                    release(error)
+            finally:
+                # A device that cannot even be tidied must not leave the caller waiting.
+                done.set_exception(error)

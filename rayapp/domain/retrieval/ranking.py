@@ -2,7 +2,8 @@
 
 final = relevance x outcome evidence x (total boost, capped)
 relevance = both arms fused, with what the turns around the item and its speaker add
-after a rerank: final = 0.4 x final + 0.6 x probability x outcome evidence, for the top candidates.
+after a rerank: final = 0.4 x final + 0.6 x probability x outcome evidence; what was not read has
+probability 0, so that all candidates stay on one scale.
 Evidence bears on the reranker too: it reads words as retrieval does, so it would lift again what
 experience has pushed down.
 """
@@ -112,7 +113,12 @@ def _score(
 def with_rerank(
     ranked: Sequence[Ranked], probabilities: Sequence[float], recipe: Recipe
 ) -> list[Ranked]:
-    """Blend reranker probabilities (of the first `len(probabilities)`) into the order."""
+    """Blend reranker probabilities (of the first `len(probabilities)`) into the order.
+
+    What was not read stays behind: its score before is lower, and nothing is added to it.
+    """
+    if not probabilities:
+        return list(ranked)
     order = sorted(range(len(probabilities)), key=lambda i: -probabilities[i])
     ce_rank = {index: rank for rank, index in enumerate(order, start=1)}
     blended = [
@@ -120,7 +126,7 @@ def with_rerank(
         for index, (one, p) in enumerate(zip(ranked, probabilities, strict=False))
     ]
     blended.sort(key=_best_first)
-    return blended + list(ranked[len(blended) :])
+    return blended + [_unread(one, recipe) for one in ranked[len(blended) :]]
 
 
 def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> Ranked:
@@ -130,6 +136,11 @@ def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> R
     return Ranked(
         one.item, replace(before, final_score=final, ce_score=probability, ce_rank=ce_rank)
     )
+
+
+def _unread(one: Ranked, recipe: Recipe) -> Ranked:
+    final = recipe.rerank.original * one.summary.final_score
+    return Ranked(one.item, replace(one.summary, final_score=final))
 
 
 def in_order(

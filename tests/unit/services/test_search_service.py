@@ -236,6 +236,20 @@ async def test_a_reranker_reorders_and_its_absence_is_said() -> None:
     assert (await service.search("apple pie", limit=2)).degraded == ("reranker",)
 
 
+@pytest.mark.parametrize("question", ["the most recent apple pie", "פאי התפוחים האחרון apple pie"])
+async def test_what_the_reranker_did_not_read_passes_nothing_that_it_read(question: str) -> None:
+    service = await Harness.open(
+        reranker={"backend": "http", "url": "http://127.0.0.1:1", "max_candidates": 3}
+    )
+    for number in range(9):
+        await service.store(f"apple pie variant {number}", tier=Tier.HISTORY)
+    await service.drain()
+    service.reranker.inner = FixedReranker(lambda _q, _text: 1.0)
+    answer = await service.search(question, limit=4)
+    read = [hit.summary.ce_rank is not None for hit in answer.hits]
+    assert read == [True, True, True, False]
+
+
 async def test_an_unknown_recipe_names_the_known_ones(service: Harness) -> None:
     with pytest.raises(InvalidInput, match="default, lexical, rrf"):
         await service.search("x", recipe="nope")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 
 import numpy as np
@@ -173,3 +174,14 @@ def test_the_table_starts_anew_when_it_is_full(monkeypatch: pytest.MonkeyPatch) 
     for number in range(40):
         features.of(f"question {number}", [f"text {number} of {n}" for n in range(5)])
     assert features.of("green bicycle", ["a green bicycle"]) == pytest.approx(first, abs=1e-4)
+
+
+def test_texts_that_were_written_since_are_let_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python keeps what was written of a Hebrew text, so its size grows behind the cache's back.
+    monkeypatch.setattr(rerank_words, "MAX_TEXT_BYTES", 20_000)
+    table = WordTable(letters)
+    for number in range(400):
+        text = f"המפתח הרזרבי של דירה מספר {number} נמצא אצל השכנה"
+        table.read([text])
+        pickle.dumps(text)
+    assert len(table._texts) < 30
