@@ -48,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = _Parser(prog="python -m jobs.evaluate", description=__doc__)
+    made = _Parser(prog="python -m jobs.evaluate", description=__doc__, allow_abbrev=False)
     made.formatter_class = argparse.RawDescriptionHelpFormatter
     chosen = made.add_mutually_exclusive_group(required=True)
     chosen.add_argument(

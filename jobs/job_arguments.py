@@ -24,6 +24,8 @@ def parser_of(spec: JobSpec) -> argparse.ArgumentParser:
     """The options of `spec` and the common ones. Its `parse_args` raises InvalidInput."""
     parser = _Parser(
         prog=spec.kind,
+        # `--data` of another command is no short form of `--data-dir`.
+        allow_abbrev=False,
         description=spec.description,
         epilog="Exit codes: 0 done, 2 bad arguments or another one runs, 3 finished with "
         "failures or cut short, 4 a dependency is away.",

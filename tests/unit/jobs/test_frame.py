@@ -19,7 +19,7 @@ from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.clock import SystemClock
 from rayapp.domain.jobs import Job
-from rayapp.errors import ConfigError, StoreDown
+from rayapp.errors import ConfigError, InvalidInput, StoreDown
 from rayapp.job_protocols import JobWork
 from rayapp.services.job_steps import Pace, PartitionSteps
 from rayapp.settings import Settings
@@ -210,3 +210,8 @@ def test_resume_is_on_and_dry_run_is_only_for_jobs_that_write() -> None:
     reading = parser_of(replace(toy_job.SPEC, writes=False))
     assert reading.parse_args([]).dry_run is False
     assert "--dry-run" not in reading.format_help()
+
+
+def test_an_option_of_another_command_is_not_taken_for_one_that_begins_like_it() -> None:
+    with pytest.raises(InvalidInput, match="--data"):
+        parser_of(toy_job.SPEC).parse_args(["--data", "folder"])
