@@ -10,7 +10,7 @@ hands the answer back to be kept (`exchange` again), and says how suggestions we
 
 It ends with 3 when one of four promises is broken: facts are kept once, they are recalled in a
 later conversation, what failed is not offered first again, and tools stay away when memory is
-enough.
+enough. It ends with 4, before the first turn, when the service may not ask a model.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ from typing import Any
 
 import httpx
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from examples.scripted_model import MEMORY, WEB_SEARCH, load_script
 from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.learning import OutcomeName
+from rayapp.domain.context.attribution import read_attribution
 from rayapp.errors import RayappError
 
 BROKEN = 3
+NO_HELPERS = 4
+# The service's helper without which no fact is ever learned.
+LEARNER = "fact_extraction"
 # How long the service may take to learn from a conversation, seconds, and the pause between looks.
 LEARN_S, LOOK_S = 60.0, 0.5
 # Messages of the conversation that the model sees.
@@ -131,7 +136,7 @@ class Chat:
         lines = MEMORY.findall(given.messages[0]["content"])
         turn.shown = [text for _, _, _, text in lines]
         answer = self._answer(turn, list(given.messages))
-        turn.answer = answer.split("\n<!--")[0]
+        turn.answer = read_attribution(answer).text
         quoted = [(memory_id, text) for _, _, memory_id, text in lines if text in turn.answer]
         turn.used = [text for _, text in quoted]
         self._quoted = [memory_id for memory_id, _ in quoted]
@@ -193,6 +198,19 @@ class Chat:
     def _copies(self, fact: str) -> int:
         page = self._client.items(tags=FACT_TAG, limit=200)
         return sum(1 for item in page.items if item.text == fact)
+
+
+def without_helpers(diagnostics: Mapping[str, Any], model_url: str) -> str | None:
+    """What to do when the service may not ask a model, as its diagnostics say it; else None."""
+    models = diagnostics.get("models") or {}
+    if models.get("enabled") and models.get("helpers", {}).get(LEARNER, True):
+        return None
+    why = f"its helper {LEARNER} is off" if models.get("enabled") else models.get("message", "off")
+    return (
+        f"The service learns no facts, because its model helpers are not on ({why}): end it with "
+        f"`rayapp down` and start it with `RAYAPP_MODELS__BASE_URL={model_url} "
+        "RAYAPP_MODELS__MODEL=scripted rayapp up`."
+    )
 
 
 def _schemas(client: SyncMemoryClient) -> dict[str, dict[str, Any]]:
@@ -274,6 +292,10 @@ def main() -> int:
     console = Console()
     with SyncMemoryClient(arguments.url, user_id=arguments.user) as client:
         try:
+            advice = without_helpers(client.diagnostics(), arguments.model)
+            if advice is not None:
+                console.print(f"[red]{escape(advice)}[/]", highlight=False, soft_wrap=True)
+                return NO_HELPERS
             chat = Chat(client, arguments.model, load_script())
             try:
                 result = chat.play(console)

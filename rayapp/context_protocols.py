@@ -173,7 +173,10 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """One call of a helper, for the ledger of a user. `cost`: in the currency of the settings."""
+    """One call of a helper, for the ledger of a user. `cost`: in the currency of the settings.
+
+    `ask_id`: the same for both tries of one question. `answered`: the model said something.
+    """
 
     user_id: str
     helper: str
@@ -184,6 +187,8 @@ class UsageRow:
     cost: float = 0.0
     ok: bool = True
     duration_ms: float = 0.0
+    ask_id: str = ""
+    answered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,10 +203,13 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class CallSeen:
-    """One call of a helper, for whoever: `ok` when its answer could be used."""
+    """One call of a helper: `ok` when its answer could be used, `answered` when there was one."""
 
     helper: str
     ok: bool
+    user_id: str = ""
+    ask_id: str = ""
+    answered: bool = True
 
 
 class UsageStore(Protocol):

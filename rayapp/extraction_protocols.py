@@ -50,7 +50,8 @@ class ExchangeQueue(ExchangeSink, Protocol):
     ) -> list[ClaimedExchange]:
         """Take what is due for `claim_s` seconds; takes over expired.
 
-        One turn of each user in turn, each user's longest waiting first, at most `per_user` of one.
+        One turn of each user in turn, each user's oldest first, at most `per_user` of one; none of
+        a user whose earlier turn is being worked on or was put back and is not due.
         The next claim goes on behind the last user of this one, so nobody's backlog is in the way.
         """
         ...

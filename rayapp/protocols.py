@@ -302,9 +302,17 @@ class ReceiptStore(Protocol):
         ...
 
     async def questions(
-        self, scope: ReadScope, conversation_id: str, limit: int
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        limit: int,
+        *,
+        besides_turn: str | None = None,
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
-        """(query, concepts, at) of the same receipts, without what they showed."""
+        """(query, concepts, at) of the same receipts, without what they showed.
+
+        Those of the turn `besides_turn` are left out.
+        """
         ...
 
     async def recent(self, limit: int) -> list[Receipt]:

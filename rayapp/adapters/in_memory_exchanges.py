@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from rayapp.adapters.in_memory_rows import to_ms
@@ -52,11 +53,19 @@ class InMemoryExchangeQueue:
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
     ) -> list[ClaimedExchange]:
         now, last = self._clock.now(), self._last_user
-        due = [kept for kept in self._living() if kept.state == "waiting" and kept.due <= now]
-        due.sort(key=lambda kept: (kept.due, _order(kept.exchange)))
-        waiting: dict[str, list[_Kept]] = {}
-        for kept in due:
-            waiting.setdefault(kept.exchange.user_id, []).append(kept)
+        rows = [kept for kept in self._living() if kept.state == "waiting"]
+        rows.sort(key=lambda kept: _order(kept.exchange))
+        busy = {kept.exchange.user_id for kept in rows if kept.claim and kept.due > now}
+        queues: dict[str, list[_Kept]] = {}
+        for kept in rows:
+            if kept.exchange.user_id not in busy:
+                queues.setdefault(kept.exchange.user_id, []).append(kept)
+        # A user's turns are taken in their order: one that is not due yet holds up the next.
+        ready = {
+            user: list(takewhile(lambda kept: kept.due <= now, queue))
+            for user, queue in queues.items()
+        }
+        waiting = {user: queue for user, queue in ready.items() if queue}
         users = sorted(waiting, key=lambda user: (user <= last, user))[: max(0, limit)]
         self._last_user = users[-1] if users else last
         taken = in_rounds([waiting[user][:per_user] for user in users])[: max(0, limit)]

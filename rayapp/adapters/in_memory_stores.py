@@ -53,10 +53,16 @@ class InMemoryReceiptStore:
         return found[: max(0, limit)]
 
     async def questions(
-        self, scope: ReadScope, conversation_id: str, limit: int
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        limit: int,
+        *,
+        besides_turn: str | None = None,
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
-        found = await self.latest(scope, conversation_id, limit)
-        return [(receipt.query, receipt.concepts, receipt.at) for receipt in found]
+        living = await self.latest(scope, conversation_id, len(self._receipts))
+        found = [one for one in living if besides_turn is None or one.turn_id != besides_turn]
+        return [(one.query, one.concepts, one.at) for one in found[: max(0, limit)]]
 
     async def recent(self, limit: int) -> list[Receipt]:
         living = [r for r in self._receipts.values() if r.expires_at > self._clock.now()]

@@ -47,7 +47,10 @@ class InMemoryUsageStore:
         since, oldest = _zoned(since), self._clock.now() - LIFETIME
         rows = [row for row in self.rows if row.at >= since and row.at > oldest]
         rows.sort(key=lambda row: row.at)
-        return [CallSeen(row.helper, row.ok) for row in rows[::-1][: max(0, limit)]]
+        return [
+            CallSeen(row.helper, row.ok, row.user_id, row.ask_id, row.answered)
+            for row in rows[::-1][: max(0, limit)]
+        ]
 
 
 def _zoned(at: datetime) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ INTERNAL = "internal"
 DEFAULT_RETRY_AFTER_S = 1.0
 # A caller reads the first few problems; a batch of junk must not answer with megabytes.
 MAX_PROBLEMS = 10
+# Pydantic speaks of the Python type; what is sent as JSON is a list.
+LIST_KINDS = frozenset({"tuple_type", "list_type", "set_type", "frozen_set_type"})
+COUNTED = re.compile(r"at (?P<bound>least|most) (?P<number>\d+) items?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ ERRORS: Mapping[type[e.RayappError], ErrorRow] = {
 # Codes finer than their class. A code listed here decides the status.
 CODES: Mapping[str, ErrorRow] = {
     "malformed_json": ErrorRow(400, "The body is not JSON, or not a JSON object."),
-    "unsupported_media_type": ErrorRow(422, "A body needs `Content-Type: application/json`."),
+    "unsupported_media_type": ErrorRow(415, "A body needs `Content-Type: application/json`."),
     "route_not_found": ErrorRow(404, "No such path."),
     "method_not_allowed": ErrorRow(405, "The path exists, the method does not; see `Allow`."),
     "slow_body": ErrorRow(408, "The body did not arrive in time."),
@@ -182,6 +186,12 @@ def invalid(error: ValidationError) -> e.InvalidInput:
 def _sentence(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         return "unknown field; remove it or check its spelling"
+    if kind in LIST_KINDS:
+        return "must be a list"
+    counted = COUNTED.search(message) if kind in ("too_short", "too_long") else None
+    if counted is not None:
+        bound, number = counted["bound"], int(counted["number"])
+        return f"must hold at {bound} {'one item' if number == 1 else f'{number} items'}"
     return message.removeprefix("Value error, ").rstrip(".")
 
 

@@ -6,7 +6,19 @@ from typing import Any
 
 from rayapp.api.views import tier_name
 from rayapp.domain.learning import AppliedOutcome, Skipped
-from rayapp.domain.learning_requests import OutcomeAnswer, PromotionReport, ResponseAnswer
+from rayapp.domain.learning_requests import (
+    NothingScored,
+    OutcomeAnswer,
+    PromotionReport,
+    ResponseAnswer,
+)
+
+NOTHING_SCORED: dict[NothingScored, str] = {
+    "already_scored": "what this conversation was shown last has been scored already.",
+    "nothing_shown": "no memories were shown that could be scored.",
+    "none_named": "`related` names no memories.",
+    "no_receipt": "name a receipt_id, a conversation_id, or memories in `related`.",
+}
 
 
 def outcome_view(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
@@ -26,7 +38,17 @@ def response_view(found: ResponseAnswer, documents: bool) -> dict[str, Any]:
         "memory_id": found.memory_id,
         "duplicate": found.duplicate,
         "scored": len(found.scored.updated),
+        "message": _response_message(found),
     }
+
+
+def _response_message(found: ResponseAnswer) -> str:
+    """Of a repeated call too: it gets the first answer again."""
+    if found.nothing is not None:
+        return f"Takeaway kept, but nothing was scored: {NOTHING_SCORED[found.nothing]}"
+    if not found.scored.updated:
+        return "Takeaway kept, but nothing was scored: `skipped` says why for each memory."
+    return "Takeaway kept, memories scored."
 
 
 def skipped_views(skipped: tuple[Skipped, ...]) -> list[dict[str, Any]]:

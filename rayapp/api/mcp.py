@@ -30,7 +30,7 @@ from rayapp.api.tool_calls import hints, offered, tool_call
 from rayapp.domain.tools.definitions import SEARCH
 from rayapp.domain.tools.records import ToolDefinition
 from rayapp.domain.tools.schemas import json_schema
-from rayapp.errors import RayappError
+from rayapp.errors import InvalidInput, RayappError
 from rayapp.observability.logging import request_id
 
 logger = logging.getLogger(__name__)
@@ -48,6 +48,12 @@ Context = ServerRequestContext[Any, Request]
 
 
 async def exchange(call: Call) -> Response:
+    """The SDK answers a list with the words of its parser, so it is refused before."""
+    if call.body.lstrip()[:1] == b"[":
+        raise InvalidInput(
+            "Send one JSON-RPC message as a JSON object; lists of messages are not taken.",
+            code="malformed_json",
+        )
     return _Exchange(call)
 
 

@@ -184,6 +184,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         responses["400"] = _error_response(malformed.message, {"malformed_json": malformed})
         slow = e.InvalidInput(CODES["slow_body"].when, code="slow_body")
         responses["408"] = _error_response(slow.message, {"slow_body": slow})
+        media = e.InvalidInput(CODES["unsupported_media_type"].when, code="unsupported_media_type")
+        responses["415"] = _error_response(media.message, {"unsupported_media_type": media})
     internal = e.RayappError("Internal error, request id 4f0c.", code=INTERNAL)
     responses["500"] = _error_response(CODES[INTERNAL].when, {INTERNAL: internal})
     return responses

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -34,21 +36,25 @@ class DemoAnswer:
 
 
 def answer_table(answers: Sequence[DemoAnswer]) -> Table:
-    """One row per question: the top hit, where the evidence came, and how long it took."""
-    table = Table(title="Questions and their top hits", title_justify="left")
-    table.add_column("question", ratio=3, overflow="fold")
-    table.add_column("top hit", ratio=4, overflow="fold")
-    table.add_column("tier")
-    table.add_column("score", justify="right")
-    table.add_column("evidence", justify="right")
-    table.add_column("ms", justify="right")
+    """Two lines per question: it and its top hit, where the evidence came, and how long it took."""
+    table = Table(
+        title="Questions and their top hits", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("question, and its top hit")
+    # Numbers keep their one line: what a narrow terminal lacks is taken from the text.
+    table.add_column("tier", no_wrap=True)
+    for name in ("score", "evidence", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
     for answer in answers:
         top = answer.reply.results[0] if answer.reply.results else None
         score = "" if top is None or top.score is None else f"{top.score:.3f}"
+        hit = "nothing" if top is None else preview(top.content)
         table.add_row(
             # Text, not markup: brackets in a memory are data.
-            Text(answer.question.text),
-            Text("nothing" if top is None else preview(top.content)),
+            Group(
+                Text(answer.question.text, overflow="fold"),
+                Text(hit, style="dim", no_wrap=True, overflow="ellipsis"),
+            ),
             "" if top is None else top.tier,
             score,
             _place(answer),

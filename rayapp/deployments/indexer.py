@@ -71,10 +71,12 @@ class IndexerDeployment:
 
     async def __del__(self) -> None:
         """Serve awaits this when it drains a replica: the batch in work ends, no claim is left."""
-        await self._loops.stop()
-        if self._service is not None:
-            await self._service.close()
-        self._process.stop()
+        try:
+            await self._loops.stop()
+            if self._service is not None:
+                await self._service.close()
+        finally:
+            self._process.stop()
 
     async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:
         while not self._loops.stopping:

@@ -80,13 +80,14 @@ class MaintenanceDeployment:
 
     async def __del__(self) -> None:
         """Serve awaits this when it drains a replica."""
-        await self._loops.stop()
-        if self._service is not None:
-            try:
+        try:
+            await self._loops.stop()
+            if self._service is not None:
                 await self._service.release()
-            except RayappError as error:
-                log.info("the lease ends by its time: %s", error.message)
-        self._process.stop()
+        except RayappError as error:
+            log.info("the lease ends by its time: %s", error.message)
+        finally:
+            self._process.stop()
 
 
 def _log_waiting(what: str, error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from rayapp.domain.graphs.records import (
     ActionRow,
@@ -69,9 +70,15 @@ class ResponseRequest:
     recorder: Recorder = field(default_factory=Recorder)
 
 
+# Why a response scored nothing. already_scored: what the conversation was shown last was scored
+# before. nothing_shown: no search showed a memory. none_named: `related` is empty. no_receipt: no
+# search and no conversation was named.
+NothingScored = Literal["already_scored", "nothing_shown", "none_named", "no_receipt"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseAnswer:
-    """`scored` is empty when there was nothing to score: no receipt, or one that showed nothing.
+    """`scored` is empty when there was nothing to score; `nothing` says why.
 
     `duplicate`: the key was used before, and this call changed nothing. A takeaway whose text is
     known already is none: `memory_id` is then the memory that has the text.
@@ -80,6 +87,7 @@ class ResponseAnswer:
     memory_id: str
     duplicate: bool
     scored: OutcomeAnswer
+    nothing: NothingScored | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,11 +201,15 @@ class BackfillReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsightsRequest:
-    """`recent` holds the last messages of the conversation, oldest first."""
+    """`recent` holds the last messages of the conversation, oldest first.
+
+    `message_id`: of the answer that this is for. What was asked for the same one is no repetition.
+    """
 
     query: str
     conversation_id: str | None = None
     recent: tuple[str, ...] = ()
+    message_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from rayapp.domain.context.records import (
     Task,
 )
 from rayapp.domain.context.task import read_task, topic_of
-from rayapp.domain.context.told import still_before_it
+from rayapp.domain.context.told import StillBeforeIt
 from rayapp.domain.learning_requests import ContextInsights, InsightsRequest
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer, SearchQuery
@@ -145,6 +145,7 @@ class ContextService:
             query=request.query,
             conversation_id=request.conversation_id,
             recent=tuple(message.content for message in request.recent),
+            message_id=request.message_id,
         )
         found: ContextInsights | None = None
         async with trace.stage("insights", degrades="insights"):
@@ -236,10 +237,11 @@ class ContextService:
             repeated=repeated_question(request.query, request.recent, self._texts.expansions),
             language=task.language,
         )
+        before = StillBeforeIt(request.conversation_id, request.recent)
         relevant = (
             item
             for item in (*(hit.item for hit in found.hits), *found.others)
-            if not still_before_it(item, request.conversation_id, request.recent)
+            if not before.holds(item)
         )
         material = Material(
             standing=found.standing,

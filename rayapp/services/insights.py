@@ -49,7 +49,7 @@ class InsightsService:
         started = clock.monotonic()
         question = read_question(request, expansions)
         priors, turns = await asyncio.gather(
-            self._priors(scope, question), self._turns(scope, request.conversation_id)
+            self._priors(scope, question), self._turns(scope, request)
         )
         points = wanted_points(question, priors, scope.user_id)
         items, failures = await asyncio.gather(
@@ -69,10 +69,13 @@ class InsightsService:
             problem_hash=question.problem,
         )
 
-    async def _turns(self, scope: ReadScope, conversation_id: str | None) -> tuple[PastTurn, ...]:
-        if conversation_id is None:
+    async def _turns(self, scope: ReadScope, request: InsightsRequest) -> tuple[PastTurn, ...]:
+        """A call that comes twice must not meet its own question as one that was asked before."""
+        if request.conversation_id is None:
             return ()
-        asked = await self._receipts.questions(scope, conversation_id, PAST_TURNS)
+        asked = await self._receipts.questions(
+            scope, request.conversation_id, PAST_TURNS, besides_turn=request.message_id
+        )
         return tuple(PastTurn(query=q, concepts=concepts, at=at) for q, concepts, at in asked)
 
     async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:

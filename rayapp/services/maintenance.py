@@ -94,11 +94,13 @@ class MaintenanceService:
 
     async def release(self) -> None:
         """Give the lease back, so that another process takes over at once."""
-        lease, self._lease = await self._leases.current(OWNER_LEASE), None
-        if lease is not None and lease.holder == self._process:
-            await self._leases.release(lease)
-        if self._learning is not None:
-            await self._learning.close()
+        try:
+            lease, self._lease = await self._leases.current(OWNER_LEASE), None
+            if lease is not None and lease.holder == self._process:
+                await self._leases.release(lease)
+        finally:
+            if self._learning is not None:
+                await self._learning.close()
 
     async def _cycle_of_all(self) -> None:
         began, now = self._clock.monotonic(), self._clock.now()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from rayapp.context_protocols import (
+    CallSeen,
     ChatAnswer,
     ChatModel,
     ChatUsage,
@@ -40,10 +41,13 @@ log = logging.getLogger("rayapp.models")
 
 # Health looks at calls of all processes: each has a breaker of its own, and the indexer's and the
 # learner's are not those of the process that answers. So far back, and so many calls; a helper is
-# silent after as many useless answers in a row as open a breaker. Our choice.
+# silent after as many useless asks in a row as open a breaker; answers that cannot be used must be
+# those of two users, because one user's text alone may lead a model astray. Our choice.
 SEEN = timedelta(minutes=5)
 SEEN_CALLS = 200
 SILENT_AFTER = 3
+# Health as a whole ends after 3 s: a ledger that takes longer than this, seconds, says nothing.
+LEDGER_S = 1.0
 # With less than that left, a second try would only be cut off.
 LEAST_RETRY_S = 1.0
 # Of a bad answer, what the model is shown again; the rest teaches it nothing.
@@ -71,6 +75,7 @@ class _Asked:
     helper: HelperName
     prompt: Prompt
     deadline: Deadline
+    ask_id: str
 
 
 class ModelCalls:
@@ -122,7 +127,11 @@ class ModelCalls:
         else:
             deadline = Deadline(self._limit(question), self._clock.monotonic)
             asked = _Asked(
-                user_id=user_id, helper=question.helper, prompt=prompt, deadline=deadline
+                user_id=user_id,
+                helper=question.helper,
+                prompt=prompt,
+                deadline=deadline,
+                ask_id=self._runtime.new_id(),
             )
             reply = await self._tries(asked, question, messages)
             self._metrics.observe(
@@ -141,7 +150,7 @@ class ModelCalls:
         if self._chat is None:
             return {"healthy": True, "enabled": False, "message": OFF, "helpers": helpers}
         shot = self._breaker.snapshot(self._clock.monotonic())
-        silent = await self._silent()
+        silent = await self._silent({name for name, on in helpers.items() if on})
         message = "ok"
         if shot.state is not BreakerState.CLOSED:
             message = "The language model is away; helpers wait for it."
@@ -167,19 +176,21 @@ class ModelCalls:
         if close is not None:
             await close()
 
-    async def _silent(self) -> list[str]:
-        """Helpers whose last calls, in whatever process, gave nothing."""
+    async def _silent(self, on: Collection[str]) -> list[str]:
+        """Those of the helpers that are on whose last calls, in whatever process, gave nothing."""
         try:
-            calls = await self._usage.recent(self._clock.now() - SEEN, SEEN_CALLS)
-        except RayappError:
+            async with asyncio.timeout(LEDGER_S):
+                calls = await self._usage.recent(self._clock.now() - SEEN, SEEN_CALLS)
+        except (RayappError, TimeoutError):
             return []  # that the ledger is away is told by the truth's own component
-        by_helper: dict[str, list[bool]] = {}
-        for call in calls:
-            by_helper.setdefault(call.helper, []).append(call.ok)
+        by_helper: dict[str, dict[str, list[CallSeen]]] = {}
+        for number, call in enumerate(calls):
+            asks = by_helper.setdefault(call.helper, {})
+            asks.setdefault(call.ask_id or str(number), []).append(call)
         return sorted(
             helper
-            for helper, oks in by_helper.items()
-            if len(oks) >= SILENT_AFTER and not any(oks[:SILENT_AFTER])
+            for helper, asks in by_helper.items()
+            if helper in on and _useless(list(asks.values())[:SILENT_AFTER])
         )
 
     def _limit(self, question: ModelQuestion[T]) -> float:
@@ -235,7 +246,8 @@ class ModelCalls:
                 read = self._read(answer, question)
             except _NoAnswer as gone:
                 if gone.called:
-                    await self._record(asked, _lost(messages, gone.why), begun, ok=False)
+                    lost = _lost(messages, gone.why)
+                    await self._record(asked, lost, begun, ok=False, answered=False)
                 raise
             await self._record(asked, answer.usage, begun, ok=not isinstance(read, Unreadable))
             return answer, read
@@ -333,7 +345,9 @@ class ModelCalls:
             text = redact(answer.text).text[:LOGGED_CHARS]
             log.info("raw answer for %s (%s): %s", helper, answer.finish, text)
 
-    async def _record(self, asked: _Asked, usage: ChatUsage, begun: float, *, ok: bool) -> None:
+    async def _record(
+        self, asked: _Asked, usage: ChatUsage, begun: float, *, ok: bool, answered: bool = True
+    ) -> None:
         assert self._chat is not None
         for kind, tokens in (("prompt", usage.prompt_tokens), ("answer", usage.completion_tokens)):
             self._metrics.count("model_tokens", tokens, helper=asked.helper, kind=kind)
@@ -347,6 +361,8 @@ class ModelCalls:
             cost=cost_of(usage.prompt_tokens, usage.completion_tokens, self._prices),
             ok=ok,
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            ask_id=asked.ask_id,
+            answered=answered,
         )
         try:
             await self._usage.add(row)
@@ -354,6 +370,15 @@ class ModelCalls:
             # The answer is there and paid for; only the sum of the day is too low.
             log.warning("a model call is missing in the ledger (%s)", error.code)
             self._metrics.count("model_rows_lost")
+
+
+def _useless(asks: Sequence[Sequence[CallSeen]]) -> bool:
+    """Whether the last asks gave nothing, and not because of what one user's text says."""
+    calls = [call for tries in asks for call in tries]
+    if len(asks) < SILENT_AFTER or any(call.ok for call in calls):
+        return False
+    away = all(any(not call.answered for call in tries) for tries in asks)
+    return away or len({call.user_id for call in calls}) > 1
 
 
 def _lost(messages: Sequence[Message], why: WhyNot) -> ChatUsage:

@@ -141,16 +141,36 @@ class OutcomesService:
         first = await self._first(scope, asked.idempotency_key)
         if first is not None:
             check_repeat(first, asked, asked.outcome)
-            return self._response(first, request.idempotency_key, duplicate=True)
+            again = self._response(first, request.idempotency_key, duplicate=True)
+            return await self._explained(scope, request, again)
         subject = await self._related(scope, request)
         stored = await self._store_takeaway(scope, request, takeaway)
         if subject is None and asked.idempotency_key is None:
             nothing = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
-            return ResponseAnswer(memory_id=stored.memory_id or "", duplicate=False, scored=nothing)
+            kept = ResponseAnswer(memory_id=stored.memory_id or "", duplicate=False, scored=nothing)
+            return await self._explained(scope, request, kept)
         # With a key, "nothing to score" is kept as well: a retry must not find a later receipt.
         about = replace(subject or Subject(), takeaway_id=stored.memory_id)
         event, duplicate = await self._record(scope, asked, about)
-        return self._response(event, request.idempotency_key, duplicate=duplicate)
+        answer = self._response(event, request.idempotency_key, duplicate=duplicate)
+        return await self._explained(scope, request, answer)
+
+    async def _explained(
+        self, scope: WriteScope, request: ResponseRequest, answer: ResponseAnswer
+    ) -> ResponseAnswer:
+        """The answer; when it scored nothing, with the reason."""
+        if answer.scored.updated or answer.scored.skipped:
+            return answer
+        if request.related is not None:
+            return replace(answer, nothing="none_named")
+        if answer.scored.receipt_id is not None:
+            return replace(answer, nothing="nothing_shown")
+        if request.conversation_id is None:
+            return replace(answer, nothing="no_receipt")
+        read = ReadScope(scope.user_id, include_shared=False)
+        last = await self._receipts.latest(read, request.conversation_id, 1)
+        scored = bool(last) and last[0].scored_at is not None
+        return replace(answer, nothing="already_scored" if scored else "nothing_shown")
 
     async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer:
         """The citations on which this thumb is a new one are one outcome.
@@ -180,10 +200,8 @@ class OutcomesService:
         citations: Sequence[str],
     ) -> OutcomeAnswer:
         """Thumbs at once take the same number: the one that comes second looks again."""
-        read, prefix = (
-            ReadScope(scope.user_id, include_shared=False),
-            key_prefix(request.message_id),
-        )
+        read = ReadScope(scope.user_id, include_shared=False)
+        prefix = key_prefix(request.message_id)
         for _ in range(THUMB_TRIES):
             events = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
             thumbs = newest_thumbs(events)

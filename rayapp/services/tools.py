@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rayapp.context_protocols import SessionStore
@@ -95,7 +95,7 @@ class ToolsService:
         if tool.writes and not call.may_write:
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
         arguments = read_arguments(tool, call.arguments)
-        return _with_ignored(await self._handlers[tool.name](scope, call, arguments), arguments)
+        return await self._handlers[tool.name](scope, call, arguments)
 
     async def _insights(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
         query = self._question(args)
@@ -197,13 +197,3 @@ class ToolsService:
             return await self._parts.memories.get(scope, memory_id)
         except NotFound:
             return None
-
-
-def _with_ignored(answer: ToolAnswer, args: Arguments) -> ToolAnswer:
-    if not args.ignored:
-        return answer
-    return replace(
-        answer,
-        text=f"{answer.text}\n{texts.ignored_text(args.ignored)}",
-        data=answer.data | {"ignored_arguments": list(args.ignored)},
-    )

@@ -134,6 +134,8 @@ class ExchangeContract:
             await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}"))
             await stores.elapse(0.01)
         first = await stores.queue.claim(token="one", limit=2, claim_s=CLAIM_S)
+        for one in first:
+            assert await stores.queue.finish(one.exchange, "one", "done", {})
         rest = await stores.queue.claim(token="two", limit=9, claim_s=CLAIM_S)
         got = [one.exchange.message_id for one in (*first, *rest)]
         assert got == ["m-0", "m-1", "m-2", "m-3"]
@@ -161,6 +163,7 @@ class ExchangeContract:
         for _ in range(5):
             for one in await stores.queue.claim(token="t", limit=2, claim_s=CLAIM_S, per_user=1):
                 seen.append((one.exchange.user_id, one.exchange.message_id))
+                assert await stores.queue.finish(one.exchange, "t", "done", {})
         expected = [(user, f"m-{number}") for number in range(3) for user in users]
         assert sorted(seen) == sorted(expected)
         assert seen[:6] == expected[:6]
@@ -171,7 +174,57 @@ class ExchangeContract:
         for wanted in ("m-0", "m-1"):
             (one,) = await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S, per_user=1)
             assert one.exchange.message_id == wanted
+            assert await stores.queue.finish(one.exchange, "t", "done", {})
         assert await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S, per_user=0) == []
+        left = await stores.queue.claim(token="t", limit=4, claim_s=CLAIM_S, per_user=1)
+        assert [one.exchange.message_id for one in left] == ["m-2"]
+
+    async def test_a_users_next_turn_waits_for_the_one_in_work(
+        self, stores: ExchangeStores
+    ) -> None:
+        """It must see what the first one taught, whoever claims it."""
+        start = stores.clock.now()
+        late = turn(stores.clock, "m-x", at=start - timedelta(seconds=5))
+        for number in range(2):
+            at = start + timedelta(seconds=number - 2)
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}", at=at))
+        (first,) = await stores.queue.claim(token="one", limit=4, claim_s=SHORT_S, per_user=1)
+        assert first.exchange.message_id == "m-0"
+        await stores.queue.offer(NOA, turn(stores.clock, user_id="noa"))
+        await stores.queue.offer(DANA, late)  # earlier, and offered while a later one is in work
+        (other,) = await stores.queue.claim(token="two", limit=4, claim_s=CLAIM_S)
+        assert other.exchange.user_id == "noa"
+        assert await stores.queue.claim(token="two", limit=4, claim_s=CLAIM_S) == []
+        await stores.elapse(SHORT_S + 0.1)  # whoever had it died
+        rest = await stores.queue.claim(token="two", limit=4, claim_s=CLAIM_S)
+        assert [one.exchange.message_id for one in rest] == ["m-x", "m-0", "m-1"]
+
+    async def test_a_turn_that_was_put_back_holds_up_the_users_next(
+        self, stores: ExchangeStores
+    ) -> None:
+        start = stores.clock.now()
+        for number in range(3):
+            at = start + timedelta(seconds=number - 3)
+            await stores.queue.offer(DANA, turn(stores.clock, f"m-{number}", at=at))
+        for user in ("adam", "noa"):
+            await stores.queue.offer(WriteScope(user), turn(stores.clock, user_id=user))
+        taken = await stores.queue.claim(token="t", limit=1, claim_s=CLAIM_S)
+        taken += await stores.queue.claim(token="t", limit=1, claim_s=CLAIM_S)
+        assert [one.exchange.user_id for one in taken] == ["adam", "dana"]
+        (mine,) = (one.exchange for one in taken if one.exchange.user_id == "dana")
+        assert await stores.queue.again(mine, "t", delay_s=SHORT_S, error="away", blamed=True)
+        rest = await stores.queue.claim(token="t", limit=9, claim_s=CLAIM_S)
+        assert [one.exchange.user_id for one in rest] == ["noa"]
+        await stores.elapse(SHORT_S + 0.1)
+        rest = await stores.queue.claim(token="t", limit=9, claim_s=CLAIM_S)
+        assert [one.exchange.message_id for one in rest] == ["m-0", "m-1", "m-2"]
+
+    async def test_a_row_past_its_life_holds_up_nothing(self, stores: ExchangeStores) -> None:
+        old = turn(stores.clock, at=stores.clock.now() - timedelta(seconds=EXCHANGE_TTL_S + 5))
+        await stores.queue.offer(DANA, old)
+        await stores.queue.offer(DANA, turn(stores.clock, "m-2"))
+        (one,) = await stores.queue.claim(token="t", limit=5, claim_s=CLAIM_S, per_user=1)
+        assert one.exchange.message_id == "m-2"
 
     async def test_earlier_turns_of_the_same_conversation(self, stores: ExchangeStores) -> None:
         start = stores.clock.now()

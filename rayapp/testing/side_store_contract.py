@@ -64,6 +64,7 @@ class ReceiptContract:
                 a_receipt(
                     receipt_id=f"r-{n}",
                     conversation_id="c-2" if n == 3 else "c-1",
+                    turn_id="turn-2" if n == 2 else None,
                     query=f"question {n}",
                     concepts=("docker", str(n)),
                     at=STORED_AT + timedelta(minutes=n),
@@ -80,6 +81,8 @@ class ReceiptContract:
             ("question 1", ("docker", "1"), STORED_AT + timedelta(minutes=1)),
         ]
         assert await stores.receipts.questions(DANA, "c-1", 0) == []
+        others = await stores.receipts.questions(DANA, "c-1", 2, besides_turn="turn-2")
+        assert [query for query, _, _ in others] == ["question 1", "question 0"]
         assert await stores.receipts.latest(DANA, "c-9", 5) == []
 
     async def test_the_last_receipts_of_all_users_come_newest_first(self, stores: Stores) -> None:

@@ -69,13 +69,15 @@ class UsageContract:
         self, usage: UsageStore, now: datetime
     ) -> None:
         minute = timedelta(minutes=1)
-        await usage.add(a_row(now - 2 * minute, "fact_extraction", ok=False))
+        await usage.add(
+            a_row(now - 2 * minute, "fact_extraction", ok=False, ask_id="a", answered=False)
+        )
         await usage.add(a_row(now, "contextual_prefix", user_id="noa"))
         await usage.add(a_row(now - minute, "contextual_prefix"))
         newest = [
-            CallSeen("contextual_prefix", True),
-            CallSeen("contextual_prefix", True),
-            CallSeen("fact_extraction", False),
+            CallSeen("contextual_prefix", True, "noa"),
+            CallSeen("contextual_prefix", True, "dana"),
+            CallSeen("fact_extraction", False, "dana", "a", answered=False),
         ]
         assert await usage.recent(now - timedelta(hours=1), 9) == newest
         assert await usage.recent(now - timedelta(hours=1), 1) == newest[:1]

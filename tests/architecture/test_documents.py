@@ -70,6 +70,21 @@ def test_every_setting_in_the_readme_exists(name: str) -> None:
     assert ".".join(name.lower().split("__")) in set(setting_names())
 
 
+def test_what_curl_does_not_encode_by_itself_is_handed_to_it_for_that() -> None:
+    """Curl sends a URL as it is written, and a proxy refuses raw Hebrew in it."""
+    for path in DOCUMENTS:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            for url in re.findall(r"curl[^|]*?(?:\$B|https?:)[^\s\"']*", line):
+                assert url.isascii(), f"{path.name}: {line}"
+
+
+def test_the_chat_part_of_the_readme_ends_the_stack_before_it_sets_a_model() -> None:
+    lines = README.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("RAYAPP_MODELS__BASE_URL="))
+    assert lines[start].endswith("rayapp up")
+    assert lines[start - 1].endswith("rayapp down")
+
+
 def test_every_route_in_the_readme_is_served() -> None:
     paths = {path for _, path in ROUTE_SCOPES}
     for method, path in re.findall(r"`(GET|POST) (/api/[^`?]+)", README):

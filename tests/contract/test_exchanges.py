@@ -8,9 +8,10 @@ import pytest
 
 from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
 from rayapp.adapters.mongo import MongoDatabase
-from rayapp.adapters.mongo.exchanges import MongoExchangeQueue
-from rayapp.adapters.mongo.indexes import EXCHANGES
+from rayapp.adapters.mongo.exchanges import IS_DUE, WAITING, MongoExchangeQueue
+from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_DUE, EXCHANGES_IN_ORDER
 from rayapp.domain.memory import point_id_of
+from rayapp.domain.scope import WriteScope
 from rayapp.testing.clock import FakeClock
 from rayapp.testing.exchange_contract import (
     CLAIM_S,
@@ -79,3 +80,25 @@ class TestMongoExchanges(ExchangeContract):
         where = {"point_id": {"$in": ["a", "b"], "$type": "string"}}
         plan = await database.collection(EXCHANGES).find(where).explain()
         assert "exchange_point" in str(plan["queryPlanner"]["winningPlan"])
+
+    async def test_a_look_reads_no_backlog(
+        self, database: MongoDatabase, stores: ExchangeStores
+    ) -> None:
+        """Nothing due: one key. Something due: one key of each user who waits."""
+        queue, rows = stores.queue, database.collection(EXCHANGES)
+        for user in ("adam", "dana", "noa"):
+            for number in range(20):
+                offered = turn(stores.clock, f"m-{number}", user_id=user)
+                await queue.offer(WriteScope(user), offered)
+        due = await rows.find({**WAITING, **IS_DUE}, limit=1).hint(EXCHANGES_DUE.name).explain()
+        assert due["executionStats"]["totalKeysExamined"] == 1
+        steps = MongoExchangeQueue(database)._heads(4)
+        command = {"aggregate": EXCHANGES, "pipeline": steps, "cursor": {}}
+        plan = await rows.database.command(
+            "explain", {**command, "hint": EXCHANGES_IN_ORDER.name}, verbosity="executionStats"
+        )
+        assert "DISTINCT_SCAN" in str(plan)
+        assert "'FETCH'" not in str(plan)
+        await rows.update_many({}, [{"$set": {"due_at": {"$add": ["$$NOW", 60_000]}}}])
+        due = await rows.find({**WAITING, **IS_DUE}, limit=1).hint(EXCHANGES_DUE.name).explain()
+        assert due["executionStats"]["totalKeysExamined"] <= 1

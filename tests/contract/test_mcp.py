@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,6 +32,7 @@ from rayapp.testing.socket_server import listening
 
 # The handshake of the older revisions, the newest revision, and a client that finds out itself.
 MODES = ["legacy", "2026-07-28", "auto"]
+README = Path(__file__).resolve().parents[2] / "README.md"
 READING = {"get_context_insights", "search_memory"}
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -181,6 +184,21 @@ async def test_hebrew_comes_back_as_it_was_stored(site: Site) -> None:
     assert "[1] [memory_bank:m-2] דנה אוהבת תה ירוק" in text_of(found)
 
 
+async def test_the_client_in_the_readme_works(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    [code] = [block for block in blocks if "streamable_http_client" in block]
+    for shown, real in (("http://127.0.0.1:8000", site.url), ("rk_...", site.keys["dana"])):
+        assert shown in code
+        code = code.replace(shown, real)
+    begun: list[Any] = []
+    monkeypatch.setattr(asyncio, "run", begun.append)  # this test has a loop already
+    exec(compile(code, str(README), "exec"), {})
+    await begun[0]
+    assert "[memory_bank:m-1] Dana lives in Haifa" in capsys.readouterr().out
+
+
 async def test_one_search_per_turn_as_headers_or_meta_name_it(site: Site) -> None:
     async with site.client(X_Conversation_Id="conv-1", X_Turn_Id="turn-1") as client:
         first = await client.call_tool("search_memory", {"query": "Haifa"})
@@ -195,6 +213,9 @@ async def test_one_search_per_turn_as_headers_or_meta_name_it(site: Site) -> Non
     ("name", "arguments", "says"),
     [
         ("search_memory", {}, "query: is missing"),
+        ("search_memory", {"query": 5}, "query: must be text."),
+        ("search_memory", {"query": "tea", "mood": 1}, "mood: unknown argument; search_memory"),
+        ("search_memory", {"query": "תה", "מצב": "טוב"}, "מצב: unknown argument; search_memory"),
         ("search_memory", {"query": "tea", "limit": "many"}, "limit: must be a whole number"),
         ("search_memory", {"query": "tea", "tiers": []}, "tiers: is empty"),
         ("add_to_memory_bank", {"content": "a\x00b"}, "content: holds"),
@@ -231,9 +252,14 @@ async def test_another_user_sees_and_changes_nothing(site: Site) -> None:
     async with site.client("noa") as client:
         found = await client.call_tool("search_memory", {"query": "Where does Dana live?"})
         assert found.structured_content["results"] == []
-        for name in ("archive_memory", "update_memory", "score_memories"):
-            arguments = {"memory_id": "m-1", "new_content": "x", "scores": {"m-1": "failed"}}
-            assert (await client.call_tool(name, arguments)).is_error
+        for name, arguments in (
+            ("archive_memory", {"memory_id": "m-1"}),
+            ("update_memory", {"memory_id": "m-1", "new_content": "x"}),
+            ("score_memories", {"scores": {"m-1": "failed"}}),
+        ):
+            refused = await client.call_tool(name, arguments)
+            assert refused.is_error
+            assert refused.structured_content["code"] != "invalid_input"
     item = await site.harness.services.memories.get(ReadScope("dana"), "m-1")
     assert (item.text, item.status, item.stats.uses) == ("Dana lives in Haifa", Status.ACTIVE, 0)
 
@@ -364,3 +390,10 @@ async def test_a_defect_of_a_tool_is_told_without_its_trace(site: Site) -> None:
     assert found.is_error
     assert text_of(found).startswith("Internal error, request id ")
     assert "secret" not in text_of(found)
+
+
+@pytest.mark.parametrize("body", [[], [INITIALIZE]])
+async def test_a_list_of_messages_is_refused_in_words_of_our_own(site: Site, body: Any) -> None:
+    response = await site.post(body)
+    assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
+    assert response.json()["error"].startswith("Send one JSON-RPC message as a JSON object")

@@ -112,6 +112,36 @@ PROMISES = (
 )
 
 
+URL = "http://127.0.0.1:9100/v1"
+ON: dict[str, Any] = {"enabled": True, "message": "ok", "helpers": {"fact_extraction": True}}
+
+
+def test_a_service_with_helpers_needs_no_advice() -> None:
+    assert chat_loop.without_helpers({"models": ON}, URL) is None
+
+
+@pytest.mark.parametrize(
+    ("models", "why"),
+    [
+        ({"enabled": False, "message": "off: set models.base_url"}, "off: set models.base_url"),
+        (ON | {"helpers": {"fact_extraction": False}}, "fact_extraction is off"),
+        (None, "off"),
+    ],
+)
+def test_a_service_without_helpers_is_told_what_to_do_before_the_first_turn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], models: Any, why: str
+) -> None:
+    client = chat_loop.SyncMemoryClient
+    monkeypatch.setattr(client, "diagnostics", lambda self: {"models": models})
+    monkeypatch.setattr(chat_loop.Chat, "play", lambda self, console: pytest.fail("played"))
+    monkeypatch.setattr(sys, "argv", ["chat_loop", "--model", URL])
+    assert chat_loop.main() == chat_loop.NO_HELPERS
+    said = capsys.readouterr().out
+    assert why in said
+    assert "`rayapp down`" in said
+    assert f"RAYAPP_MODELS__BASE_URL={URL}" in said
+
+
 @pytest.mark.parametrize("what", PROMISES)
 def test_each_promise_is_broken_alone(what: str) -> None:
     result = broken(what)
@@ -128,6 +158,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "transcript.json"
     monkeypatch.setattr(sys, "argv", ["chat_loop", "--out", str(path)])
     monkeypatch.setattr(chat_loop, "_schemas", lambda client: {})
+    monkeypatch.setattr(chat_loop.SyncMemoryClient, "diagnostics", lambda self: {"models": ON})
     return path
 
 

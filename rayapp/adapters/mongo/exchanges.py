@@ -1,23 +1,28 @@
 """The queue of stored exchanges.
 
 A row is due from `due_at`, and claiming it moves that time to the end of the claim, so one index
-finds new, backed-off and abandoned rows alike, those of one user after those of another. Times of
-the queue are the server's.
+finds new, backed-off and abandoned rows alike. Each user's rows are taken in their order, and none
+while an earlier one waits or is worked on. Times of the queue are the server's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
-from pymongo.asynchronous.cursor import AsyncCursor
 from pymongo.errors import DuplicateKeyError
 
 from rayapp.adapters.mongo.convert import readable, utc
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
-from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_BY_USER
+from rayapp.adapters.mongo.indexes import (
+    EXCHANGES,
+    EXCHANGES_BY_USER,
+    EXCHANGES_DUE,
+    EXCHANGES_IN_ORDER,
+)
 from rayapp.adapters.mongo.predicates import mine, own
 from rayapp.domain.extraction.exchange import LearnedExchange, in_rounds
 from rayapp.domain.memory import point_id_of
@@ -43,6 +48,8 @@ ERASED: Document = {
     "notes": {"$cond": [IS_WAITING, {"$literal": {"all": "gone"}}, "$notes"]},
 }
 IS_DUE: Document = {"$expr": {"$lte": ["$due_at", "$$NOW"]}}
+# In which one user's turns are learned, behind what the index sorts before it.
+IN_ORDER = {"state": ASCENDING, "user_id": ASCENDING, "at": ASCENDING, "message_id": ASCENDING}
 
 
 class MongoExchangeQueue:
@@ -90,40 +97,55 @@ class MongoExchangeQueue:
         return readable([by_id[_id] for _id in ids if _id in by_id], _claimed)
 
     async def _chosen(self, limit: int, per_user: int) -> list[Any]:
-        """Ids of due rows: so many of each of the next users, the users in turn."""
-        if min(limit, per_user) < 1:
+        """Ids of due rows: the first ones of each of the next users, the users in turn."""
+        most = min(limit, per_user)
+        if most < 1 or not await self._any_due():
             return []
         users = await self._next_users(limit)
-        queues = []
-        for user in users:
-            found = self._due({"user_id": user}).limit(min(limit, per_user))
-            queues.append([doc["_id"] async for doc in found])
+        queues = [await self._first_of(user, most) for user in users]
         self._last_user = users[-1] if users else self._last_user
         return in_rounds(queues)[:limit]
 
+    async def _any_due(self) -> bool:
+        """One key is read, however many rows wait for their time."""
+        found = self._rows.find({**WAITING, **IS_DUE}, {"_id": 1}, limit=1)
+        return bool(await found.hint(EXCHANGES_DUE.name).to_list())
+
     async def _next_users(self, limit: int) -> list[str]:
-        """Users with due rows, in the order of their ids, from behind the last one served.
+        """Users whose first row is due, in the order of their ids, from behind the last one served.
 
-        A seek per user, because a list of all who wait would read every row that waits.
+        The server reads the first key of each user who waits, and none of a backlog behind it.
         """
-        users: list[str] = []
-        last = self._last_user
-        for end in ({}, {"$lte": last}):
-            after = "" if end else last
-            while len(users) < limit:
-                found = await self._due({"user_id": {"$gt": after, **end}}).limit(1).to_list()
-                if not found:
-                    break
-                after = found[0]["user_id"]
-                users.append(after)
-        return users
+        found = await self._rows.aggregate(self._heads(limit), hint=EXCHANGES_IN_ORDER.name)
+        return [doc["_id"] for doc in await found.to_list()]
 
-    def _due(self, of: Document) -> AsyncCursor[Document]:
-        """Due rows by user, each user's longest waiting first."""
-        where = {**WAITING, **of, "$and": [IS_DUE, NOT_EXPIRED]}
-        order = [("state", ASCENDING), ("user_id", ASCENDING), ("due_at", ASCENDING)]
-        found = self._rows.find(where, {"_id": 1, "user_id": 1}, sort=order)
-        return found.hint(EXCHANGES_BY_USER.name)
+    def _heads(self, limit: int) -> list[Document]:
+        heads: Document = {"_id": "$user_id"}
+        heads |= {name: {"$first": f"${name}"} for name in ("at", "due_at")}
+        # Behind an expired row, which the server removes within a minute, another one may be due.
+        ready = {"$or": [IS_DUE, {"$nor": [NOT_EXPIRED]}]}
+        behind = {"$lte": ["$_id", {"$literal": self._last_user}]}
+        return [
+            {"$match": WAITING},
+            {"$sort": IN_ORDER},
+            {"$group": heads},
+            {"$match": ready},
+            {"$set": {"behind": behind}},
+            {"$sort": {"behind": 1, "_id": 1}},
+            {"$limit": limit},
+        ]
+
+    async def _first_of(self, user_id: str, most: int) -> list[Any]:
+        """A user's oldest rows up to the first that is not due; none while one is worked on."""
+        where = {**WAITING, "user_id": user_id}
+        held: Document = {"$expr": {"$gt": ["$due_at", "$$NOW"]}, "claim": {"$ne": None}}
+        busy = self._rows.find({**where, **held}, {"_id": 1}, limit=1)
+        if await busy.hint(EXCHANGES_BY_USER.name).to_list():
+            return []
+        fields = {"due": IS_DUE["$expr"]}
+        first = self._rows.find({**where, **NOT_EXPIRED}, fields, sort=IN_ORDER, limit=most)
+        docs = await first.hint(EXCHANGES_IN_ORDER.name).to_list()
+        return [doc["_id"] for doc in takewhile(lambda doc: doc["due"], docs)]
 
     async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
         return await self._change(exchange, token, {"plan": {"$literal": dict(plan)}})

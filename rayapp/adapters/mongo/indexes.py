@@ -224,11 +224,30 @@ HIDDEN = IndexSpec(
     only=HIDDEN_ONLY,
 )
 
-# What is still to be learned from, longest waiting first; empty while nothing waits.
-# By user, because a claim takes of each user who waits.
+# What is still to be learned from; empty while nothing waits. By user and time, because a claim
+# passes over a user of whom a turn is being worked on.
 EXCHANGES_BY_USER = IndexSpec(
     name="exchanges_by_user",
     keys=(("state", ASCENDING), ("user_id", ASCENDING), ("due_at", ASCENDING)),
+    only={"state": "waiting"},
+)
+
+# The first turn of each user who waits, from keys alone: a user's turns are learned in their order.
+EXCHANGES_IN_ORDER = IndexSpec(
+    name="exchanges_in_order",
+    keys=(
+        ("state", ASCENDING),
+        ("user_id", ASCENDING),
+        ("at", ASCENDING),
+        ("message_id", ASCENDING),
+        ("due_at", ASCENDING),
+    ),
+    only={"state": "waiting"},
+)
+# Whether anything is due at all: a look that finds nothing reads one key.
+EXCHANGES_DUE = IndexSpec(
+    name="exchanges_due",
+    keys=(("state", ASCENDING), ("due_at", ASCENDING)),
     only={"state": "waiting"},
 )
 
@@ -424,6 +443,8 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
             ),
         ),
         EXCHANGES_BY_USER,
+        EXCHANGES_IN_ORDER,
+        EXCHANGES_DUE,
         # Finds the texts of a memory that is deleted.
         IndexSpec(
             name="exchange_point",

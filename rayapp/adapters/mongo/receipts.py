@@ -50,11 +50,18 @@ class MongoReceiptStore:
         return readable(docs, receipt_from_document)
 
     async def questions(
-        self, scope: ReadScope, conversation_id: str, limit: int
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        limit: int,
+        *,
+        besides_turn: str | None = None,
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         if limit < 1:
             return []
         where, fields = living(scope, conversation_id), ("query", "concepts", "at")
+        if besides_turn is not None:
+            where["turn_id"] = {"$ne": besides_turn}
         with translated():
             docs = await self._receipts.find(where, fields, sort=NEWEST, limit=limit).to_list()
         return [(doc["query"], tuple(doc["concepts"]), doc["at"]) for doc in docs]

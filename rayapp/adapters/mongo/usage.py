@@ -15,7 +15,19 @@ from rayapp.adapters.mongo.predicates import mine
 from rayapp.context_protocols import CallSeen, UsageRow, UsageTotal
 from rayapp.domain.scope import ReadScope
 
-FIELDS = ("user_id", "helper", "model", "prompt_version", "at", "cost", "ok", "duration_ms")
+FIELDS = (
+    "user_id",
+    "helper",
+    "model",
+    "prompt_version",
+    "at",
+    "cost",
+    "ok",
+    "duration_ms",
+    "ask_id",
+    "answered",
+)
+SEEN = tuple(CallSeen.__dataclass_fields__)
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 OLDEST_AT = {"$subtract": ["$$NOW", MODEL_USAGE_TTL_S * 1000]}
 
@@ -58,9 +70,9 @@ class MongoUsageStore:
         if limit < 1:
             return []
         where = {"at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
-        fields = {"_id": 0, "helper": 1, "ok": 1}
+        fields = {"_id": 0, **dict.fromkeys(SEEN, 1)}
         with translated():
             docs = await self._rows.find(
                 where, fields, sort=[("at", DESCENDING)], limit=limit
             ).to_list()
-        return [CallSeen(doc["helper"], doc["ok"]) for doc in docs]
+        return [CallSeen(**doc) for doc in docs]

@@ -90,7 +90,7 @@ async def feedback(call: Call) -> Response:
     return answer(
         {
             "success": True,
-            "message": "Known already." if found.duplicate else "Feedback kept.",
+            "message": await _feedback_message(call, body, found),
             "score": body.score,
             "citationsScored": len(found.updated),
             "skipped": skipped_views(found.skipped),
@@ -98,6 +98,23 @@ async def feedback(call: Call) -> Response:
             "degraded": [],
         }
     )
+
+
+async def _feedback_message(call: Call, body: FeedbackBody, found: OutcomeAnswer) -> str:
+    """A thumb that moved nothing says why: the client cannot see what is known here."""
+    if found.duplicate:
+        return "Known already."
+    if found.updated:
+        return "Feedback kept."
+    if body.citations:
+        return "Feedback kept, but nothing was scored: `skipped` says why for each citation."
+    known = await call.services.hooks.state(call.reads, body.message_id, body.conversation_id)
+    if known.memory_id is None:
+        return (
+            "Feedback kept, but nothing was scored: no answer with this messageId was found here. "
+            "Check the id, or name the memories in `citations`."
+        )
+    return "Feedback kept, but nothing was scored: name the memories in `citations`."
 
 
 async def score(call: Call) -> Response:
@@ -191,7 +208,8 @@ OPERATIONS = (
         aliases=RESPONSE_ALIASES,
         answer=shapes.ResponseAnswerView,
         example=OUTCOME_EXAMPLE
-        | {"memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11", "scored": 1},
+        | {"memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11", "scored": 1}
+        | {"message": "Takeaway kept, memories scored."},
         errors=(NotFound, Conflict),
         writes=True,
         keeps_key=True,

@@ -18,6 +18,8 @@ MAX_FILTER_VALUES = 500
 MAX_REASON_CHARS = 100
 MAX_ID_CHARS = 512
 MAX_SUMMARY_CHARS = 10_000
+# Of a wrong value that an error names: enough to find it in a body.
+MAX_ECHO_CHARS = 40
 
 
 class Strict(BaseModel):
@@ -52,8 +54,15 @@ def _tier(value: Any) -> Any:
     tier = parse_tier(value) if isinstance(value, str) else None
     if tier is None:
         names = ", ".join([*Tier, *TIER_ALIASES])
-        raise ValueError(f"is no tier; the tiers are {names}")
+        raise ValueError(f"{_shown(value)} is no tier; the tiers are {names}")
     return tier
+
+
+def _shown(value: Any) -> str:
+    """What was sent, short enough for a sentence."""
+    text = value if isinstance(value, str) else repr(value)
+    cut = text if len(text) <= MAX_ECHO_CHARS else f"{text[: MAX_ECHO_CHARS - 1]}…"
+    return f"{cut!r}" if isinstance(value, str) else cut
 
 
 def _memory_id(value: str) -> str:

@@ -34,8 +34,19 @@ _ROLES: dict[str, Role] = {
 }
 
 
+# "human" is what some programs call the user.
+_KNOWN_ROLES = frozenset({"user", "human", *_ROLES})
+
+
 def _role(value: object) -> object:
     return _ROLES.get(value.lower(), "user") if isinstance(value, str) else value
+
+
+def _known_role(value: object) -> object:
+    if isinstance(value, str) and value.lower() not in _KNOWN_ROLES:
+        names = "user, assistant, system, tool, function, developer"
+        raise ValueError(f"must be one of {names}")
+    return _role(value)
 
 
 def _text_of(value: object) -> object:
@@ -54,6 +65,16 @@ class ChatMessage(Lenient):
     )
     content: Annotated[str, BeforeValidator(_text_of)] = Field(
         "", description="What was said; a list of parts gives the text of them."
+    )
+
+
+class TurnMessage(ChatMessage):
+    """One message of a turn that is kept: who said it decides what is stored."""
+
+    role: Annotated[
+        Literal["system", "user", "assistant", "tool"], BeforeValidator(_known_role)
+    ] = Field(
+        "user", description="Who said it: user, assistant, system, tool, function or developer."
     )
 
 

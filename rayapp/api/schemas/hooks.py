@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.api.schemas.bases import Lenient, MemoryId, Name, OneOrMore, Whole
-from rayapp.api.schemas.context import MAX_BUDGET, ChatMessage
+from rayapp.api.schemas.context import MAX_BUDGET, TurnMessage
 from rayapp.api.schemas.filters import TierList
 from rayapp.api.schemas.learning import MAX_SCORES
 from rayapp.api.schemas.search import Sort
@@ -115,7 +115,7 @@ class ExchangeBody(Lenient):
     conversation_id: Name = Field(description="The conversation.")
     message_id: Name = Field(description="Of the answer: with it, a turn is kept once.")
     messages: Annotated[
-        tuple[ChatMessage, ...], BeforeValidator(_one_per_message), Field(min_length=1)
+        tuple[TurnMessage, ...], BeforeValidator(_one_per_message), Field(min_length=1)
     ] = Field(max_length=MOST_MESSAGES, description="Every field of a message comes back.")
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Memories to find, {MOST_HITS} at most.")
     token_budget: Annotated[Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(

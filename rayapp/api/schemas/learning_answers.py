@@ -52,6 +52,7 @@ class ResponseAnswerView(Answer):
     memory_id: str
     duplicate: bool
     scored: int
+    message: str = Field(description="What was done; when nothing was scored, why.")
     updated: list[ScoredView]
     skipped: list[SkippedView]
     receipt_id: str | None

@@ -109,6 +109,11 @@ def _trace(
                 "השאלה דורשת תאריך או מידע עדכני, לכן כל הכלים מותרים.",
                 "The question needs a date or the latest state, so all tools are allowed.",
             )
+        case "HIGH_CONFIDENCE_REDUCTION" if offered == 0:
+            return (
+                f"הזיכרון משיב בביטחון גבוה ({results} תוצאות).",
+                f"Memory answers with high confidence ({results} results).",
+            )
         case "HIGH_CONFIDENCE_REDUCTION":
             return (
                 f"הזיכרון משיב בביטחון גבוה ({results} תוצאות): נשארו {allowed} מתוך"

@@ -16,22 +16,17 @@ from rayapp.errors import InvalidInput
 WRAPPERS = ("arguments", "parameters", "input", "args", "kwargs")
 # How models write that they leave an argument out.
 NOTHING = frozenset({"", "null", "none", "undefined"})
-# Unknown names that an answer repeats, and characters of each: enough to find the mistake.
-MAX_IGNORED = 5
-MAX_IGNORED_CHARS = 40
+# Characters of an unknown name that a refusal repeats: enough to find the mistake.
+ECHO_CHARS = 40
 # JSON within JSON: text of a text of an object, as nested tool proxies make it.
 MAX_UNWRAPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Values by parameter; what was left out is absent, or its default.
-
-    `ignored`: names that the tool does not know, so that an answer can say it.
-    """
+    """Values by parameter; what was left out is absent, or its default."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
 
     def get(self, name: str) -> Any:
         """The value, None when it was left out."""
@@ -47,12 +42,11 @@ def read_arguments(tool: ToolDefinition, sent: Mapping[str, Any] | str | None) -
     given = _object(tool, sent)
     known = {_folded(name): one for one in tool.parameters for name in (one.name, *one.aliases)}
     values: dict[str, Any] = {}
-    ignored: list[str] = []
     for name, value in given.items():
         parameter = known.get(_folded(name))
         if parameter is None:
-            ignored.append(_shown(name))
-        elif not _nothing(parameter, value):
+            raise _unknown(tool, name)
+        if not _nothing(parameter, value):
             _put(values, parameter, value)
     for parameter in tool.parameters:
         if parameter.name in values:
@@ -61,7 +55,7 @@ def read_arguments(tool: ToolDefinition, sent: Mapping[str, Any] | str | None) -
             raise _refused(parameter.name, f"is missing; {tool.name} needs it")
         if parameter.default is not None:
             values[parameter.name] = parameter.kind.read(parameter.default)
-    return Arguments(values, tuple(ignored[:MAX_IGNORED]))
+    return Arguments(values)
 
 
 def _put(values: dict[str, Any], parameter: Parameter, value: Any) -> None:
@@ -129,8 +123,16 @@ def _folded(name: Any) -> str:
 
 def _shown(name: Any) -> str:
     """A name that may itself be junk, in characters that every writer can carry."""
-    text = str(name)[:MAX_IGNORED_CHARS]
+    text = str(name)[:ECHO_CHARS]
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+def _unknown(tool: ToolDefinition, name: Any) -> InvalidInput:
+    """A misspelt filter must not widen a search, so it is no less an error than by HTTP."""
+    known = ", ".join(one.name for one in tool.parameters)
+    return _refused(
+        _shown(name).strip() or "arguments", f"unknown argument; {tool.name} takes {known}"
+    )
 
 
 def _refused(name: str, problem: str) -> InvalidInput:

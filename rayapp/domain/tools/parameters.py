@@ -28,7 +28,6 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
 # `3`, `[3]`, `#3`, `(3)`: how models repeat the number of a result.
 _POSITION = re.compile(r"[\[#(]?\s*(\d{1,5})\s*[\])]?")
 MAX_POSITION = 10_000
-MAX_SPELLED = 10**15
 # Memories of one call: as many as one outcome may name.
 MAX_REFERENCES = 200
 
@@ -70,9 +69,6 @@ class Text:
         return {"type": "string", "minLength": 1, "maxLength": self.max_chars}
 
     def read(self, value: Any) -> str:
-        # A number that was meant as text; Python refuses to spell out the longest ones.
-        if _number(value) is not None and not isinstance(value, str):
-            value = json.dumps(value) if abs(value) < MAX_SPELLED else None
         if not isinstance(value, str):
             raise Refused("must be text")
         text = value.strip()

@@ -165,10 +165,6 @@ def scored_data(found: OutcomeAnswer) -> dict[str, Any]:
     }
 
 
-def ignored_text(names: Sequence[str]) -> str:
-    return f"Ignored unknown arguments: {', '.join(escape_text(one) for one in names)}."
-
-
 def iso(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 

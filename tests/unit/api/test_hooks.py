@@ -269,6 +269,15 @@ class TestKeepingATurn:
         assert exchange.injected
         assert exchange.receipt_id is not None
 
+    @pytest.mark.parametrize(
+        "role", ["User", "system", "tool", "function", "developer", "assistant", "human", "model"]
+    )
+    async def test_every_role_of_real_programs_is_taken(
+        self, api: httpx.AsyncClient, role: str
+    ) -> None:
+        body = turn(("user", QUESTION), (role, "x"), ("assistant", ANSWER))
+        assert (await posted(api, EXCHANGE, body))["stored"] is not None
+
     async def test_tools_of_the_turn_are_tagged(self, world: World, api: httpx.AsyncClient) -> None:
         calls = [{"function": {"name": "web_search"}}]
         messages = [

@@ -328,6 +328,28 @@ class TestRecordResponse:
     async def test_nothing_to_score_scores_nothing(self, api: httpx.AsyncClient) -> None:
         answer = (await api.post(RESPONSE, json={"key_takeaway": "tea"})).json()
         assert (answer["scored"], answer["updated"], answer["receipt_id"]) == (0, [], None)
+        assert "name a receipt_id" in answer["message"]
+
+    async def test_an_answer_that_scored_nothing_says_why(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        async def said(takeaway: str, **fields: Any) -> str:
+            body = {"key_takeaway": takeaway, "conversation_id": "conv-1", **fields}
+            message: str = (await api.post(RESPONSE, json=body)).json()["message"]
+            return message
+
+        assert "no memories were shown" in await said("קפה")
+        await keep(world, "m-1")
+        await world.store.insert(an_item(user_id="admin", memory_id="m-2", tier=Tier.BOOKS))
+        await shown(world, "r-1", "m-1")
+        assert "names no memories" in await said("tea", related=[])
+        await shown(world, "r-2", "m-1")
+        body = {"receipt_id": "r-2", "outcome": "worked"}
+        assert (await api.post(OUTCOMES, json=body)).json()["updated"]
+        assert "has been scored already" in await said("דנה שותה תה")
+        await shown(world, "r-3", "m-1")
+        assert await said("milk") == "Takeaway kept, memories scored."
+        assert "`skipped` says why" in await said("sugar", receipt_id="r-3", related=["m-2"])
 
     async def test_a_retry_stores_and_scores_once(
         self, api: httpx.AsyncClient, world: World
@@ -395,6 +417,7 @@ class TestFeedback:
     ) -> None:
         response = await api.post(FEEDBACK, json={"message_id": "a-1", "score": 0, "comment": "x"})
         assert (response.status_code, response.json()["citationsScored"]) == (200, 0)
+        assert "no answer with this messageId was found" in response.json()["message"]
 
     async def test_a_foreign_citation_is_left_alone(
         self, api: httpx.AsyncClient, world: World
@@ -403,6 +426,7 @@ class TestFeedback:
         body = {"messageId": "a-1", "score": 1, "citations": ["m-1"]}
         answer = (await api.post(FEEDBACK, json=body)).json()
         assert (answer["citationsScored"], answer["skipped"][0]["memory_id"]) == (0, "m-1")
+        assert "`skipped` says why" in answer["message"]
         assert await uses(world, "m-1", "noa") == 0
 
     @pytest.mark.parametrize(

@@ -121,9 +121,29 @@ class TestSentences:
                 "positions.0: Input should be greater than or equal to 1.",
             ),
             (
+                "/api/memory/prefetch",
+                {"query": "x", "recentMessages": "x"},
+                "recent_messages: must be a list.",
+            ),
+            (
+                "/api/hooks/exchange",
+                {"conversationId": "c", "messageId": "m", "messages": []},
+                "messages: must hold at least one item.",
+            ),
+            (
+                "/api/hooks/exchange",
+                {
+                    "conversationId": "c",
+                    "messageId": "m",
+                    "messages": [{"role": "alien", "content": "x"}],
+                },
+                "messages.0.role: must be one of user, assistant, system, tool, function, "
+                "developer.",
+            ),
+            (
                 OUTCOMES,
                 {"outcome": "worked", "receipt_id": "r", "positions": []},
-                "positions: Tuple should have at least 1 item after validation, not 0.",
+                "positions: must hold at least one item.",
             ),
             (
                 RESPONSE,

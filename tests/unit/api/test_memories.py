@@ -123,6 +123,21 @@ async def test_a_tier_error_names_the_tiers(api: httpx.AsyncClient) -> None:
     assert "documents" in message
 
 
+@pytest.mark.parametrize(
+    ("tier", "shown"),
+    [
+        ("attic", "'attic' is no tier"),
+        ("עליית גג", "'עליית גג' is no tier"),
+        ("x" * 500, f"'{'x' * 39}…' is no tier"),
+        (7, "7 is no tier"),
+    ],
+)
+async def test_a_tier_error_names_what_was_sent(
+    api: httpx.AsyncClient, tier: object, shown: str
+) -> None:
+    assert shown in (await store(api, tier=tier)).json()["error"]
+
+
 async def test_hebrew_with_bidi_marks_is_stored_as_it_is(api: httpx.AsyncClient) -> None:
     text = "דנה גרה ב\u200fחיפה\tמאז\r\nמאי"
     await store(api, memory_id="m-1", text=text, tags=["משפחה"])

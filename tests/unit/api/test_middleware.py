@@ -77,10 +77,10 @@ async def test_head_is_guarded_like_get(api: httpx.AsyncClient) -> None:
     [
         ("application/json", 201),
         ("Application/JSON; charset=utf-8", 201),
-        ("text/plain", 422),
-        ("application/x-www-form-urlencoded", 422),
-        ("multipart/form-data; boundary=x", 422),
-        ("", 422),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("", 415),
     ],
 )
 async def test_only_json_posts(api: httpx.AsyncClient, kind: str, status: int) -> None:

@@ -60,7 +60,6 @@ async def test_arguments_come_wrapped_as_text_or_bare(api: httpx.AsyncClient, bo
     found = (await api.post(f"{URL}/search_memory", json=body)).json()
     assert (found["success"], found["tool"]) == (True, "search_memory")
     assert found["data"]["results"][0]["memory_id"] == "m-1"
-    assert "ignored_arguments" not in found["data"]
 
 
 async def test_hebrew_in_hebrew_out(api: httpx.AsyncClient) -> None:
@@ -98,6 +97,8 @@ async def test_an_unknown_tool_is_404(api: httpx.AsyncClient) -> None:
         ("search_memory", {"q": "a\u0000b"}, "query"),
         ("archive_memory", {}, "memory_id"),
         ("score_memories", {"scores": {"1": "worked"}}, "scores"),
+        ("search_memory", {"query": 5}, "query"),
+        ("search_memory", {"query": "איפה דנה?", "mood": "טוב"}, "mood"),
     ],
 )
 async def test_a_bad_argument_is_422_and_named(
@@ -116,11 +117,11 @@ async def test_a_key_of_a_retry_gives_the_first_answer(api: httpx.AsyncClient) -
     assert (await api.get("/api/memory/items/m-1")).json()["memory"]["stats"]["uses"] == 1
 
 
-async def test_ignored_names_that_no_writer_can_carry_are_escaped(api: httpx.AsyncClient) -> None:
+async def test_unknown_names_that_no_writer_can_carry_are_escaped(api: httpx.AsyncClient) -> None:
     body = json.dumps({"q": "Haifa", "\ud800": 1}).encode()
     answer = await json_bytes(api, "POST", f"{URL}/search_memory", body)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["data"]["ignored_arguments"] == ["\\ud800"]
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["details"]["field"] == "\\ud800"
 
 
 async def test_a_key_that_reads_calls_only_what_reads() -> None:

@@ -15,7 +15,7 @@ from rayapp.demo import run
 from rayapp.demo.conversation import bundled
 from rayapp.demo.documents import PASSAGE_CHARS, passages, project_documents
 from rayapp.demo.material import DemoQuestion
-from rayapp.demo.table import DemoAnswer, closing_line, preview
+from rayapp.demo.table import DemoAnswer, answer_table, closing_line, preview
 from rayapp.domain.memory import MEMORY_ID_PATTERN
 from rayapp.domain.tiers import parse_tier
 from tests.unit.fake_service import FakeService, closed_port, serving
@@ -157,6 +157,28 @@ def test_only_the_top_three_count_as_found() -> None:
         "2 of 4 questions have their evidence in the top 3, 1 in first place; "
         "p50 4.0 ms, p95 8.0 ms."
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "hit"),
+    [
+        ("Which day does Daniel have to finish moving the payments?", "We have to move " * 9),
+        ("באיזה יום דניאל חייב לסיים את העברת התשלומים לספר החדש?", "צריך להעביר כל תשלום " * 9),
+    ],
+)
+def test_a_terminal_of_80_columns_shows_numbers_whole_and_texts_in_few_lines(
+    asked: str, hit: str
+) -> None:
+    top = SearchHit(position=1, memory_id="a", tier="memory_bank", content=hit, score=0.987)
+    reply = SearchReply(results=(top,), total=1, elapsed_ms=123.4)
+    made = Console(file=io.StringIO(), width=80)
+    made.print(answer_table([DemoAnswer(DemoQuestion(asked, frozenset({"a"})), reply)]))
+    _, head, _, *rows = [line for line in text_of(made).splitlines() if line.strip()]
+    assert head.split()[-4:] == ["tier", "score", "evidence", "ms"]
+    assert rows[0].split()[-5:] == ["memory_bank", "0.987", "✓", "1", "123.4"]
+    assert len(rows) <= 3
+    assert all(len(row) <= 80 for row in rows)
+    assert rows[-1].strip().startswith(hit[:30])
 
 
 def test_preview_is_one_short_line() -> None:

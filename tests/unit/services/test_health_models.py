@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any
+
+import pytest
 
 from rayapp import bootstrap
 from rayapp.adapters.in_memory import InMemoryMemoryStore
@@ -14,6 +17,7 @@ from rayapp.domain.requests import Component
 from rayapp.errors import ModelDown, StoreDown
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.service_protocols import Models
+from rayapp.services import model_calls as model_calls_module
 from rayapp.services.health import Dependencies, HealthService
 from rayapp.settings import load_settings
 from rayapp.testing.chat_models import ScriptedChat, model_calls
@@ -70,7 +74,7 @@ async def test_what_other_processes_saw_is_told_too() -> None:
     assert (found.healthy, found.details["silent"]) == (False, ["outcome_detection"])
     assert "outcome_detection" in found.message
     assert found.details["breaker"] == "closed"
-    await answering.ask("dana", judge())  # "ok" is no JSON, so this one is useless too
+    await answering.ask("noa", judge())  # "ok" is no JSON, so this one is useless too
     assert (await answering.health())["silent"] == ["outcome_detection"]
     clock.advance(301)
     assert (await answering.health())["healthy"]
@@ -83,14 +87,44 @@ async def test_one_good_answer_ends_the_silence_and_an_absent_ledger_says_nothin
 
     clock = FakeClock()
     ledger = InMemoryUsageStore(clock)
-    models = model_calls(ScriptedChat(["?", "?", "?", "?", JUDGED]), clock=clock, usage=ledger)
-    for _ in range(2):
-        await models.ask("dana", judge())
+    chat = ScriptedChat([*["?"] * 8, JUDGED])
+    models = model_calls(chat, clock=clock, usage=ledger)
+    for user in ("dana", "dana", "dana", "noa"):  # the text of one user alone proves nothing
+        assert (await models.health())["silent"] == []
+        await models.ask(user, judge())
         clock.advance(1)
     assert (await models.health())["silent"] == ["outcome_detection"]
     await models.ask("dana", judge())
     assert (await models.health())["healthy"]
     assert (await model_calls(ScriptedChat(), usage=Away(clock)).health())["healthy"]
+
+
+async def test_a_helper_that_was_switched_off_is_not_missed() -> None:
+    clock = FakeClock()
+    ledger = InMemoryUsageStore(clock)
+    before = model_calls(ScriptedChat([ModelDown("gone")]), clock=clock, usage=ledger)
+    for _ in range(3):
+        await before.ask("dana", judge())
+    on = model_calls(ScriptedChat(), clock=clock, usage=ledger)
+    assert (await on.health())["silent"] == ["outcome_detection"]
+    off = model_calls(
+        ScriptedChat(), clock=clock, usage=ledger, helpers={"outcome_detection": False}
+    )
+    found = await off.health()
+    assert (found["healthy"], found["silent"], found["message"]) == (True, [], "ok")
+
+
+async def test_a_ledger_that_hangs_holds_up_no_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck(InMemoryUsageStore):
+        async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr(model_calls_module, "LEDGER_S", 0.01)
+    models = model_calls(ScriptedChat(), usage=Stuck(FakeClock()))
+    async with asyncio.timeout(5):
+        found = await models.health()
+    assert (found["healthy"], found["silent"]) == (True, [])
 
 
 async def test_a_model_that_is_away_is_named_and_not_critical() -> None:

@@ -182,6 +182,25 @@ async def test_a_call_that_died_half_way_is_finished_by_its_repetition(
     assert session.exchanges == 1
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Where does Dana live now?", "asked before in this conversation"),
+        ("איפה דנה גרה עכשיו?", "השאלה כבר נשאלה בשיחה הזאת"),
+    ],
+)
+async def test_a_call_sent_again_later_is_not_told_that_its_question_was_asked_before(
+    rig: Rig, question: str, told: str
+) -> None:
+    messages = (Message("user", question), Message("assistant", ANSWER))
+    for _ in range(3):
+        found = await rig.hooks.exchange(DANA, replace(exchange(), messages=messages))
+        assert told not in found.context.block.text
+        rig.world.clock.advance(60)
+    found = await rig.hooks.exchange(DANA, replace(exchange("m-2"), messages=messages))
+    assert told in found.context.block.text
+
+
 @pytest.mark.parametrize("where", ["outcomes", "queue", "sessions"])
 async def test_a_repetition_scores_what_the_answer_was_given_with(rig: Rig, where: str) -> None:
     await rig.asked()

@@ -77,7 +77,9 @@ class World:
         assert (await self.items.inner.insert(item)).inserted
         return item
 
-    async def searched(self, query: str, conversation: str, concepts: tuple[str, ...]) -> None:
+    async def searched(
+        self, query: str, conversation: str, concepts: tuple[str, ...], turn: str | None = None
+    ) -> None:
         now = self.clock.now()
         number = len(self.receipts.inner._receipts)
         await self.receipts.inner.put(
@@ -90,6 +92,7 @@ class World:
                 at=now,
                 expires_at=now + timedelta(days=1),
                 conversation_id=conversation,
+                turn_id=turn,
                 concepts=concepts,
             )
         )
@@ -183,6 +186,16 @@ async def test_an_open_question_of_this_conversation_is_a_repetition(world: Worl
     world.clock.advance(60)
     found = await world.ask(ENGLISH, conversation_id="c1")
     assert found.repeated == ENGLISH
+
+
+@BOTH
+async def test_a_call_that_comes_twice_is_no_repetition(world: World, query: str) -> None:
+    await world.searched(query, "c1", (key_of(query),), "m-1")
+    world.clock.advance(60)
+    again = await world.ask(query, conversation_id="c1", message_id="m-1")
+    assert (again.repeated, again.continuity) == (None, ())
+    other = await world.ask(query, conversation_id="c1", message_id="m-2")
+    assert other.repeated == query
 
 
 async def test_other_conversations_are_no_repetition(world: World) -> None:

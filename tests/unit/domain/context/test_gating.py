@@ -99,6 +99,14 @@ def test_each_reason_is_reached_and_has_its_own_lines_in_both_languages() -> Non
         assert any("א" <= letter <= "ת" for letter in found.trace_he)
 
 
+def test_nothing_is_counted_when_no_tools_were_given() -> None:
+    found = decide_tool_gating(
+        NO_NEEDS, confidence="high", result_count=3, degraded=False, tools=()
+    )
+    assert found.trace_en == "Memory answers with high confidence (3 results)."
+    assert found.trace_he == "הזיכרון משיב בביטחון גבוה (3 תוצאות)."
+
+
 def test_the_intents_search_and_official_data_change_nothing_alone() -> None:
     for needs in (ToolNeeds(search=True), ToolNeeds(official_data=True)):
         assert decided((needs, "high", 3, False)).reason == "HIGH_CONFIDENCE_REDUCTION"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from rayapp.domain.context import told
 from rayapp.domain.context.exchange import Turn, stored_text, tags_of
 from rayapp.domain.context.fingerprint import fingerprints_of
 from rayapp.domain.context.records import Message
-from rayapp.domain.context.told import still_before_it
+from rayapp.domain.context.told import StillBeforeIt
 from rayapp.domain.memory import MemoryItem, Source, SourceType
 from rayapp.testing.builders import an_item
 
@@ -30,6 +32,10 @@ def stored(
         "source": Source(type=SourceType.ASSISTANT, conversation_id="c", message_id="m"),
     }
     return an_item(**(values | changes))
+
+
+def still_before_it(item: MemoryItem, conversation_id: str | None, said: Sequence[Message]) -> bool:
+    return StillBeforeIt(conversation_id, said).holds(item)
 
 
 def talk(*said: str) -> tuple[Message, ...]:
@@ -91,3 +97,47 @@ def test_a_turn_that_was_stored_shorter_is_known_again(question: str, answer: st
     assert not still_before_it(nothing, "c", talk(question))
     long = stored(f"{question} " * 20, answer, limit=300)
     assert still_before_it(long, "c", talk(f"{question} " * 20, answer))
+
+
+def test_an_answer_that_only_repeated_is_not_told_by_a_short_question() -> None:
+    for yes, fact, later in (
+        ("yes", "Dana lives in Haifa", "Booking the hotel now, room 12."),
+        ("כן", "דנה גרה בחיפה", "מזמין את המלון, חדר 12."),
+    ):
+        item = stored(yes, f"{fact}.", known=(fact,))
+        assert item.text.endswith("…")
+        assert not still_before_it(item, "c", talk(yes, later))
+
+
+def test_a_short_question_that_ends_in_dots_was_not_cut() -> None:
+    for asked, other, answer in (
+        ("ok…", "ok, and what about the trip to Rome?", "Done, I saved it."),
+        ("כן…", "כן, ומה עם הטיול לרומא?", "בוצע, שמרתי."),
+        ("…", "a completely other question", "Done, I saved it."),
+    ):
+        item = stored(asked, answer)
+        assert not still_before_it(item, "c", talk(other, f"{answer} More."))
+        assert still_before_it(item, "c", talk(asked, answer))
+
+
+def test_only_the_last_ten_messages_count() -> None:
+    for question, answer in TALKS:
+        item, more = stored(question, answer), [f"word {number}" for number in range(10)]
+        assert still_before_it(item, "c", talk(question, answer, *more[:8]))
+        assert not still_before_it(item, "c", talk(question, answer, *more))
+
+
+def test_a_message_is_read_once_for_all_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def reading(texts: Iterable[str]) -> tuple[str, ...]:
+        read.extend(texts)
+        return fingerprints_of(texts)
+
+    monkeypatch.setattr(told, "fingerprints_of", reading)
+    for yes in ("yes", "כן"):
+        read.clear()
+        before = StillBeforeIt("c", talk(*(f"{yes}", "Dana lives in Haifa.") * 5))
+        for number in range(20):
+            assert not before.holds(stored(yes, f"Train number {number} leaves at nine."))
+        assert len(read) == 5

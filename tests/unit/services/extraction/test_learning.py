@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.domain.learning_requests import OutcomeRequest
-from rayapp.domain.memory import Outcome, SourceType
+from rayapp.domain.memory import MemoryItem, Outcome, SourceType
 from rayapp.domain.models.answers import HistorySummary, MergedMemory, ProfileFindings
 from rayapp.domain.requests import NewMemory
 from rayapp.domain.scope import ReadScope, WriteScope
@@ -416,19 +416,45 @@ async def test_the_backlog_of_one_user_keeps_nobody_else_waiting() -> None:
     assert world.state(backlog[0]) == "done"
 
 
-async def test_a_bug_met_by_one_user_stops_nobody_else() -> None:
+async def test_a_bug_met_by_one_user_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     world = await World.open()
+    known = world.learning._deciders.known
+    active = known.active
 
-    def answer(asked: dict[str, Any]) -> str:
-        if "bug" in asked["user_text"]:
+    async def broken(user_id: str, memory_id: str) -> MemoryItem | None:
+        if user_id == "noa":
             raise ValueError("a bug")
-        return "The user lives in Haifa"
+        return await active(user_id, memory_id)
 
-    world.script.answers["fact_extraction"] = answer
-    bad = await world.say("a bug", "ok")
-    await world.say("I live in Haifa", "ok")
+    monkeypatch.setattr(known, "active", broken)
+    world.script.answers["fact_extraction"] = fact("The user lives in Haifa")
+    good = await world.say("I live in Haifa", "ok")
+    bad = replace(good, user_id="noa")
+    await world.queue.offer(WriteScope("noa"), bad)
     await world.learn()
     assert (await world.texts(), world.state(bad)) == (["The user lives in Haifa"], "waiting")
+
+
+async def test_a_users_next_exchange_waits_until_the_one_before_has_taught() -> None:
+    world = await World.open()
+    tries: list[str] = []
+
+    def answer(asked: dict[str, Any]) -> str:
+        tries.append(asked["user_text"])
+        if tries == ["I live in Haifa"]:
+            raise ValueError("a bug")
+        return "NOTHING"
+
+    world.script.answers["fact_extraction"] = answer
+    await world.say("I live in Haifa", "ok")
+    second = await world.say("I moved to Acre", "ok")
+    await world.learning.run_once()
+    assert await world.learning.run_once() == 0
+    assert world.state(second) == "waiting"
+    world.clock.advance(120)
+    await world.learn()
+    assert tries == ["I live in Haifa", "I live in Haifa", "I moved to Acre"]
+    assert world.state(second) == "done"
 
 
 async def test_a_fact_that_the_user_stored_meanwhile_is_one_memory() -> None:
