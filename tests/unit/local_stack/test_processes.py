@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
@@ -31,6 +31,15 @@ def sleeper(stack_id: str, service: str, command: str = "exec sleep 60") -> Proc
     while not members(stack_id, service) and time.monotonic() < deadline:
         time.sleep(0.01)
     return process
+
+
+def settled(look: Callable[[], object], wanted: object) -> object:
+    """What `look` says once it is `wanted`, or after 5 s: a process that is just becoming another
+    program shows no environment and an old command line for a moment."""
+    deadline = time.monotonic() + 5
+    while (seen := look()) != wanted and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return seen
 
 
 def test_a_ref_finds_its_process_until_it_is_gone(stack_id: str) -> None:
@@ -71,7 +80,8 @@ def test_the_session_of_the_kernel_is_nobodys() -> None:
 
 def test_members_are_told_apart_by_stack_and_service(stack_id: str) -> None:
     mongod, ray = sleeper(stack_id, "mongod"), sleeper(stack_id, "ray")
-    assert {process.pid for process in members(stack_id)} == {mongod.pid, ray.pid}
+    both = {mongod.pid, ray.pid}
+    assert settled(lambda: {process.pid for process in members(stack_id)}, both) == both
     assert [process.pid for process in members(stack_id, "ray")] == [ray.pid]
     assert members(stack_id[:-1] + "z") == []
 
@@ -79,15 +89,16 @@ def test_members_are_told_apart_by_stack_and_service(stack_id: str) -> None:
 def test_a_descendant_without_the_mark_is_found_by_its_session(stack_id: str) -> None:
     leader = sleeper(stack_id, "ray", "env -i sleep 61 & exec sleep 60")
     ref = ProcessRef.of("ray", leader.pid)
-    deadline = time.monotonic() + 5
-    while len(members(stack_id, "ray", [ref])) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(members(stack_id, "ray", [ref])) == 2
+    programs = [["sleep", "60"], ["sleep", "61"]]
+
+    def running() -> list[list[str]]:
+        return sorted(process.cmdline() for process in members(stack_id, "ray", [ref]))
+
+    assert settled(running, programs) == programs
     leader.kill()
     leader.wait()
-    orphans = members(stack_id, "ray", [ref])
-    assert [process.cmdline() for process in orphans] == [["sleep", "61"]]
-    assert stop_all(orphans, wait_s=2) == 0
+    assert running() == [["sleep", "61"]]
+    assert stop_all(members(stack_id, "ray", [ref]), wait_s=2) == 0
 
 
 def test_what_ignores_sigterm_is_killed(stack_id: str) -> None:
