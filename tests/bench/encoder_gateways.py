@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ SEARCHES = 8  # at once
 POLICY = BreakerPolicy(failures=5, open_s=1.0, successes=1)
 
 
-class Product:
+class Product(ABC):
     """A gateway over the model in a folder.
 
     Attributes:
@@ -53,12 +54,13 @@ class Product:
         for step in ("prepare", "compute"):
             setattr(model, step, self._timed(step, getattr(model, step)))
 
+    @abstractmethod
     async def at_once(self, work: Work) -> list[Any]:
         """All texts in one call of one caller."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def close(self) -> None:
-        raise NotImplementedError
+        """End the gateway and its model."""
 
     def _timed(self, step: str, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def timed(given: Any) -> Any:

@@ -107,14 +107,14 @@ async def _feedback_message(call: Call, body: FeedbackBody, found: OutcomeAnswer
     if found.updated:
         return "Feedback kept."
     if body.citations:
-        return "Feedback kept, but nothing was scored: `skipped` says why for each citation."
+        return "Nothing was scored: `skipped` says why for each citation."
     known = await call.services.hooks.state(call.reads, body.message_id, body.conversation_id)
     if known.memory_id is None:
         return (
-            "Feedback kept, but nothing was scored: no answer with this messageId was found here. "
+            "Nothing was scored: no answer with this messageId was found here. "
             "Check the id, or name the memories in `citations`."
         )
-    return "Feedback kept, but nothing was scored: name the memories in `citations`."
+    return "Nothing was scored: name the memories in `citations`."
 
 
 async def score(call: Call) -> Response:

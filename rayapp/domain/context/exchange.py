@@ -21,6 +21,10 @@ TRIVIAL_ANSWER_CHARS = 50
 RECENT_MESSAGES = 10
 # What stands for an answer that only repeats what memory had put before the assistant.
 NOTHING_NEW = "…"
+# Where a text was cut to fit.
+CUT = "…"
+# How a stored turn is written.
+ASKED, ANSWERED = "User: ", "\nAssistant: "
 # Tools by which an assistant scores its own turn.
 SCORING_TOOLS = frozenset({"record_response", "score_memories"})
 EXCHANGE_TAG = "exchange"
@@ -171,16 +175,16 @@ def stored_text(turn: Turn, known: Collection[str], limit: int) -> tuple[str, bo
     question = turn.question
     # What lies beyond the limit is not compared: each of its words costs some microseconds.
     answer = without_known(turn.answer[:limit], known) or NOTHING_NEW
-    room = limit - len("User: \nAssistant: ")
+    room = limit - len(ASKED + ANSWERED)
     if len(question) + len(answer) <= room:
-        return f"User: {question}\nAssistant: {answer}", len(turn.answer) > limit
+        return f"{ASKED}{question}{ANSWERED}{answer}", len(turn.answer) > limit
     question = _cut(question, max(room // 2, room - len(answer)))
     answer = _cut(answer, room - len(question))
-    return f"User: {question}\nAssistant: {answer}", True
+    return f"{ASKED}{question}{ANSWERED}{answer}", True
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + CUT
 
 
 def tags_of(turn: Turn, *, with_memory: bool) -> tuple[str, ...]:

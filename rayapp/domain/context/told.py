@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from rayapp.domain.context.exchange import EXCHANGE_TAG, NOTHING_NEW, RECENT_MESSAGES, cleaned
+from rayapp.domain.context.exchange import (
+    ANSWERED,
+    ASKED,
+    CUT,
+    EXCHANGE_TAG,
+    NOTHING_NEW,
+    RECENT_MESSAGES,
+    cleaned,
+)
 from rayapp.domain.context.fingerprint import SHINGLE, already_known, fingerprints_of
 from rayapp.domain.context.records import Message
 from rayapp.domain.memory import MemoryItem
 
-# How a stored turn is written (`exchange.stored_text`).
-_ASKED, _ANSWERED = "User: ", "\nAssistant: "
-_CUT = "…"
 # Characters: a question that was cut to fit is longer, and people end short ones in "…" themselves.
 LEAST_CUT_CHARS = 100
 
@@ -57,9 +62,9 @@ class StillBeforeIt:
         wanted = self._conversation_id
         if wanted is None or item.source.conversation_id != wanted:
             return False
-        if EXCHANGE_TAG not in item.tags or not item.text.startswith(_ASKED):
+        if EXCHANGE_TAG not in item.tags or not item.text.startswith(ASKED):
             return False
-        asked, found, answer = item.text.removeprefix(_ASKED).partition(_ANSWERED)
+        asked, found, answer = item.text.removeprefix(ASKED).partition(ANSWERED)
         if not found:
             return False
         question = _plain(asked)
@@ -86,8 +91,8 @@ def _plain(text: str) -> str:
 def _same_question(kept: str, heard: str) -> bool:
     if kept == heard:
         return True
-    cut = len(kept) > LEAST_CUT_CHARS and kept.endswith(_CUT)
-    return cut and heard.startswith(kept.removesuffix(_CUT))
+    cut = len(kept) > LEAST_CUT_CHARS and kept.endswith(CUT)
+    return cut and heard.startswith(kept.removesuffix(CUT))
 
 
 def _same_answer(question: str, stored: str, said: _Said) -> bool:
