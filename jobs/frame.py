@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import signal
 import time
@@ -22,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.job_arguments import parser_of
+from jobs.joining import STDERR, connect, submission_id
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
 from rayapp import bootstrap
@@ -30,7 +32,7 @@ from rayapp.client.discovery import data_dir_of
 from rayapp.client.progress import Bar, Progress
 from rayapp.clock import SystemClock
 from rayapp.domain.jobs import Job, Plan
-from rayapp.errors import ConfigError, InvalidInput, JobsDown, RayappError
+from rayapp.errors import InvalidInput, RayappError
 from rayapp.job_protocols import JobWork
 from rayapp.observability.logging import configure_logging
 from rayapp.services.job_runner import (
@@ -49,9 +51,6 @@ from rayapp.settings import Settings, load_settings
 if TYPE_CHECKING:
     from jobs.workers import RayWorkers
 
-# Set by Ray in the driver of a submitted job.
-RAY_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-
 
 def run_main(spec: JobSpec, argv: Sequence[str] | None = None, *, module: str | None = None) -> int:
     """Run a job from its command line; the exit code.
@@ -60,6 +59,8 @@ def run_main(spec: JobSpec, argv: Sequence[str] | None = None, *, module: str | 
         module: where workers find `SPEC`; `jobs.<kind>` when not given.
     """
     console = Console(markup=False, emoji=False, soft_wrap=True)
+    # `kill -USR1` asks a driver that seems to hang where it stands.
+    faulthandler.register(signal.SIGUSR1, file=STDERR)
     try:
         options = parser_of(spec).parse_args(argv)
         settings = attached(options.data_dir)
@@ -211,50 +212,6 @@ def _check_out(path: Path | None) -> None:
     """Hours of work must not end with a report that cannot be written."""
     if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
         raise InvalidInput(f"The report cannot be written to {path}: choose another --out.")
-
-
-def connect(settings: Settings, name: str) -> None:
-    """Join the cluster, whose dashboard shows `name`.
-
-    Raises JobsDown when there is none, ConfigError without an address.
-    """
-    import ray
-
-    # In the driver of a submitted job Ray's own address wins.
-    address = os.environ.get("RAY_ADDRESS") or settings.ray.address
-    if not address:
-        raise ConfigError("No Ray cluster is named: run `rayapp up`, or set RAY_ADDRESS.")
-    try:
-        ray.init(
-            address=address,
-            job_config=_job_config(name),
-            log_to_driver=False,
-            configure_logging=False,
-        )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        first = (str(error).splitlines() or [""])[0][:200]
-        raise JobsDown(
-            f"No Ray cluster answers at {address}: see `rayapp status` ({first})."
-        ) from error
-
-
-def _job_config(name: str) -> Any:
-    """None for a submitted job: Ray hands its driver the one with the launcher's metadata."""
-    from ray.job_config import JobConfig
-
-    if os.environ.get(RAY_JOB_CONFIG):
-        return None
-    return JobConfig(metadata={"job_name": name})
-
-
-def submission_id() -> str | None:
-    """Of the Ray job whose driver this process is; None when it is none."""
-    try:
-        metadata = orjson.loads(os.environ.get(RAY_JOB_CONFIG) or "{}").get("metadata") or {}
-    except (ValueError, AttributeError):
-        return None
-    found = metadata.get("job_submission_id")
-    return str(found) if found else None
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from rayapp.testing.ports import free_port
 REPLICA = "ServeReplica:rayapp:"
 VECTOR_ENGINE = "VectorEngineActor"
 SETTLE_S = 60.0
+# A job that was asked where it stands has written it by then, seconds.
+STACKS_S = 2.0
 
 
 def started(folder: Path, **overrides: Any) -> RunningService:
@@ -31,6 +35,19 @@ def started(folder: Path, **overrides: Any) -> RunningService:
     )
     result = stack.up(settings)
     return RunningService(folder, result.state.http_url)
+
+
+def output_of(process: subprocess.Popen[bytes], limit_s: float) -> str:
+    """What a job's driver printed until its end. One that hangs is ended, and says where it was."""
+    try:
+        text, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(STACKS_S)
+        process.kill()
+        text, _ = process.communicate()
+        raise AssertionError(f"It had not ended after {limit_s:g} s:\n{text.decode()}") from None
+    return text.decode()
 
 
 @dataclass

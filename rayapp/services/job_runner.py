@@ -191,7 +191,7 @@ class JobRunner:
         if job.wish is not JobWish.RUN:
             raise _Wished(job)
         if not job.planned:
-            job = await self._plan(job, work)
+            job = await self._plan(job, work, on_progress)
         await self._unless_ended(self._tried(lambda: work.begin(job.facts)))
         job = await self._all_partitions(job, request.concurrency, on_progress)
         await self._stage(job, "finish")
@@ -237,9 +237,9 @@ class JobRunner:
             details={"job_id": running, "kind": kind},
         )
 
-    async def _plan(self, job: Job, work: JobWork) -> Job:
+    async def _plan(self, job: Job, work: JobWork, on_progress: OnProgress) -> Job:
         await self._stage(job, "plan")
-        plan = await self._unless_ended(self._tried(work.plan))
+        plan = await self._unless_ended(self._tried(work.plan), on_progress)
         await self._tried(lambda: self._jobs.planned(job.job_id, job.fence, plan))
         self._taken = job = await self._progress(job)
         return job

@@ -22,7 +22,7 @@ import pytest
 from pymongo import MongoClient
 
 from rayapp.adapters.local_stack import stack
-from tests.running import RunningService, started, until
+from tests.running import RunningService, output_of, started, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault]
 
@@ -62,8 +62,8 @@ def driver(service: RunningService, kind: str, *options: str) -> subprocess.Pope
 
 def finished(service: RunningService, kind: str, out: Path, *options: str) -> dict[str, Any]:
     process = driver(service, kind, *options, "--out", str(out))
-    text, _ = process.communicate(timeout=JOB_LIMIT_S)
-    assert process.returncode == 0, text.decode()
+    text = output_of(process, JOB_LIMIT_S)
+    assert process.returncode == 0, text
     report: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     return report
 
@@ -80,7 +80,7 @@ def cut_short(service: RunningService, kind: str, victim: str, *options: str) ->
         time.sleep(random.uniform(0, within_s))
         kill = kill_driver if victim == "driver" else kill_worker
         landed = kill(service, kind, process)
-        text, _ = process.communicate(timeout=JOB_LIMIT_S)
+        text = output_of(process, JOB_LIMIT_S)
         if landed:
             # A driver that lost a worker goes on with another one.
             assert process.returncode == (-signal.SIGKILL if victim == "driver" else 0), text

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from jobs.frame import connect
+from jobs.joining import connect
 from rayapp import bootstrap
 from rayapp.adapters.local_stack import stack
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import json
 import os
 import signal
@@ -72,6 +73,15 @@ def run(stores: Stores, tmp_path: Path) -> Run:
         return toy_job.main(["--folder", str(tmp_path), "--parts", "2", *arguments])
 
     return call
+
+
+def test_a_driver_says_where_it_stands_when_asked(
+    run: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    os.kill(os.getpid(), signal.SIGUSR1)
+    faulthandler.unregister(signal.SIGUSR1)
+    assert "test_a_driver_says_where_it_stands" in capfd.readouterr().err
 
 
 def test_a_good_run_answers_0_and_writes_its_report(run: Run, tmp_path: Path) -> None:
@@ -171,17 +181,6 @@ def test_a_cluster_without_a_local_stack_is_known_from_the_environment(
     monkeypatch.delenv("MONGODB_URI")
     with pytest.raises(ConfigError, match="rayapp up"):
         frame.attached(None)
-
-
-def test_the_driver_of_a_submitted_job_knows_its_submission(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(frame.RAY_JOB_CONFIG, raising=False)
-    assert frame.submission_id() is None
-    monkeypatch.setenv(frame.RAY_JOB_CONFIG, '{"metadata": {"job_submission_id": "toy-1"}}')
-    assert frame.submission_id() == "toy-1"
-    monkeypatch.setenv(frame.RAY_JOB_CONFIG, "[]")
-    assert frame.submission_id() is None
 
 
 @pytest.mark.parametrize(("number", "pause"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
