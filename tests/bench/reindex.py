@@ -100,6 +100,8 @@ class Offered:
         self._calls = phases.search_calls(load, heavy=False)
         self._texts = facts(load.seed + STORED_SEED)
         self._serial, self._random = count(), random.Random(load.seed + STORED_SEED)
+        # A text that an earlier run stored would be a mention of it and no new memory.
+        self._mark = secrets.token_hex(4)
         self._pool: asyncio.Queue[Connection] = asyncio.Queue()
         for _ in range(CONNECTIONS):
             self._pool.put_nowait(Connection(load.url))
@@ -144,7 +146,7 @@ class Offered:
 
     async def _store(self, seen: Seen) -> None:
         user = self._load.user(self._random.randrange(self._load.users))
-        text = f"{next(self._texts).text} <{self._load.run_id} r{next(self._serial)}>"
+        text = f"{next(self._texts).text} <{self._mark} r{next(self._serial)}>"
         body = orjson.dumps({"text": text, "tier": phases.TIER})
         status, answer, spent_ms = await self._call(Call("/api/memory/store", body, user))
         seen.store_ms.append(spent_ms)
