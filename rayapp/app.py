@@ -92,6 +92,8 @@ def _deployment(cls: type[Any], name: str, options: DeploymentSettings) -> serve
         graceful_shutdown_timeout_s=options.graceful_shutdown_s,
         graceful_shutdown_wait_loop_s=0.05,
         health_check_period_s=HEALTH_PERIOD_S,
+        # Ours has a line per request with more in it; the second one is a hundredth of a search.
+        logging_config={"enable_access_log": False},
         **scaling,
     )
     deployment: serve.Deployment = wrap(cls)

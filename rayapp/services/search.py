@@ -272,7 +272,7 @@ class SearchService:
         """Of the best hit by score, whatever the sort mode shows first."""
         if not ranked:
             return 0.0
-        best = max(ranked, key=lambda one: one.summary.final_score)
+        best = max(ranked, key=lambda one: one.final_score)
         return judged(prepared.query.query, best, prepared.recipe.confidence)
 
     def precise(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Sequence[Ranked]:

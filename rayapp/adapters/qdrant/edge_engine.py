@@ -348,7 +348,10 @@ class EdgeEngine(EdgeShards):
                 detail="no collection yet",
             )
         target = self._target(None)
-        points = self._count(target, None)
+        # What the segments hold by their own count. Every process looks each second, and counting
+        # 136,000 points one by one kept the searches waiting for 13 ms (measured).
+        with self._engine(target) as shard:
+            points = shard.count(edge.CountRequest(exact=False))
         return IndexHealth(
             ready=True,
             engine=ENGINE_NAME,

@@ -350,6 +350,6 @@ def _client_of(settings: QdrantSettings) -> AsyncQdrantClient:
         grpc_port=settings.grpc_port,
         prefer_grpc=settings.prefer_grpc,
         api_key=settings.api_key or None,
-        # Would block the event loop in the constructor; the doctor compares versions.
+        # Would block the event loop in the constructor; `rayapp doctor` shows the version.
         check_compatibility=False,
     )

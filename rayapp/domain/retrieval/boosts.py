@@ -36,6 +36,9 @@ class Boosts:
     solution: float = 1.0
 
 
+NEUTRAL = Boosts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphBoosts:
     """The priors of one search, ready to be asked about each candidate.
@@ -56,6 +59,8 @@ class GraphBoosts:
 
     def of(self, item: MemoryItem, relevance: float) -> Boosts:
         """The multipliers of `item`; `relevance` is its fused score, 0..1."""
+        if self is NO_BOOSTS:
+            return NEUTRAL
         return Boosts(
             entity=self._entity(item),
             document=self.documents.get(item.dedup_scope, 1.0) if item.tier is Tier.BOOKS else 1.0,
@@ -117,7 +122,7 @@ def _solved(item: MemoryItem, times: Mapping[str, datetime]) -> bool:
 def tier_depths(
     priors: GraphPriors, tiers: Sequence[Tier], depth: int, recipe: Recipe
 ) -> dict[Tier, int]:
-    """Candidates to ask of each tier: never fewer than `depth`, and of every tier (decision 21)."""
+    """Candidates to ask of each tier: never fewer than `depth`, and of every tier."""
     if not recipe.routing or not priors.routing:
         return dict.fromkeys(tiers, depth)
     factors = depth_factors(priors.routing, tiers)

@@ -1,4 +1,4 @@
-"""Fusion of the arms, one definition for every engine (decision 17).
+"""Fusion of the arms, one definition for every engine (decision 0003).
 
 weighted: `w * dense + (1 - w) * text`, w by script agreement; both arms scaled within the query.
 rrf: reciprocal rank fusion, sum of 1 / (k + rank) (Cormack et al. 2009), scaled to 0..1.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.recipes import DenseWeights, Recipe
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """0..1. `text` and `dense` are the scaled parts; `dense_weight` is the share used."""
 
     score: float
@@ -73,17 +73,21 @@ def fuse(
     """One value per candidate, in order."""
     dense = _scale([c.dense for c in candidates], cut=True)
     text = _scale([c.sparse for c in candidates], cut=False)
-    return [_fuse_one(c, query_lang, recipe, dense, text, arm) for c in candidates]
+    langs = {candidate.item.lang for candidate in candidates}
+    shares = {lang: dense_weight(recipe.dense, query_lang, lang, arm) for lang in langs}
+    if not arm.used:
+        dense = Scale(0.0, 0.0)
+    return [_fuse_one(c, recipe, dense, text, shares[c.item.lang]) for c in candidates]
 
 
 def _fuse_one(
-    candidate: Candidate, query_lang: str, recipe: Recipe, dense: Scale, text: Scale, arm: DenseArm
+    candidate: Candidate, recipe: Recipe, dense: Scale, text: Scale, share: float
 ) -> Fused:
+    """`share`: of the dense arm, for the scripts of the question and of this item."""
     said = text.of(candidate.sparse)
     if candidate.pending is not None:
         said = max(said, candidate.pending)
-    near = dense.of(candidate.dense) if arm.used else 0.0
-    share = dense_weight(recipe.dense, query_lang, candidate.item.lang, arm)
+    near = dense.of(candidate.dense)
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)

@@ -34,7 +34,7 @@ class Least:
 
 def judged(question: str, one: Ranked, model: ConfidenceModel) -> float:
     """Probability that `one` answers `question`, 0..1."""
-    features = features_of(question, one.item.text, one.summary.dense_similarity)
+    features = features_of(question, one.item.text, one.dense_similarity)
     return relevance(features, model)
 
 
@@ -46,7 +46,7 @@ def precise(ranked: Sequence[Ranked], least: Least, model: ConfidenceModel) -> l
     """
     kept = list(ranked)
     if least.named_only:
-        kept = [one for one in with_names(kept, least.question) if one.summary.named]
+        kept = [one for one in with_names(kept, least.question) if one.named]
     if least.relevance is None:
         return kept
     kept = _relevant(kept, least.question, least.relevance, model)
@@ -56,10 +56,10 @@ def precise(ranked: Sequence[Ranked], least: Least, model: ConfidenceModel) -> l
 def _relevant(
     ranked: Sequence[Ranked], question: str, least: float, model: ConfidenceModel
 ) -> list[Ranked]:
-    best = sorted(range(len(ranked)), key=lambda at: -ranked[at].summary.final_score)[:READ_MOST]
+    best = sorted(range(len(ranked)), key=lambda at: -ranked[at].final_score)[:READ_MOST]
     values = {at: judged(question, ranked[at], model) for at in best}
     return [
-        Ranked(one.item, replace(one.summary, relevance=values.get(at)))
+        replace(one, relevance=values.get(at))
         for at, one in enumerate(ranked)
         if values.get(at, 0.0) >= least
     ]
@@ -72,5 +72,5 @@ def with_names(ranked: Sequence[Ranked], question: str) -> list[Ranked]:
     found = []
     for one in ranked:
         named = tuple(name for name in one.item.entities if name in said)
-        found.append(Ranked(one.item, replace(one.summary, named=named)) if named else one)
+        found.append(replace(one, named=named) if named else one)
     return found

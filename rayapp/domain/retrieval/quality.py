@@ -1,4 +1,4 @@
-"""memory_bank quality in ranking, and the cap over all multipliers (decision 19)."""
+"""memory_bank quality in ranking, and the cap over all multipliers (decision 0002)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def quality_boost(item: MemoryItem, recipe: Recipe) -> float:
 
 
 def total_boost(cap: float, *factors: float) -> float:
-    """The product of all multipliers, never above `cap` (decision 19)."""
+    """The product of all multipliers, never above `cap`."""
     product = 1.0
     for factor in factors:
         product *= factor

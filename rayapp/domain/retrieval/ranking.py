@@ -11,11 +11,12 @@ experience has pushed down.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import ScoreSummary, SortMode
-from rayapp.domain.retrieval.boosts import NO_BOOSTS, GraphBoosts
+from rayapp.domain.retrieval.boosts import NO_BOOSTS, Boosts, GraphBoosts
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.fusion import DenseArm, Fused, fuse
 from rayapp.domain.retrieval.quality import distance_boost, quality_boost, total_boost
@@ -24,10 +25,73 @@ from rayapp.domain.retrieval.turns import with_turns
 from rayapp.domain.retrieval.weights import evidence_factor, learned_score, weights_of
 
 
-@dataclass(frozen=True, slots=True)
+class Scored(NamedTuple):
+    """What one candidate's score is made of; see `ScoreSummary`."""
+
+    candidate: Candidate
+    fused: Fused
+    relevance: float
+    evidence: float
+    distance: float
+    quality: float
+    boosts: Boosts
+    total: float
+
+
+@dataclass(slots=True)
 class Ranked:
+    """A candidate in its place.
+
+    The score alone decides the order. The summary is put together when somebody asks for it: a page
+    shows 10 of them, and one for every candidate cost as much as ranking them.
+    """
+
     item: MemoryItem
-    summary: ScoreSummary
+    final_score: float
+    scored: Scored
+    ce_score: float | None = None
+    ce_rank: int | None = None
+    relevance: float | None = None
+    named: tuple[str, ...] = ()
+
+    @property
+    def dense_similarity(self) -> float | None:
+        return self.scored.candidate.dense
+
+    @property
+    def summary(self) -> ScoreSummary:
+        candidate, fused, boosts = self.scored.candidate, self.scored.fused, self.scored.boosts
+        weights = weights_of(self.item)
+        return ScoreSummary(
+            final_score=self.final_score,
+            dense_similarity=candidate.dense,
+            text_similarity=fused.text,
+            fused=self.scored.relevance,
+            rrf_score=fused.rrf,
+            ce_score=self.ce_score,
+            vector_rank=candidate.dense_rank,
+            text_rank=candidate.sparse_rank,
+            pending_rank=candidate.pending_rank,
+            ce_rank=self.ce_rank,
+            quality=self.item.quality.quality_score,
+            learned_score=learned_score(self.item),
+            evidence=self.scored.evidence,
+            distance_boost=self.scored.distance,
+            quality_boost=self.scored.quality,
+            entity_boost=boosts.entity,
+            document_boost=boosts.document,
+            action_boost=boosts.action,
+            solution_boost=boosts.solution,
+            total_boost=self.scored.total,
+            weights={
+                "dense": fused.dense_weight,
+                "text": 1.0 - fused.dense_weight,
+                "embedding": weights.embedding,
+                "learned": weights.learned,
+            },
+            relevance=self.relevance,
+            named=self.named,
+        )
 
 
 def rank(
@@ -60,7 +124,7 @@ def rank(
 
 def _best_first(ranked: Ranked) -> tuple[float, float, str]:
     item = ranked.item
-    return (-ranked.summary.final_score, -item.created_at.timestamp(), item.point_id)
+    return (-ranked.final_score, -item.created_at.timestamp(), item.point_id)
 
 
 def _score(
@@ -71,7 +135,7 @@ def _score(
     evidence = evidence_factor(item, recipe)
     distance = distance_boost(relevance, item, recipe)
     quality, boosts = quality_boost(item, recipe), graphs.of(item, relevance)
-    boost = total_boost(
+    total = total_boost(
         recipe.total_boost_cap,
         distance,
         quality,
@@ -80,34 +144,8 @@ def _score(
         boosts.action,
         boosts.solution,
     )
-    weights = weights_of(item)
-    summary = ScoreSummary(
-        final_score=relevance * evidence * boost,
-        dense_similarity=candidate.dense,
-        text_similarity=fused.text,
-        fused=relevance,
-        rrf_score=fused.rrf,
-        vector_rank=candidate.dense_rank,
-        text_rank=candidate.sparse_rank,
-        pending_rank=candidate.pending_rank,
-        quality=item.quality.quality_score,
-        learned_score=learned_score(item),
-        evidence=evidence,
-        distance_boost=distance,
-        quality_boost=quality,
-        entity_boost=boosts.entity,
-        document_boost=boosts.document,
-        action_boost=boosts.action,
-        solution_boost=boosts.solution,
-        total_boost=boost,
-        weights={
-            "dense": fused.dense_weight,
-            "text": 1.0 - fused.dense_weight,
-            "embedding": weights.embedding,
-            "learned": weights.learned,
-        },
-    )
-    return Ranked(item, summary)
+    scored = Scored(candidate, fused, relevance, evidence, distance, quality, boosts, total)
+    return Ranked(item, relevance * evidence * total, scored)
 
 
 def with_rerank(
@@ -130,17 +168,14 @@ def with_rerank(
 
 
 def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> Ranked:
-    blend, before = recipe.rerank, one.summary
-    said = blend.cross_encoder * probability * before.evidence
-    final = blend.original * before.final_score + said
-    return Ranked(
-        one.item, replace(before, final_score=final, ce_score=probability, ce_rank=ce_rank)
-    )
+    blend = recipe.rerank
+    said = blend.cross_encoder * probability * one.scored.evidence
+    final = blend.original * one.final_score + said
+    return Ranked(one.item, final, one.scored, ce_score=probability, ce_rank=ce_rank)
 
 
 def _unread(one: Ranked, recipe: Recipe) -> Ranked:
-    final = recipe.rerank.original * one.summary.final_score
-    return Ranked(one.item, replace(one.summary, final_score=final))
+    return Ranked(one.item, recipe.rerank.original * one.final_score, one.scored)
 
 
 def in_order(
@@ -157,8 +192,8 @@ def in_order(
         return list(ranked)
     if asked:
         return sorted(ranked, key=lambda r: (-r.item.created_at.timestamp(), r.item.point_id))
-    floor = recipe.recency_band * max((r.summary.final_score for r in ranked), default=0.0)
-    near = [r for r in ranked if r.summary.final_score >= floor]
-    far = [r for r in ranked if r.summary.final_score < floor]
+    floor = recipe.recency_band * max((r.final_score for r in ranked), default=0.0)
+    near = [r for r in ranked if r.final_score >= floor]
+    far = [r for r in ranked if r.final_score < floor]
     near.sort(key=lambda r: (-r.item.created_at.timestamp(), r.item.point_id))
     return near + far

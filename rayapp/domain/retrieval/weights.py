@@ -1,4 +1,4 @@
-"""How much outcome evidence counts: the maturity table, inside a relevance band (decision 20)."""
+"""How much outcome evidence counts: the maturity table, inside a relevance band (decision 0016)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rayapp.domain.memory import NEUTRAL_SCORE, MemoryItem
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.tiers import TIER_POLICY, Tier
 
-# memory_bank blends this share of Wilson into its learned score from this many uses on
-# (decision 11).
+# memory_bank blends this share of Wilson into its learned score from this many uses on;
+# ranking does not read that score (decision 0016).
 BANK_WILSON_SHARE = 0.2
 BANK_WILSON_USES = 3
 BANK_HIGH_QUALITY = 0.8
