@@ -2,40 +2,49 @@
 
     python -m jobs.calibrate --data DIR [--model NAME] [--recipe NAME ...]
 
+The embedder is the one of the settings (static, local or HTTP; profile and environment as the
+service reads them); `--model` takes a static model instead. With `--recipe` the other recipes of
+the file stay as they are. The service reads the result at its next start.
+
 Features of the best hit go into a logistic model that says whether it answers. It learns from HeQ
 (CC BY 4.0; its impossible questions are asked about a paragraph on the topic that does not answer)
 and from `jobs/calibration_pairs.yaml`, which we wrote. Both are judged by cross-validation over
-paragraphs, and the result goes to `configs/calibration/<model>.yaml`. No server takes part.
+paragraphs, and the result goes to `configs/calibration/<model>.yaml`, where characters that no file
+name should have become `_`. No database takes part. Exit codes: 0 done, 2 bad arguments, 4 the
+embedder is away.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import yaml
 from rich.console import Console
 
+from jobs.recipe_names import known_recipes
+from jobs.suites.gateway import Gateway
 from jobs.suites.heq import load_heq
 from jobs.suites.lab import Lab
+from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp import bootstrap
 from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
 from rayapp.adapters.inference.static_model import find_model, load_static_model
+from rayapp.adapters.recipe_files import load_calibration
 from rayapp.domain.retrieval.answering import Features, features_of
+from rayapp.domain.retrieval.calibration import Calibration, file_name
 from rayapp.domain.retrieval.ranking import Ranked, with_rerank
-from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.domain.retrieval.recipes import ConfidenceModel, Recipe
 from rayapp.domain.retrieval.rerank_features import Features as RerankFeatures
 from rayapp.domain.retrieval.rerank_words import WordTable
 from rayapp.errors import ConfigError, RayappError
-from rayapp.models.build_reranker import embedding_of
-from rayapp.settings import CONFIG_DIR, load_settings
+from rayapp.settings import CONFIG_DIR, Settings, load_settings
 
 Floats = npt.NDArray[np.float64]
 NAMES = ("cosine", "coverage", "passage", "words", "number_missing")
@@ -53,6 +62,7 @@ REFUSED = 0.07
 SURE = 0.85
 PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
 OUT = CONFIG_DIR / "calibration"
+DONE, BAD_ARGUMENTS, DEPENDENCY_AWAY = 0, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ def fit(examples: Sequence[Example]) -> Fitted:
         "refused": float(np.mean(held[answerable] < medium)),
     }
     return Fitted(
-        weights={"bias": raw[0], **dict(zip(NAMES, raw[1:], strict=True))},
+        weights=dict(zip(("bias", *NAMES), map(float, raw), strict=True)),
         medium=medium,
         high=_sure_from(held, y, medium),
         measured=measured,
@@ -232,60 +242,118 @@ def load_pairs(path: Path = PAIRS) -> Corpus:
     return Corpus("own", documents, questions)
 
 
-def calibrate(data: Path, model: str, recipes: Sequence[str], console: Console) -> dict[str, Any]:
-    """The tree of `configs/calibration/<model>.yaml`."""
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a recipe is fitted on: the labs by source, and the embedder behind them."""
+
+    labs: dict[str, Lab]
+    langs: frozenset[str]
+    rereader: Rereader
+
+
+def open_bench(corpora: Mapping[str, Sequence[Corpus]], gateway: Gateway) -> Bench:
+    """Embeds every text of the sources. ConfigError, EmbedderDown."""
     texts = bootstrap.load_texts()
-    static = load_static_model(find_model(model))
-    langs = frozenset(static.langs)
-    embed = embedding_of(static)
-    own, heq = load_pairs(), load_heq(data)
-    labs = [("own", Lab([own], texts, embed)), ("heq", Lab(list(heq.corpora), texts, embed))]
-    tree: dict[str, Any] = {}
-    rereader = Rereader()
-    for name in recipes:
-        recipe = texts.recipes[name]
-        found = [
-            one for source, lab in labs for one in examples_of(lab, recipe, langs, source, rereader)
-        ]
-        fitted = fit(found)
-        for source, _ in labs:
-            part = fit([one for one in found if one.source == source]).measured
-            fitted.measured.update({f"{source}_{key}": value for key, value in part.items()})
-        tree[name] = {
-            **{key: round(float(value), DECIMALS) for key, value in fitted.weights.items()},
-            "medium": round(fitted.medium, DECIMALS),
-            "high": round(fitted.high, DECIMALS),
-        }
-        tree.setdefault("measured", {})[name] = {
-            key: round(value, DECIMALS) for key, value in fitted.measured.items()
-        }
-        console.print(name, tree[name], fitted.measured)
-    return tree
+    labs = {
+        source: Lab(part, texts, gateway.passages, embed_question=gateway.queries)
+        for source, part in corpora.items()
+    }
+    return Bench(labs, frozenset(gateway.info().langs), Rereader())
+
+
+def calibrate(bench: Bench, recipe: Recipe) -> Fitted:
+    """The fit on all sources; `measured` says the same of each source alone."""
+    found = [
+        one
+        for source, lab in bench.labs.items()
+        for one in examples_of(lab, recipe, bench.langs, source, bench.rereader)
+    ]
+    fitted = fit(found)
+    for source in bench.labs:
+        part = fit([one for one in found if one.source == source]).measured
+        fitted.measured.update({f"{source}_{key}": value for key, value in part.items()})
+    return fitted
+
+
+def merged(before: Calibration | None, fits: Mapping[str, Fitted]) -> Calibration:
+    """The recipes of `before` that were not fitted again, and the fitted ones."""
+    recipes = dict(before.recipes) if before else {}
+    measured = dict(before.measured) if before else {}
+    for name, fitted in fits.items():
+        weights = {key: round(float(value), DECIMALS) for key, value in fitted.weights.items()}
+        recipes[name] = ConfidenceModel(
+            **weights, medium=round(fitted.medium, DECIMALS), high=round(fitted.high, DECIMALS)
+        )
+        measured[name] = {key: round(value, DECIMALS) for key, value in fitted.measured.items()}
+    return Calibration(recipes=recipes, measured=measured)
+
+
+def as_yaml(calibration: Calibration, model: str) -> str:
+    """The file, recipes in the order of their names."""
+    order = ("bias", *NAMES, "medium", "high")
+    recipes = {
+        name: {key: getattr(calibration.recipes[name], key) for key in order}
+        for name in sorted(calibration.recipes)
+    }
+    measured = {name: calibration.measured[name] for name in sorted(calibration.measured)}
+    head = f"# Written by `python -m jobs.calibrate` for {model!r}; do not edit by hand.\n"
+    return head + yaml.safe_dump({"recipes": recipes, "measured": measured}, sort_keys=False)
+
+
+def run(data: Path, settings: Settings, names: Sequence[str], out: Path, console: Console) -> Path:
+    """Fit these recipes, or all without names, and write the file, which is returned.
+
+    Everything that can be refused is looked at before the first text is embedded.
+
+    Raises:
+        ConfigError: an unknown recipe, a missing set, a folder that cannot be written to.
+        EmbedderDown: the embedder gives no answer.
+    """
+    known = bootstrap.load_texts().recipes
+    recipes = known_recipes(known, names or sorted(known))
+    corpora = {"own": [load_pairs()], "heq": list(load_heq(data).corpora)}
+    with Gateway(settings) as gateway:
+        model = gateway.info().model
+        path = out / file_name(model)
+        check_files([path])
+        before = load_calibration(out, model) if names else None
+        bench = open_bench(corpora, gateway)
+        fits = {}
+        for recipe in recipes:
+            fits[recipe.name] = fitted = calibrate(bench, recipe)
+            console.print(recipe.name, fitted.weights, fitted.measured)
+    put(path, as_yaml(merged(before, fits), model).encode("utf-8"))
+    return path
+
+
+def settings_of(model: str | None) -> Settings:
+    """Those of the service, or of a static model that the command names. ConfigError."""
+    if model is None:
+        return load_settings()
+    return load_settings(
+        env={}, overrides={"embedding": {"backend": "static", "model": model, "dims": 0}}
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit codes: 0 done, 2 bad arguments."""
+    """Parse, run, and turn every expected failure into one sentence and its exit code."""
     parser = argparse.ArgumentParser(prog="python -m jobs.calibrate", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
-    parser.add_argument("--model", help="static model; default: the one of the settings")
-    parser.add_argument("--recipe", action="append", help="recipe; default: all")
+    parser.add_argument(
+        "--model", help="static model, a name or a folder; default: the embedder of the settings"
+    )
+    parser.add_argument("--recipe", action="append", default=[], help="recipe; default: all")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the result")
-    arguments = parser.parse_args(argv)
+    given = parser.parse_args(argv)
     console = Console(markup=False, emoji=False)
     try:
-        model = arguments.model or load_settings(env={}).embedding.model
-        recipes = arguments.recipe or sorted(bootstrap.load_texts().recipes)
-        tree = calibrate(arguments.data, model, recipes, console)
+        path = run(given.data, settings_of(given.model), given.recipe, given.out, console)
     except RayappError as error:
         print(error.message, file=sys.stderr)
-        return 2
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    head = f"# Written by `python -m jobs.calibrate --model {model}`; do not edit by hand.\n"
-    measured = tree.pop("measured", {})
-    body = yaml.safe_dump({"recipes": tree, "measured": measured}, sort_keys=False)
-    (arguments.out / f"{model}.yaml").write_text(head + body, encoding="utf-8")
-    return 0
+        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    console.print(f"Written: {path}. Restart the service to use it.", soft_wrap=True)
+    return DONE
 
 
 if __name__ == "__main__":

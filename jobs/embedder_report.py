@@ -30,10 +30,11 @@ from rich.table import Table
 from jobs.suites.datagov_set import SCHEMAS, load_datagov
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import load_locomo
-from jobs.suites.suite import Corpus, Document, Question, read_json
+from jobs.suites.outputs import check_files, put
+from jobs.suites.suite import Corpus, Document, Question, read_json, rows_of
 from rayapp.adapters.inference.static_model import StaticModel, find_model, load_static_model
 from rayapp.domain.evaluation import Judged, summarise
-from rayapp.errors import ConfigError
+from rayapp.errors import ConfigError, RayappError
 from rayapp.models.bilingual_fit import EnglishRows, FitRecipe, Sources, fit
 from rayapp.models.build_bilingual import NAME, write_artefact
 from rayapp.models.pair_files import NAMES, PAIRS, Pair, read_dictionary, read_pairs
@@ -76,8 +77,10 @@ def tasks_of(data: Path) -> list[Task]:
 
 
 def _titles(data: Path) -> tuple[Document, ...]:
-    rows = read_json(data / SCHEMAS, "The schema catalogue of data.gov.il")["datasets"]
-    return tuple(Document(str(row["dataset_id"]), str(row["title"])) for row in rows)
+    tree = read_json(data / SCHEMAS, "The schema catalogue of data.gov.il")
+    with rows_of(data / SCHEMAS, "the catalogue"):
+        rows = tree["datasets"]
+        return tuple(Document(str(row["dataset_id"]), str(row["title"])) for row in rows)
 
 
 def pair_tasks(field: str, pairs: Sequence[Pair]) -> list[Task]:
@@ -174,23 +177,46 @@ def speed_of(folder: Path) -> dict[str, Any]:
             "short_texts_per_cpu_s": rates}  # fmt: skip
 
 
-def report(model_name: str, data: Path | None, left_out: Sequence[str]) -> dict[str, Any]:
-    """Everything measured, ready for JSON."""
-    folder = find_model(model_name)
-    model = load_static_model(folder)
-    made: dict[str, Any] = {"model": model.name, "speed": speed_of(folder), "results": []}
-    for task in tasks_of(data) if data is not None else ():
-        made["results"] += _both(model, task)
-    if left_out:
-        english = EnglishRows(folder)
-        sources = Sources(
-            sentences=read_pairs(PAIRS),
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Fields of our pairs to build the model again without, and what it is built from."""
+
+    english: EnglishRows
+    sources: Sources
+    fields: Sequence[str]
+
+
+def left_out_of(model_name: str, fields: Sequence[str]) -> LeftOut:
+    """ConfigError: no such field, or the model or a file of pairs cannot be read."""
+    sentences = read_pairs(PAIRS)
+    return LeftOut(
+        fields=_checked(fields, sentences),
+        english=EnglishRows(find_model(model_name)),
+        sources=Sources(
+            sentences=sentences,
             phrases=read_dictionary(CONFIG_DIR / "expansions"),
             names=read_pairs(NAMES),
-        )
-        for field in _checked(left_out, sources.sentences):
-            fitted = without_field(english, sources, field)
-            pairs = [pair for pair in sources.sentences if pair.field == field]
+        ),
+    )
+
+
+def report(model_name: str, data: Path | None, fields: Sequence[str]) -> dict[str, Any]:
+    """Everything measured, ready for JSON; every file is read before anything is measured.
+
+    Raises:
+        ConfigError: a model, a set or a field is missing or cannot be read.
+    """
+    folder = find_model(model_name)
+    model = load_static_model(folder)
+    left_out = left_out_of(model_name, fields) if fields else None
+    tasks = tasks_of(data) if data is not None else []
+    made: dict[str, Any] = {"model": model.name, "speed": speed_of(folder), "results": []}
+    for task in tasks:
+        made["results"] += _both(model, task)
+    if left_out is not None:
+        for field in left_out.fields:
+            fitted = without_field(left_out.english, left_out.sources, field)
+            pairs = [pair for pair in left_out.sources.sentences if pair.field == field]
             for task in pair_tasks(field, pairs):
                 made["results"] += _both(fitted, task)
     return made
@@ -202,7 +228,7 @@ def _both(model: StaticModel, task: Task) -> list[dict[str, Any]]:
 
 def _checked(fields: Sequence[str], sentences: Sequence[Pair]) -> Sequence[str]:
     known = sorted({pair.field for pair in sentences})
-    chosen = known if "all" in fields else fields
+    chosen = known if "all" in fields else list(dict.fromkeys(fields))
     unknown = sorted(set(chosen) - set(known))
     if unknown:
         raise ConfigError(f"No field {', '.join(unknown)}: choose of {', '.join(known)}, or all.")
@@ -238,8 +264,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     console = Console(markup=False, emoji=False)
     try:
+        if options.out is not None:
+            check_files([options.out])
         made = report(options.model, options.data, options.leave_out)
-    except ConfigError as error:
+        if options.out is not None:
+            put(options.out, orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    except RayappError as error:
         print(error.message, file=sys.stderr)
         return 2
     console.print(table_of(made))
@@ -248,8 +278,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{speed['megabytes']} MB; in seconds of one processor: loaded in "
         f"{speed['load_cpu_s']}, short texts in each: {speed['short_texts_per_cpu_s']}"
     )
-    if options.out is not None:
-        options.out.write_bytes(orjson.dumps(made, option=orjson.OPT_INDENT_2))
     return 0
 
 

@@ -5,9 +5,10 @@
     python -m jobs.evaluate --all --data DIR --golden FOLDER     # write the results to commit
     python -m jobs.evaluate --all --data DIR --against FOLDER    # hold a run to them
 
-Every run stores under user ids of its own and deletes nothing. Exit codes: 0 done, 2 bad
-arguments or other data than the committed results are of, 3 finished with failures or below the
-committed results, 4 the service is away.
+Every run stores under user ids of its own and deletes nothing. The reports are written after each
+suite. Exit codes: 0 done, 2 bad arguments or other data than the committed results are of, 3
+finished with failures, below the committed results or with too many degraded answers to commit, 4
+the service is away.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rich.console import Console
 
 from jobs.suites.ablation import ablated, variants
-from jobs.suites.compare import TOLERANCE
+from jobs.suites.compare import SLACK_QUESTIONS, TOLERANCE
 from jobs.suites.gate import committed, gate
 from jobs.suites.golden import Golden, data_hashes, named, write_golden
-from jobs.suites.kinds import KINDS, Setting
+from jobs.suites.kinds import KINDS, Runner, Setting
+from jobs.suites.outputs import check_folder
 from jobs.suites.report import latency
-from jobs.suites.results import Evaluated, Results, show, write
+from jobs.suites.results import Evaluated, Outputs, Results, show, show_gates
 from jobs.suites.runner import RunOptions
+from jobs.suites.searched import MOST_DEGRADED
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
@@ -93,17 +96,37 @@ def _add_comparisons(made: argparse.ArgumentParser) -> None:
     made.add_argument("--against", type=Path, help="folder of committed results to hold the run to")
     made.add_argument(
         "--tolerance",
-        type=float,
+        type=_share,
         default=TOLERANCE,
-        help=f"share of a measure that --against lets a run lose (default {TOLERANCE})",
+        help=f"how much --against lets a measure lose (default {TOLERANCE}; {SLACK_QUESTIONS} "
+        "questions of a small set, at most a quarter of a small rate)",
     )
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share, a number from 0 up to 1")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """One suite to run: its set, read and checked, and what it is held to."""
+
+    name: str
+    run: Runner[Any]
+    data: Mapping[str, str]
+    floor: Golden | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,39 +140,56 @@ class _Probed:
 
 async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     """Run the suites and write the reports; returns the exit code."""
-    _check(arguments)
-    chosen = list(dict.fromkeys(arguments.suite))
-    data = {name: data_hashes(KINDS[name].files, arguments.data) for name in chosen}
-    against = arguments.against
-    floors = {name: committed(against, name, data[name]) for name in chosen if against is not None}
+    outputs = Outputs(out=arguments.out, markdown=arguments.markdown, picture=arguments.picture)
+    _check(arguments, outputs)
+    chosen = _chosen(arguments)
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
     options = RunOptions(run_id=run_id, recipe=arguments.recipe, concurrency=arguments.concurrency)
     started = time.monotonic()
     async with MemoryClient(url, api_key=read_key(arguments.api_key_file)) as client:
         probed = await _probe(client, options, arguments)
-        results = Results(run_id, url, probed.service)
-        with Progress(console) as progress:
-            setting = Setting(
-                client=client,
-                data=arguments.data,
-                progress=progress,
-                limit_questions=arguments.limit_questions,
-            )
-            for name in chosen:
-                await _run(name, setting, probed, data[name], results)
-    results.at = datetime.now(UTC).isoformat()
-    results.elapsed_s = round(time.monotonic() - started, 1)
-    _hold(arguments, floors, results)
-    write(results, arguments.out, arguments.markdown, arguments.picture)
-    show(results, console)
-    _commit(arguments.golden, results, console)
+        results = Results(run_id, url, probed.service, [one.name for one in chosen])
+        try:
+            with Progress(console) as progress:
+                setting = Setting(
+                    client=client, progress=progress, limit_questions=arguments.limit_questions
+                )
+                for one in chosen:
+                    await _run(one, setting, probed, results)
+                    results.at = datetime.now(UTC).isoformat()
+                    results.elapsed_s = round(time.monotonic() - started, 1)
+                    outputs.write(results)
+        finally:
+            show(results, console)
+    return _judged(arguments, chosen, results, outputs, console)
+
+
+def _judged(
+    arguments: argparse.Namespace,
+    chosen: Sequence[_Chosen],
+    results: Results,
+    outputs: Outputs,
+    console: Console,
+) -> int:
+    """Hold the run to the committed results or commit it; returns the exit code.
+
+    Raises:
+        ConfigError: it is no run of what the committed results are of.
+    """
+    incomparable = _hold(arguments, chosen, results)
+    if results.gates:
+        outputs.write(results)
+        show_gates(results, console)
+    if incomparable:
+        raise ConfigError(" ".join(incomparable))
+    refused = not _commit(arguments.golden, results, console)
     below = any(one.closed for one in results.gates)
-    return WITH_FAILURES if results.failures or below else DONE
+    return WITH_FAILURES if results.failures or below or refused else DONE
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Raises ConfigError: options that contradict each other."""
+def _check(arguments: argparse.Namespace, outputs: Outputs) -> None:
+    """Raises ConfigError: options that contradict each other, or reports without a place."""
     partly = arguments.limit_questions is not None or (arguments.without and not arguments.ablate)
     if arguments.golden is not None and partly:
         raise ConfigError(
@@ -158,8 +198,20 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.golden is not None and arguments.against is not None:
         raise ConfigError("--golden would replace what --against holds the run to: run them apart.")
-    if not 0.0 <= arguments.tolerance < 1.0:
-        raise ConfigError("--tolerance is a share: pass a number from 0 up to 1.")
+    outputs.check()
+    if arguments.golden is not None:
+        check_folder(arguments.golden)
+
+
+def _chosen(arguments: argparse.Namespace) -> list[_Chosen]:
+    """All sets, read and checked before the first of them runs. Raises ConfigError."""
+    found = []
+    for name in dict.fromkeys(arguments.suite):
+        kind, against = KINDS[name], arguments.against
+        data = data_hashes(kind.files, arguments.data, kind.ours)
+        floor = committed(against, name, data) if against is not None else None
+        found.append(_Chosen(name, kind.load(arguments.data), data, floor))
+    return found
 
 
 async def _probe(
@@ -195,46 +247,68 @@ async def _answering(client: MemoryClient, options: RunOptions) -> str | None:
     return said if isinstance(said, str) else None
 
 
-async def _run(
-    name: str, setting: Setting, probed: _Probed, data: Mapping[str, str], results: Results
-) -> None:
+async def _run(chosen: _Chosen, setting: Setting, probed: _Probed, results: Results) -> None:
     """One suite with every variant; the first is the run that is reported."""
-    kind = KINDS[name]
-    runs = await kind.run(setting, probed.variants)
+    kind = KINDS[chosen.name]
+    runs = await chosen.run(setting, probed.variants)
     rows = [kind.rows(run) for run in runs]
-    results.suites.append(Evaluated(name=name, kind=kind, run=runs[0], rows=rows[0], data=data))
+    done = Evaluated(name=chosen.name, kind=kind, run=runs[0], rows=rows[0], data=chosen.data)
+    results.suites.append(done)
     if probed.features:
         times = [latency(kind.answered(run)) or {} for run in runs]
         medians = [one.get("server_p50") for one in times]
-        results.ablation += ablated(name, probed.features, rows, medians)
+        results.ablation += ablated(chosen.name, probed.features, rows, medians)
 
 
-def _hold(arguments: argparse.Namespace, floors: Mapping[str, Golden], results: Results) -> None:
-    whole = arguments.limit_questions is None
+def _hold(arguments: argparse.Namespace, chosen: Sequence[_Chosen], results: Results) -> list[str]:
+    """Gate every suite; returns why some could not be held to anything."""
+    incomparable = []
+    floors = {one.name: one.floor for one in chosen if one.floor is not None}
     for one in results.suites:
-        if one.name in floors:
-            results.gates.append(
-                gate(
-                    floors[one.name],
-                    one.rows,
-                    results.service,
-                    tolerance=arguments.tolerance,
-                    whole=whole,
-                )
+        if one.name not in floors:
+            continue
+        try:
+            made = gate(
+                floors[one.name],
+                one.rows,
+                results.service,
+                searched=one.run.searched,
+                hashes=one.data,
+                tolerance=arguments.tolerance,
+                whole=arguments.limit_questions is None,
             )
+        except ConfigError as error:
+            incomparable.append(error.message)
+        else:
+            results.gates.append(made)
+    return incomparable
 
 
-def _commit(folder: Path | None, results: Results, console: Console) -> None:
-    """A run with failures is nothing to hold later runs to: nothing is written."""
+def _commit(folder: Path | None, results: Results, console: Console) -> bool:
+    """False when a folder was named and nothing written.
+
+    A run that failed or was answered in part is nothing to hold later runs to.
+    """
     if folder is None:
-        return
-    if results.failures:
-        console.print(f"{folder} is left as it is, because the run had failures.", soft_wrap=True)
-        return
+        return True
+    reasons = ["the run had failures"] if results.failures else []
+    reasons += [
+        f"in {one.name} {one.run.searched.line.rstrip('.')}, more than {MOST_DEGRADED:.0%}"
+        for one in results.suites
+        if one.run.searched.too_degraded
+    ]
+    if reasons:
+        console.print(
+            f"{folder} is left as it is, because {'; '.join(reasons)}: mend that and run it again.",
+            soft_wrap=True,
+        )
+        return False
     for one in results.suites:
         rows = named(one.rows)
         golden = Golden(suite=one.name, data=one.data, service=results.service, rows=rows)
-        console.print(f"Written: {write_golden(folder, golden)}", soft_wrap=True)
+        path = write_golden(folder, golden)
+        console.print(f"Written: {path}. {one.run.searched.line}", soft_wrap=True)
+    return True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -245,6 +319,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RayappError as error:
         print(error.message, file=sys.stderr)
         return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    except OSError as error:
+        where = error.filename or "A file"
+        print(f"{where} cannot be used ({error.strerror}): name another path.", file=sys.stderr)
+        return BAD_ARGUMENTS
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ class MemoryStore(Protocol):
         ...
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
-        """Active items by (quality_score, wilson, last_outcome_at), lowest first (decision 13).
+        """Active items by (quality_score, wilson, last_outcome_at), lowest first.
 
         What was replaced comes before what is current.
         """

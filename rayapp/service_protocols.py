@@ -101,7 +101,7 @@ class Memories(Protocol):
 
 
 class MemoryBank(Protocol):
-    """memory_bank with its write guard and capacity (decision 13)."""
+    """memory_bank with its write guard and capacity."""
 
     async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult: ...
     async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:

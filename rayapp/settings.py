@@ -227,7 +227,7 @@ class IndexerSettings(Concern):
 
 
 class MemoryBankSettings(Concern):
-    capacity: int = Field(1_000, ge=1, description="Active items per user (decision 13).")
+    capacity: int = Field(1_000, ge=1, description="Active items per user; the worst leave first.")
     text_limit_chars: int = Field(5_000, ge=1, description="Longest memory_bank text.")
 
 
@@ -249,7 +249,7 @@ class LearningSettings(Concern):
 
 class PromotionSettings(Concern):
     policy: Literal["score", "wilson"] = Field(
-        "score", description="What gates a promotion (decision 5)."
+        "score", description="What gates a promotion; wilson is 0.7 after nine straight successes."
     )
     interval_s: float = Field(1_800.0, ge=1, description="Pause between two cycles over all users.")
     settle_s: float = Field(

@@ -15,6 +15,6 @@ class ToolResultSettings(Concern):
         10_000, ge=200, le=50_000, description="Longer answers of tools are cut, characters."
     )
     per_conversation: int = Field(
-        500, ge=1, description="Active tool results of one conversation (decision 25)."
+        500, ge=1, description="Active tool results of one conversation (decision 0030)."
     )
     batch_limit_items: int = Field(20, ge=1, le=100, description="Most results in one request.")

@@ -2,7 +2,8 @@
 
 The same questions of the same stored memories are asked under recipe names such as
 `default-without-dense`, and compared question by question. A feature whose absence lowers no
-measure earns nothing in these suites.
+measure earns nothing in these suites. Of many measures some are lower by chance: a loss counts when
+chance does not explain it among all the measures that the feature is looked at by.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from rich.table import Table
 
-from jobs.suites.compare import Difference, compare
+from jobs.suites.compare import CHANCE, Difference, compare
 from jobs.suites.rows import Row
 from jobs.suites.runner import RunOptions
 from rayapp.domain.retrieval.ablation import ablated_name
@@ -74,17 +75,27 @@ def ablated(
 
 def idle(found: Iterable[Ablated]) -> list[str]:
     """Features without which no measure of any suite was surely lower, in their order."""
-    lowers: dict[str, bool] = {}
+    return [
+        feature
+        for feature, measures in _measures(found).items()
+        if not any(measure.surely_lower(len(measures)) for measure in measures)
+    ]
+
+
+def _measures(found: Iterable[Ablated]) -> dict[str, list[Difference]]:
+    """Everything that each feature is looked at by."""
+    measures: dict[str, list[Difference]] = {}
     for one in found:
-        lower = any(difference.sign == "lower" for difference in one.differences)
-        lowers[one.feature] = lowers.get(one.feature, False) or lower
-    return [feature for feature, lower in lowers.items() if not lower]
+        measures.setdefault(one.feature, []).extend(one.differences)
+    return measures
 
 
 def ablation_report(found: Sequence[Ablated]) -> dict[str, Any]:
     """The JSON section."""
     return {
         "idle": idle(found),
+        "chance": CHANCE,
+        "measures": {feature: len(measures) for feature, measures in _measures(found).items()},
         "without": [
             {
                 "suite": one.suite,
@@ -125,13 +136,18 @@ def ablation_markdown(found: Sequence[Ablated]) -> str:
 
 
 def ablation_line(found: Sequence[Ablated]) -> str:
-    """One sentence: what earned nothing here."""
+    """What earned nothing here, and what counts as earning."""
     names = idle(found)
+    looked_at = max((len(measures) for measures in _measures(found).values()), default=0)
+    how = (
+        f"Chance is {CHANCE:.1%} for all {looked_at} measures of a feature together (paired "
+        "sign-flip test, Bonferroni); the intervals of the tables are each for one measure alone."
+    )
     if not names:
-        return "Every feature that was switched off lowered a measure."
+        return f"Every feature that was switched off lowered a measure beyond chance. {how}"
     return (
         f"Without {', '.join(names)} no measure of these suites was lower beyond chance: "
-        "look at other suites before keeping what earns nothing."
+        f"look at other suites before keeping what earns nothing. {how}"
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from jobs.suites.rows import Key, Row, by_key
 from rayapp.domain.evaluation import Estimate, estimate
@@ -15,18 +18,34 @@ from rayapp.domain.evaluation import Estimate, estimate
 TOLERANCE = 0.03
 # Questions that may always turn: in a small set one of them is more than the tolerance.
 SLACK_QUESTIONS = 2
+# Most of a rate that may be lost: else a rate as small as the tolerance is held to nothing. From
+# .12 on a quarter is more than the tolerance, which then decides (our choice).
+SMALL_RATE_SHARE = 0.25
+# Share of features without worth that may look as if they had some: one side of the 95 % of the
+# intervals in the same tables.
+CHANCE = 0.025
+# Draws for each draw that chance may win: the share of wins is known to a fifth of itself.
+DRAWS_PER_WIN = 20
+LEAST_DRAWS = 10_000  # draws: twenty wins alone are coarse where chance may win often
+DRAW_CELLS = 4_000_000  # signs drawn at once: 32 MB of them
+DRAW_SEED = 20240229  # fixed, so that the same ranks give the same verdict
 NAMED = 20  # questions that got worse and are named; the report counts all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One measure of one part over the questions of both runs. `change` is after - before."""
+    """One measure of one part over the questions of both runs. `change` is after - before.
+
+    Attributes:
+        changes: the change of each question.
+    """
 
     part: str
     metric: str
     before: float
     after: float
     change: Estimate
+    changes: tuple[float, ...]
 
     @property
     def sign(self) -> str:
@@ -36,9 +55,20 @@ class Difference:
         return "higher" if self.change.low > 0.0 else "same"
 
     def lost(self, tolerance: float) -> bool:
-        """Whether more is lost than the tolerance, or than the questions that may turn."""
-        allowed = max(tolerance, SLACK_QUESTIONS / self.change.n)
+        """Whether more is lost than the tolerance, or than the questions that may turn.
+
+        Of a small rate less may be lost than the tolerance.
+        """
+        share = min(tolerance, SMALL_RATE_SHARE * self.before)
+        allowed = max(share, SLACK_QUESTIONS / self.change.n)
         return self.change.mean < -allowed - 1e-9
+
+    def surely_lower(self, looked_at: int) -> bool:
+        """Whether the loss is more than chance gives, when as many measures are looked at.
+
+        Bonferroni (Dunn 1961): each of the measures gets its share of the chance.
+        """
+        return self.sign == "lower" and beyond_chance(self.changes, CHANCE / looked_at)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -93,6 +123,24 @@ def compare(before: Iterable[Row], after: Iterable[Row]) -> Comparison:
     )
 
 
+def beyond_chance(changes: Sequence[float], least: float) -> bool:
+    """Whether signs drawn by chance give such a loss no more often than `least`.
+
+    The paired sign-flip test (Fisher 1935), by draws, with the observed signs as one of them
+    (Phipson and Smyth 2010). A bootstrap's tail is no such test where few questions changed.
+    """
+    sizes = np.array([abs(change) for change in changes if change], dtype=np.float64)
+    loss, draws = -sum(changes), max(LEAST_DRAWS, math.ceil(DRAWS_PER_WIN / least))
+    if not len(sizes) or loss <= 0.0:
+        return False
+    generator, wins = np.random.default_rng(DRAW_SEED), 1
+    rows = max(1, DRAW_CELLS // len(sizes))
+    for start in range(0, draws, rows):
+        signs = generator.integers(0, 2, size=(min(rows, draws - start), len(sizes)), dtype=np.int8)
+        wins += int(np.count_nonzero((2.0 * signs - 1.0) @ sizes >= loss - 1e-9))
+    return wins / (draws + 1) <= least
+
+
 def _differences(pairs: Sequence[tuple[Row, Row]]) -> list[Difference]:
     parts: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for old, new in pairs:
@@ -106,9 +154,11 @@ def _differences(pairs: Sequence[tuple[Row, Row]]) -> list[Difference]:
             metric=metric,
             before=sum(old for old, _ in values) / len(values),
             after=sum(new for _, new in values) / len(values),
-            change=estimate([new - old for old, new in values]),
+            change=estimate(changes),
+            changes=changes,
         )
         for (part, metric), values in parts.items()
+        for changes in [tuple(new - old for old, new in values)]
     ]
 
 

@@ -14,12 +14,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from jobs.suites.bm25 import PlainBm25
-from jobs.suites.datagov_set import load_datagov
+from jobs.suites.datagov_set import DatagovSet
 from jobs.suites.runner import DEPTH, Answered, RunOptions, SuiteRun, cancel_all
+from jobs.suites.searched import Searched
 from jobs.suites.suite import Document, Question, Suite
 from rayapp.client import MemoryClient, SearchHit, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
@@ -44,7 +44,10 @@ class Turned:
 
 @dataclass(slots=True)
 class DatagovRun:
-    """Everything a report needs. `leaked`: datasets whose own description came back."""
+    """Everything a report needs. `leaked`: datasets whose own description came back.
+
+    `searched` counts the searches of all parts, those without the flag too.
+    """
 
     descriptions: SuiteRun
     questions: SuiteRun
@@ -52,6 +55,7 @@ class DatagovRun:
     turned: list[Turned] = field(default_factory=list)
     intent_errors: int = 0
     leaked: list[str] = field(default_factory=list)
+    searched: Searched = field(default_factory=Searched)
 
     @property
     def parts(self) -> tuple[SuiteRun, SuiteRun]:
@@ -104,7 +108,7 @@ class DatagovSuite:
     def __init__(
         self,
         client: MemoryClient,
-        data: Path,
+        loaded: DatagovSet,
         options: RunOptions,
         progress: Progress,
         *,
@@ -113,7 +117,7 @@ class DatagovSuite:
         self._client = client
         self._options = options
         self._progress = progress
-        self._set = load_datagov(data)
+        self._set = loaded
         self._limit = limit_questions
         self._user_id = f"eval-datagov-{options.run_id}"
 
@@ -215,6 +219,7 @@ class _Asker:
                 ranked=datasets_of(reply.results, self._known),
                 floor=floor,
                 elapsed_ms=reply.elapsed_ms,
+                server_ms=reply.stage_timings_ms.get("total_ms"),
                 abstained=reply.abstained,
                 confidence=reply.confidence,
                 degraded=reply.degraded,
@@ -225,7 +230,7 @@ class _Asker:
     async def _search(self, question: Question, include_datagov: bool | None) -> SearchReply | str:
         """The answer, or the code of an error that is about this question alone."""
         try:
-            return await self._client.search(
+            reply = await self._client.search(
                 question.text,
                 limit=DEPTH,
                 recipe=self._options.recipe,
@@ -237,6 +242,8 @@ class _Asker:
             if error.retryable or named or error.code in CALLERS_FAULT:
                 raise
             return error.code
+        self._run.searched.add(reply.degraded)
+        return reply
 
 
 def _questions(suite: Suite) -> tuple[Question, ...]:

@@ -14,12 +14,13 @@ from typing import Any
 
 import yaml
 
-from jobs.suites.suite import Corpus, Document, Question, Suite, read_json
+from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 from rayapp.domain.text.language import detect_language
 from rayapp.errors import ConfigError
 
 SCHEMAS = Path("datagov") / "enterprise_schemas.json"
 SNAPSHOT = Path("datagov") / "catalog.snapshot.json"
+CATALOGUE, DESCRIBING = "The schema catalogue of data.gov.il", "The snapshot of data.gov.il"
 QUESTIONS = Path(__file__).with_name("datagov_questions.yaml")
 DESCRIPTIONS_PART, QUESTIONS_PART = "descriptions", "questions"
 CONTROL = "control"  # category of the questions that no catalogue answers
@@ -47,19 +48,25 @@ class DatagovSet:
         return frozenset(document.doc_id for document in self.documents)
 
 
-def load_datagov(data: Path, questions: Path = QUESTIONS) -> DatagovSet:
-    """The set of the catalogue under `data`.
+def load_datagov(data: Path, questions: Path | None = None) -> DatagovSet:
+    """The set of the catalogue under `data`; `questions` None = our own.
 
     Raises:
-        ConfigError: a file is missing or cannot be read.
+        ConfigError: a file is missing, cannot be read or has no such rows.
     """
-    datasets = read_json(data / SCHEMAS, "The schema catalogue of data.gov.il")["datasets"]
-    snapshot = read_json(data / SNAPSHOT, "The snapshot of data.gov.il")["datasets"]
-    documents = tuple(Document(row["dataset_id"], floor_text(row)) for row in datasets)
-    asked, controls = load_questions(questions)
+    schemas, snapshot = read_json(data / SCHEMAS, CATALOGUE), read_json(data / SNAPSHOT, DESCRIBING)
+    with rows_of(data / SCHEMAS, CATALOGUE):
+        documents = tuple(
+            Document(row["dataset_id"], floor_text(row)) for row in schemas["datasets"]
+        )
+        if not documents:
+            raise ValueError("no dataset")
+    with rows_of(data / SNAPSHOT, DESCRIBING):
+        descriptions = _descriptions(documents, snapshot["datasets"])
+    asked, controls = load_questions(questions or QUESTIONS)
     return DatagovSet(
         documents=documents,
-        descriptions=_descriptions(documents, snapshot),
+        descriptions=descriptions,
         questions=_suite(QUESTIONS_PART, asked),
         controls=controls,
     )

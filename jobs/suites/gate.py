@@ -10,8 +10,9 @@ from typing import Any
 from rich.table import Table
 
 from jobs.suites.compare import NAMED, Comparison, Difference, Worse, compare
-from jobs.suites.golden import Golden, check_data, named, read_golden
+from jobs.suites.golden import Golden, check_data, named, read_golden, unknown_data
 from jobs.suites.rows import Row
+from jobs.suites.searched import Searched
 from rayapp.errors import ConfigError
 
 HEAD = ("set", "measure", "committed", "now", "change", "95 % interval", "n", "")
@@ -24,7 +25,8 @@ class Gate:
 
     Attributes:
         tolerance: share of a measure that may be lost.
-        notes: what differs between the two services.
+        notes: what differs between the two services, and what is not known of the results.
+        searched: how the answers of this run were.
         whole: every question was asked, so one that is missing was lost.
     """
 
@@ -32,6 +34,7 @@ class Gate:
     comparison: Comparison
     tolerance: float
     notes: tuple[str, ...]
+    searched: Searched
     whole: bool
 
     @property
@@ -65,10 +68,12 @@ def gate(
     rows: Iterable[Row],
     service: Mapping[str, str],
     *,
+    searched: Searched,
+    hashes: Mapping[str, str],
     tolerance: float,
     whole: bool,
 ) -> Gate:
-    """Compare a run with the committed results.
+    """Compare a run, whose files have these hashes, with the committed results.
 
     Raises:
         ConfigError: they have no question in common.
@@ -79,16 +84,21 @@ def gate(
             f"No committed result of {golden.suite} is about a question of this run: "
             "write new results with --golden."
         )
-    notes = tuple(
+    notes = [
         f"{name} is {service.get(name)}, the committed results are of {value}"
         for name, value in golden.service.items()
         if service.get(name) != value
-    )
+    ]
+    notes += [
+        f"the committed results do not say which {name} they are of: write them again with --golden"
+        for name in unknown_data(golden, hashes)
+    ]
     return Gate(
         suite=golden.suite,
         comparison=comparison,
         tolerance=tolerance,
-        notes=notes,
+        notes=tuple(notes),
+        searched=searched,
         whole=whole,
     )
 
@@ -101,6 +111,7 @@ def gate_report(one: Gate) -> dict[str, Any]:
         "closed": one.closed,
         "tolerance": one.tolerance,
         "notes": list(one.notes),
+        "answers": one.searched.as_json(),
         "differences": [difference.as_json() for difference in comparison.differences],
         "lost": [f"{difference.part} {difference.metric}" for difference in one.lost],
         "better": comparison.better,
@@ -113,7 +124,7 @@ def gate_line(one: Gate) -> str:
     """One sentence with the verdict."""
     comparison = one.comparison
     moved = f"{comparison.better} questions got better, {len(comparison.worse)} worse"
-    notes = "".join(f" Note: {note}." for note in one.notes)
+    notes = f" {one.searched.line}" + "".join(f" Note: {note}." for note in one.notes)
     if not one.closed:
         verdict = f"not below the committed results (tolerance {one.tolerance:g})"
         return f"{one.suite}: {verdict}; {moved}.{notes}"

@@ -1,7 +1,9 @@
-"""Committed results: per question its id and ranks, with the hashes of what was measured.
+"""Committed results: per question its id and ranks, and what they were measured on.
 
-A file holds no text of a set. It says which data files, model, analyser and recipe it is of, so
-that a later run knows whether it may be compared at all.
+A file holds no text of a set. It has the sha256 of every file that was asked from, those of the set
+and our own, so that a later run knows whether it may be compared at all. Of the service it has what
+the service says of itself: the names of its model, analyser and recipe. What is inside them, such
+as the weights of a recipe or a calibration, is not in it: a change there is what the ranks show.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.suites.outputs import put
 from jobs.suites.rows import Row, headlines, measures
 from jobs.suites.suite import read_json
 from rayapp.errors import ConfigError
@@ -21,6 +24,8 @@ from rayapp.errors import ConfigError
 FORMAT = 1  # of the file; a reader refuses another one
 PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # such an id holds no sentence
 ID_DIGITS = 16  # hex digits that stand for any other id
+
+OURS = "jobs/suites"  # folder of our own files; in the results their names stand below it
 
 Files = Mapping[str, tuple[Path, ...]]
 
@@ -30,8 +35,8 @@ class Golden:
     """The committed results of one suite.
 
     Attributes:
-        data: sha256 of each file of the set, by its path below the data folder.
-        service: model, analyser and recipe.
+        data: sha256 of each file of the set, by its path below the data folder or the project's.
+        service: names of model, analyser and recipe.
     """
 
     suite: str
@@ -40,8 +45,8 @@ class Golden:
     rows: tuple[Row, ...]
 
 
-def data_hashes(files: Files, data: Path) -> dict[str, str]:
-    """The sha256 of every file of a set, by its path below `data`.
+def data_hashes(files: Files, data: Path, ours: Sequence[Path] = ()) -> dict[str, str]:
+    """The sha256 of every file of a set, by its path below `data`, and of our own files.
 
     Raises:
         ConfigError: a file is missing or cannot be read.
@@ -49,15 +54,26 @@ def data_hashes(files: Files, data: Path) -> dict[str, str]:
     found = {}
     for what, paths in files.items():
         for path in paths:
-            try:
-                found[path.as_posix()] = hashlib.sha256((data / path).read_bytes()).hexdigest()
-            except FileNotFoundError:
-                raise ConfigError(
-                    f"{what} is not at {data / path}: pass the folder that holds it as --data."
-                ) from None
-            except OSError as error:
-                raise ConfigError(f"{data / path} cannot be read: {error}.") from None
+            found[path.as_posix()] = _hash(
+                data / path, what, "pass the folder that holds it as --data"
+            )
+    for path in ours:
+        found[f"{OURS}/{path.name}"] = _hash(path, "A file of ours", "restore it")
     return found
+
+
+def _hash(path: Path, what: str, advice: str) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        raise ConfigError(f"{what} is not at {path}: {advice}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}): {advice}.") from None
+
+
+def unknown_data(golden: Golden, hashes: Mapping[str, str]) -> list[str]:
+    """Files that the results say nothing about: they were written before those were hashed."""
+    return sorted(hashes.keys() - golden.data.keys())
 
 
 def check_data(golden: Golden, hashes: Mapping[str, str]) -> None:
@@ -66,8 +82,8 @@ def check_data(golden: Golden, hashes: Mapping[str, str]) -> None:
     Raises:
         ConfigError: a file differs from the one the results are of.
     """
-    for name in sorted({*golden.data, *hashes}):
-        if golden.data.get(name) != hashes.get(name):
+    for name, known in sorted(golden.data.items()):
+        if known != hashes.get(name):
             raise ConfigError(
                 f"{name} is not the file that the committed results of {golden.suite} were made "
                 "with (its sha256 differs): take that file, or write new results with --golden."
@@ -80,8 +96,7 @@ def named(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def write_golden(folder: Path, golden: Golden) -> Path:
-    """Write `<suite>.json`, one question per line, and return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `<suite>.json`, one question per line, and return its path. Raises as `put`."""
     path = folder / f"{golden.suite}.json"
     head = {
         "format": FORMAT,
@@ -98,7 +113,7 @@ def write_golden(folder: Path, golden: Golden) -> Path:
         "}",
         "}",
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    put(path, ("\n".join(lines) + "\n").encode())
     return path
 
 

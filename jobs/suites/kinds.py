@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
-from jobs.suites import heq, locomo, parashoot, scenarios
+from jobs.suites import datagov_set, heq, locomo, parashoot, scenarios
 from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_report import (
     datagov_line,
@@ -18,8 +18,8 @@ from jobs.suites.datagov_report import (
     datagov_rows,
     datagov_tables,
 )
-from jobs.suites.datagov_set import SCHEMAS, SNAPSHOT
-from jobs.suites.outcomes import OutcomesRun, OutcomesSuite
+from jobs.suites.datagov_set import SCHEMAS, SNAPSHOT, load_datagov
+from jobs.suites.outcomes import OutcomesRun, OutcomesSuite, load_outcomes
 from jobs.suites.outcomes_report import (
     outcomes_line,
     outcomes_markdown,
@@ -35,50 +35,63 @@ from jobs.suites.precision_report import (
     precision_rows,
     precision_tables,
 )
-from jobs.suites.precision_set import BELIEFS, CASES
+from jobs.suites.precision_set import BELIEFS, CASES, load_precision
 from jobs.suites.report import counts_line, markdown, suite_report, tables
 from jobs.suites.rows import Row, suite_rows
 from jobs.suites.runner import Answered, RunOptions, SuiteRun, ask_suite, store_suite
+from jobs.suites.searched import Searched
 from jobs.suites.suite import Suite
 from rayapp.client import MemoryClient
 from rayapp.client.progress import Progress
 
 
 class Finished(Protocol):
-    """What every run has: how many of its memories or questions failed."""
+    """What every run has: how many of its memories or questions failed, and its searches."""
 
     @property
     def failures(self) -> int: ...
 
+    @property
+    def searched(self) -> Searched: ...
 
+
+LoadedT = TypeVar("LoadedT")
+LoadedT_contra = TypeVar("LoadedT_contra", contravariant=True)
 RunT = TypeVar("RunT", bound=Finished)
 MadeT = TypeVar("MadeT", bound=Finished, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where a suite runs: the service, the folder of the sets, and how much of them."""
+    """Where a suite runs: the service, and how much of the set."""
 
     client: MemoryClient
-    data: Path
     progress: Progress
     limit_questions: int | None = None
+
+
+# One run per options, in their order; their recipes differ and nothing else.
+Runner = Callable[[Setting, Sequence[RunOptions]], Awaitable[list[RunT]]]
 
 
 class OwnSuite(Protocol[MadeT]):
     """A suite that is more than stored documents and questions: it runs itself."""
 
-    def __init__(
+    async def run(self) -> MadeT: ...
+
+
+class MakeSuite(Protocol[LoadedT_contra, MadeT]):
+    """The class of such a suite, which is made of its loaded set."""
+
+    def __call__(
         self,
         client: MemoryClient,
-        data: Path,
+        loaded: LoadedT_contra,
         options: RunOptions,
         progress: Progress,
         *,
         limit_questions: int | None = None,
-    ) -> None: ...
-
-    async def run(self) -> MadeT: ...
+    ) -> OwnSuite[MadeT]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,61 +100,70 @@ class SuiteKind(Generic[RunT]):
 
     Attributes:
         files: what the set is called, and the files below the data folder that are it.
-        run: one run per options, in their order; their recipes differ and nothing else.
+        load: reads and checks the set below the data folder; what it returns runs it.
         rows: what single questions got; headlines, pictures, ablations and the gate follow.
         answered: the searches whose time counts.
+        ours: question files of the project that are asked as well.
     """
 
     files: Mapping[str, tuple[Path, ...]]
-    run: Callable[[Setting, Sequence[RunOptions]], Awaitable[list[RunT]]]
+    load: Callable[[Path], Runner[RunT]]
     rows: Callable[[RunT], list[Row]]
     report: Callable[[RunT], dict[str, Any]]
     tables: Callable[[RunT], list[Table]]
     line: Callable[[RunT], str]
     markdown: Callable[[RunT], str]
     answered: Callable[[RunT], Sequence[Answered]]
+    ours: tuple[Path, ...] = ()
 
 
 def own(
-    suite: type[OwnSuite[RunT]],
-) -> Callable[[Setting, Sequence[RunOptions]], Awaitable[list[RunT]]]:
+    load: Callable[[Path], LoadedT], make: MakeSuite[LoadedT, RunT]
+) -> Callable[[Path], Runner[RunT]]:
     """Runs the suite from its beginning for each of the options."""
 
-    async def run(setting: Setting, variants: Sequence[RunOptions]) -> list[RunT]:
-        runs = []
-        for options in variants:
-            made = suite(
-                setting.client,
-                setting.data,
-                options,
-                setting.progress,
-                limit_questions=setting.limit_questions,
-            )
-            runs.append(await made.run())
-        return runs
+    def read(data: Path) -> Runner[RunT]:
+        loaded = load(data)
 
-    return run
+        async def run(setting: Setting, variants: Sequence[RunOptions]) -> list[RunT]:
+            runs = []
+            for options in variants:
+                suite = make(
+                    setting.client,
+                    loaded,
+                    options,
+                    setting.progress,
+                    limit_questions=setting.limit_questions,
+                )
+                runs.append(await suite.run())
+            return runs
+
+        return run
+
+    return read
 
 
-def stored(
-    load: Callable[[Path], Suite],
-) -> Callable[[Setting, Sequence[RunOptions]], Awaitable[list[SuiteRun]]]:
+def stored(load: Callable[[Path], Suite]) -> Callable[[Path], Runner[SuiteRun]]:
     """Stores once and asks with each of the options: what differs is the recipe alone."""
 
-    async def run(setting: Setting, variants: Sequence[RunOptions]) -> list[SuiteRun]:
-        suite = load(setting.data).sampled(setting.limit_questions)
-        kept = await store_suite(setting.client, suite, variants[0].run_id, setting.progress)
-        return [
-            await ask_suite(setting.client, kept, options, setting.progress) for options in variants
-        ]
+    def read(data: Path) -> Runner[SuiteRun]:
+        loaded = load(data)
 
-    return run
+        async def run(setting: Setting, variants: Sequence[RunOptions]) -> list[SuiteRun]:
+            suite = loaded.sampled(setting.limit_questions)
+            client, progress = setting.client, setting.progress
+            kept = await store_suite(client, suite, variants[0].run_id, progress)
+            return [await ask_suite(client, kept, options, progress) for options in variants]
+
+        return run
+
+    return read
 
 
 def _documents(name: str, file: Path, load: Callable[[Path], Suite]) -> SuiteKind[SuiteRun]:
     return SuiteKind(
         files={name: (file,)},
-        run=stored(load),
+        load=stored(load),
         rows=suite_rows,
         report=suite_report,
         tables=tables,
@@ -152,30 +174,31 @@ def _documents(name: str, file: Path, load: Callable[[Path], Suite]) -> SuiteKin
 
 
 def _outcome_searches(run: OutcomesRun) -> list[Answered]:
-    return [one for part in (run.before, run.after) if part is not None for one in part.answered]
+    return [one for part in run.locomo for one in part.answered]
 
 
 KINDS: Mapping[str, SuiteKind[Any]] = {
     # First, because it refuses a service without the catalogue before anything is stored.
     "datagov": SuiteKind(
         files={
-            "The schema catalogue of data.gov.il": (SCHEMAS,),
-            "The snapshot of data.gov.il": (SNAPSHOT,),
+            datagov_set.CATALOGUE: (SCHEMAS,),
+            datagov_set.DESCRIBING: (SNAPSHOT,),
         },
-        run=own(DatagovSuite),
+        load=own(load_datagov, DatagovSuite),
         rows=datagov_rows,
         report=datagov_report,
         tables=datagov_tables,
         line=datagov_line,
         markdown=datagov_markdown,
         answered=lambda run: [one for part in run.parts for one in part.answered],
+        ours=(datagov_set.QUESTIONS,),
     ),
-    "locomo": _documents("LoCoMo", locomo.FILE, locomo.load_locomo),
-    "heq": _documents("HeQ", heq.FILE, heq.load_heq),
-    "parashoot": _documents("ParaShoot", parashoot.FILE, parashoot.load_parashoot),
+    "locomo": _documents(locomo.NAME, locomo.FILE, locomo.load_locomo),
+    "heq": _documents(heq.NAME, heq.FILE, heq.load_heq),
+    "parashoot": _documents(parashoot.NAME, parashoot.FILE, parashoot.load_parashoot),
     "precision": SuiteKind(
         files={"PrecisionMemBench": (BELIEFS, CASES)},
-        run=own(PrecisionSuite),
+        load=own(load_precision, PrecisionSuite),
         rows=precision_rows,
         report=precision_report,
         tables=precision_tables,
@@ -184,13 +207,14 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         answered=lambda run: [],
     ),
     "outcomes": SuiteKind(
-        files={"The adversarial set": (scenarios.ADVERSARIAL,), "LoCoMo": (locomo.FILE,)},
-        run=own(OutcomesSuite),
+        files={scenarios.NAME: (scenarios.ADVERSARIAL,), locomo.NAME: (locomo.FILE,)},
+        load=own(load_outcomes, OutcomesSuite),
         rows=outcomes_rows,
         report=outcomes_report,
         tables=outcomes_tables,
         line=outcomes_line,
         markdown=outcomes_markdown,
         answered=_outcome_searches,
+        ours=(scenarios.CONTRADICTIONS,),
     ),
 }

@@ -110,6 +110,7 @@ class Lab:
 
     Args:
         embed: vectors of documents and of questions.
+        embed_question: those of questions, when the model reads them in another way.
         depth: candidates per arm; a search for 10 hits takes 30, one for 50 takes 150.
         tiers: where the documents of a corpus are kept; default: history.
     """
@@ -120,10 +121,12 @@ class Lab:
         texts: Texts,
         embed: Embed,
         *,
+        embed_question: Embed | None = None,
         depth: int = 30,
         tiers: Mapping[str, Tier] | None = None,
     ) -> None:
-        self._corpora, self._texts, self._embed, self._depth = corpora, texts, embed, depth
+        self._corpora, self._texts, self._depth = corpora, texts, depth
+        self._embed_question = embed_question or embed
         kept = tiers or {}
         self._tenants = {
             corpus.name: _Tenant(corpus, texts, embed, kept.get(corpus.name, Tier.HISTORY))
@@ -139,7 +142,7 @@ class Lab:
     def ask(self, recipe: Recipe) -> Iterator[Asked]:
         """Every question of every corpus; `recipe` gives the weight of expansions."""
         for corpus in self._corpora:
-            vectors = self._embed([question.text for question in corpus.questions])
+            vectors = self._embed_question([question.text for question in corpus.questions])
             for question, vector in zip(corpus.questions, vectors, strict=True):
                 yield self._asked(corpus, question, vector, recipe)
 

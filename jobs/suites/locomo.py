@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.suites.suite import Corpus, Document, Question, Suite, read_json
+from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 
 FILE = Path("locomo") / "locomo-open5.json"
+NAME = "LoCoMo"
 TURN_ID = re.compile(r"D\d+:\d+")
 SESSION_KEY = re.compile(r"session_(\d+)")
 DATE_FORMAT = "%I:%M %p on %d %B, %Y"  # "1:56 pm on 8 May, 2023", no zone: read as UTC
@@ -26,16 +27,20 @@ def load_locomo(data: Path) -> Suite:
     """The suite of the conversations under `data`.
 
     Raises:
-        ConfigError: the file is missing or is not JSON.
+        ConfigError: the file is missing, is not JSON or has no such rows.
     """
     corpora, excluded = [], 0
-    for sample in read_json(data / FILE, "LoCoMo"):
-        name = str(sample["sample_id"])
-        documents = _turns(sample["conversation"])
-        known = {document.doc_id for document in documents}
-        questions, dropped = _questions(name, sample["qa"], known)
-        excluded += dropped
-        corpora.append(Corpus(name, documents, questions))
+    samples = read_json(data / FILE, NAME)
+    with rows_of(data / FILE, NAME):
+        for sample in samples:
+            name = str(sample["sample_id"])
+            documents = _turns(sample["conversation"])
+            known = {document.doc_id for document in documents}
+            questions, dropped = _questions(name, sample["qa"], known)
+            excluded += dropped
+            corpora.append(Corpus(name, documents, questions))
+        if not any(corpus.questions for corpus in corpora):
+            raise ValueError("no question")
     return Suite(
         name="locomo",
         corpora=tuple(corpora),

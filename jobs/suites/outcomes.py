@@ -19,6 +19,8 @@ from pathlib import Path
 from jobs.suites.locomo import load_locomo
 from jobs.suites.runner import RunOptions, SuiteRun, run_suite, user_of
 from jobs.suites.scenarios import Scenario, load_adversarial, load_contradictions
+from jobs.suites.searched import Searched
+from jobs.suites.suite import Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.learning import OutcomeName
 from rayapp.client.progress import Bar, Progress, wait_indexed
@@ -29,6 +31,24 @@ LIMIT = 50  # results asked per question
 LEVELS = (0, 1, 2, 3, 5)  # outcomes per memory after which the order is looked at
 JUDGED_LEVEL = 3  # outcomes per memory when LoCoMo is asked again
 FLOOD = 3  # false outcomes per memory that the saboteur tries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomesSet:
+    """Advice that outcomes tell apart, facts that replace others, and LoCoMo beside them."""
+
+    scenarios: tuple[Scenario, ...]
+    contradictions: tuple[Scenario, ...]
+    locomo: Suite
+
+
+def load_outcomes(data: Path) -> OutcomesSet:
+    """The sets under `data`, and our own. Raises ConfigError as their loaders."""
+    return OutcomesSet(
+        scenarios=load_adversarial(data),
+        contradictions=load_contradictions(),
+        locomo=load_locomo(data),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +98,33 @@ class Sabotage:
 
 @dataclass(slots=True)
 class OutcomesRun:
-    """Everything a report needs."""
+    """Everything a report needs. `rejected`: memories of the scenarios that were not stored."""
 
     forms: list[FormRun] = field(default_factory=list)
     before: SuiteRun | None = None
     after: SuiteRun | None = None
     sabotage: Sabotage = field(default_factory=Sabotage)
+    rejected: list[str] = field(default_factory=list)
+    asked: Searched = field(default_factory=Searched)
+
+    @property
+    def locomo(self) -> list[SuiteRun]:
+        """LoCoMo before and after, as far as it was asked."""
+        return [part for part in (self.before, self.after) if part is not None]
+
+    @property
+    def searched(self) -> Searched:
+        return sum((part.searched for part in self.locomo), self.asked)
 
     @property
     def failures(self) -> int:
-        """Memories that vanished, and false outcomes that were accepted.
+        """Memories that were refused or vanished, and false outcomes that did something.
 
         A rule may archive what failed again and again: such a memory is kept, and counted.
         """
         gone = sum(form.stored - form.kept for form in self.forms)
-        return gone + self.sabotage.tried - self.sabotage.refused
+        sabotage = self.sabotage.tried - self.sabotage.refused + self.sabotage.flipped
+        return gone + sabotage + len(self.rejected) + sum(part.failures for part in self.locomo)
 
 
 class OutcomesSuite:
@@ -101,7 +133,7 @@ class OutcomesSuite:
     def __init__(
         self,
         client: MemoryClient,
-        data: Path,
+        loaded: OutcomesSet,
         options: RunOptions,
         progress: Progress,
         *,
@@ -110,13 +142,15 @@ class OutcomesSuite:
         self._client = client
         self._options = options
         self._progress = progress
-        self._scenarios = load_adversarial(data)
-        self._contradictions = load_contradictions()
-        self._locomo = load_locomo(data).sampled(limit_questions)
+        self._scenarios = loaded.scenarios
+        self._contradictions = loaded.contradictions
+        self._locomo = loaded.locomo.sampled(limit_questions)
+        self._searched = Searched()
+        self._refused: dict[tuple[str, str], str] = {}  # code, by user and memory
 
     async def run(self) -> OutcomesRun:
         """Raises RayappError: the service is away or refuses the caller."""
-        run = OutcomesRun()
+        run = OutcomesRun(asked=self._searched)
         run.before = await run_suite(self._client, self._locomo, self._options, self._progress)
         pairs = [((one,), self._user(f"pair-{one.scenario_id}")) for one in self._scenarios]
         run.forms.append(await self._form("pair", pairs))
@@ -127,6 +161,7 @@ class OutcomesSuite:
         run.sabotage = await self._sabotage()
         await self._judge_in_locomo()
         run.after = await run_suite(self._client, self._locomo, self._options, self._progress)
+        run.rejected = [f"{user} {name}: {code}" for (user, name), code in self._refused.items()]
         return run
 
     def _user(self, name: str) -> str:
@@ -156,6 +191,9 @@ class OutcomesSuite:
             for memory_id, text in ((one.good_id, one.good), (one.bad_id, one.bad))
         ]
         replies = await self._client.store_batch(memories, user_id=user_id)
+        for memory, reply in zip(memories, replies, strict=True):
+            if reply.status == "rejected":
+                self._refused[user_id, str(memory.memory_id)] = reply.code or "rejected"
         return sum(reply.status == "stored" for reply in replies)
 
     async def _judge(
@@ -170,6 +208,8 @@ class OutcomesSuite:
                     (one.bad_id, "failed"),
                 )
                 for memory_id, outcome in judged:
+                    if (user_id, memory_id) in self._refused:
+                        continue
                     await self._client.record_outcome(
                         outcome,
                         memory_ids=[memory_id],
@@ -198,9 +238,11 @@ class OutcomesSuite:
         return placed
 
     async def _search(self, scenario: Scenario, user_id: str) -> SearchReply:
-        return await self._client.search(
+        reply = await self._client.search(
             scenario.query, limit=LIMIT, recipe=self._options.recipe, user_id=user_id
         )
+        self._searched.add(reply.degraded)
+        return reply
 
     async def _count(self, scenarios: Sequence[Scenario], user_id: str, run: FormRun) -> None:
         """How many of the memories are still there: learning must not win by deleting."""

@@ -21,6 +21,7 @@ def outcomes_report(run: OutcomesRun) -> dict[str, Any]:
         "suite": "outcomes",
         "forms": [_form(form) for form in run.forms],
         "same_store": _loss(run),
+        "rejected": run.rejected,
         "sabotage": {
             "tried": run.sabotage.tried,
             "refused": run.sabotage.refused,
@@ -89,7 +90,8 @@ def outcomes_line(run: OutcomesRun) -> str:
     archived = sum(form.archived for form in run.forms)
     lost = run.sabotage
     return (
-        f"{kept} of {stored} memories are kept, {archived} of them archived by a rule; "
+        f"{kept} of {stored} memories are kept, {archived} of them archived by a rule, "
+        f"{len(run.rejected)} were refused; "
         f"{lost.refused} of {lost.tried} false outcomes of another user were refused, "
         f"{lost.flipped} orders flipped."
     )

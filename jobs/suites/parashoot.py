@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from jobs.suites.suite import Corpus, Document, Question, Suite, read_json
-from rayapp.errors import ConfigError
+from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 
 FILE = Path("parashoot") / "dev.json"
+NAME = "ParaShoot"
 ID_DIGITS = 12  # hex digits of a paragraph id: no collision among thousands
 
 
@@ -23,16 +23,15 @@ def load_parashoot(data: Path) -> Suite:
     """
     paragraphs: dict[str, Document] = {}
     questions = []
-    try:
-        for row in read_json(data / FILE, "ParaShoot")["data"]:
+    rows = read_json(data / FILE, NAME)
+    with rows_of(data / FILE, NAME):
+        for row in rows["data"]:
             text = str(row["context"]).strip()
             doc_id = f"parashoot:{hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]}"
             paragraphs[doc_id] = Document(doc_id, text)
             name, asked = str(row["id"]), str(row["question"])
             questions.append(Question(name, asked, (doc_id,), "answerable", "he"))
-    except (KeyError, TypeError) as error:
-        raise ConfigError(
-            f"{data / FILE} has no rows of ParaShoot ({error!r}): pass the set's dev.json."
-        ) from None
+        if not questions:
+            raise ValueError("no question")
     corpus = Corpus("parashoot", tuple(paragraphs.values()), tuple(questions))
     return Suite(name="parashoot", corpora=(corpus,))

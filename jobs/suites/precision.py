@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,9 +24,11 @@ from jobs.suites.precision_set import (
     TIER,
     UNIVERSAL,
     Case,
-    load_precision,
+    PrecisionSet,
 )
 from jobs.suites.runner import RunOptions
+from jobs.suites.searched import Searched
+from jobs.suites.suite import spread
 from rayapp.client import MemoryClient, SearchHit
 from rayapp.client.progress import Bar, Progress, wait_indexed
 
@@ -90,6 +91,7 @@ class PrecisionRun:
     results: list[CaseResult] = field(default_factory=list)
     stored: int = 0
     rejected: list[str] = field(default_factory=list)
+    searched: Searched = field(default_factory=Searched)
 
     @property
     def failures(self) -> int:
@@ -112,7 +114,7 @@ class PrecisionSuite:
     def __init__(
         self,
         client: MemoryClient,
-        data: Path,
+        loaded: PrecisionSet,
         options: RunOptions,
         progress: Progress,
         *,
@@ -121,13 +123,14 @@ class PrecisionSuite:
         self._client = client
         self._options = options
         self._progress = progress
-        self._set = load_precision(data)
-        self._cases = self._set.cases[:limit_questions]
+        self._beliefs = loaded.beliefs
+        self._cases = spread(loaded.cases, limit_questions)
+        self._searched = Searched()
 
     async def run(self) -> PrecisionRun:
         """Raises RayappError: the service is away or refuses the caller."""
-        run = PrecisionRun()
-        for owner, memories in self._set.beliefs.items():
+        run = PrecisionRun(searched=self._searched)
+        for owner, memories in self._beliefs.items():
             replies = await self._client.store_batch(memories, user_id=self._user(owner))
             run.stored += sum(reply.status == "stored" for reply in replies)
             run.rejected += [
@@ -212,6 +215,7 @@ class PrecisionSuite:
             filters={"tags": case.scopes, "always_inject": False},
             **WAYS[way],
         )
+        self._searched.add(reply.degraded)
         return list(reply.results)
 
 

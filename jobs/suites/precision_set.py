@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.suites.suite import read_json
+from jobs.suites.suite import read_json, rows_of
 from rayapp.client import Memory
 
 FOLDER = Path("precisionmembench")
@@ -94,17 +94,26 @@ def load_precision(data: Path) -> PrecisionSet:
     """The set under `data`.
 
     Raises:
-        ConfigError: a file is missing or is not JSON.
+        ConfigError: a file is missing, is not JSON or has no such rows.
     """
-    rows = sorted(read_json(data / BELIEFS, NAME), key=lambda row: str(row["created_at"]))
+    seed, asked = read_json(data / BELIEFS, NAME), read_json(data / CASES, NAME)
+    with rows_of(data / BELIEFS, NAME):
+        beliefs = _beliefs(sorted(seed, key=lambda row: str(row["created_at"])))
+    with rows_of(data / CASES, NAME):
+        cases = tuple(_case(row) for row in asked)
+        if not cases:
+            raise ValueError("no case")
+    return PrecisionSet(beliefs=beliefs, cases=cases)
+
+
+def _beliefs(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Memory, ...]]:
     replaces = {row["superseded_by"]: str(row["_id"]) for row in rows if row["superseded_by"]}
     beliefs: dict[str, tuple[Memory, ...]] = {}
     for row in rows:
         owner = str(row["user_id"])
         memory = memory_of(row, replaces.get(row["_id"]))
         beliefs[owner] = (*beliefs.get(owner, ()), memory)
-    cases = tuple(_case(row) for row in read_json(data / CASES, NAME))
-    return PrecisionSet(beliefs=beliefs, cases=cases)
+    return beliefs
 
 
 def memory_of(row: Mapping[str, Any], supersedes: str | None) -> Memory:

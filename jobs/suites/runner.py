@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.suites.bm25 import PlainBm25
+from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Document, Question, Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
@@ -68,6 +69,10 @@ class SuiteRun:
     @property
     def failures(self) -> int:
         return len(self.rejected) + sum(1 for one in self.answered if one.error is not None)
+
+    @property
+    def searched(self) -> Searched:
+        return Searched.of(one.degraded for one in self.answered if one.error is None)
 
     @property
     def answerable(self) -> list[Answered]:

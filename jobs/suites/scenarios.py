@@ -9,11 +9,12 @@ from typing import Any
 
 import yaml
 
-from jobs.suites.suite import read_json
+from jobs.suites.suite import read_json, rows_of
 from rayapp.domain.text.language import detect_language
 from rayapp.errors import ConfigError
 
 ADVERSARIAL = Path("outcomes") / "adversarial-30.json"
+NAME = "The adversarial set"
 CONTRADICTIONS = Path(__file__).with_name("contradictions.yaml")
 
 
@@ -43,30 +44,38 @@ def load_adversarial(data: Path) -> tuple[Scenario, ...]:
     """The adversarial set of the data folder.
 
     Raises:
-        ConfigError: the file is missing or is not JSON.
+        ConfigError: the file is missing, is not JSON or has no such rows.
     """
-    return tuple(
-        Scenario(
-            scenario_id=f"adv-{row['id']}",
-            good=row["good_advice"],
-            bad=row["bad_advice"],
-            query=row["query"],
+    rows = read_json(data / ADVERSARIAL, NAME)
+    with rows_of(data / ADVERSARIAL, NAME):
+        found = tuple(
+            Scenario(
+                scenario_id=f"adv-{row['id']}",
+                good=str(row["good_advice"]),
+                bad=str(row["bad_advice"]),
+                query=str(row["query"]),
+            )
+            for row in rows
         )
-        for row in read_json(data / ADVERSARIAL, "The adversarial set")
-    )
+        if not found:
+            raise ValueError("no scenario")
+    return found
 
 
 def load_contradictions(path: Path = CONTRADICTIONS) -> tuple[Scenario, ...]:
     """Our own pairs of an outdated and a current fact, in both languages.
 
     Raises:
-        ConfigError: a row lacks a field or repeats an id.
+        ConfigError: the file cannot be read, a row lacks a field or repeats an id.
     """
-    rows: list[Mapping[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    ids = [row.get("id") for row in rows]
-    if len(set(ids)) != len(ids) or any(
-        {"id", "old", "new", "query"} != row.keys() for row in rows
-    ):
+    try:
+        rows: list[Mapping[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path.name} cannot be read ({error}): restore the file.") from None
+    with rows_of(path, "contradictions"):
+        ids = [row.get("id") for row in rows]
+        whole = all({"id", "old", "new", "query"} == row.keys() for row in rows)
+    if len(set(ids)) != len(ids) or not whole:
         raise ConfigError(
             f"{path.name}: every row needs id, old, new, query, and an id of its own."
         )

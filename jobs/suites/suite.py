@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rayapp.errors import ConfigError
+
+OneT = TypeVar("OneT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,37 @@ class Suite:
         """At most `limit` questions, evenly spread over the whole set; all documents stay."""
         if limit is None or limit >= self.questions:
             return self
-        total = self.questions
-        keep = {index * total // limit for index in range(limit)}
+        keep = frozenset(spread(range(self.questions), limit))
         corpora, at = [], 0
         for corpus in self.corpora:
             chosen = tuple(q for i, q in enumerate(corpus.questions, at) if i in keep)
             corpora.append(replace(corpus, questions=chosen))
             at += len(corpus.questions)
         return replace(self, corpora=tuple(corpora))
+
+
+def spread(items: Sequence[OneT], limit: int | None) -> Sequence[OneT]:
+    """At most `limit` of them, evenly spread, in their order."""
+    if limit is None or limit >= len(items):
+        return items
+    return [items[index * len(items) // limit] for index in range(limit)]
+
+
+@contextmanager
+def rows_of(path: Path, what: str) -> Iterator[None]:
+    """Around the reading of a set's rows: a file of another shape is one sentence.
+
+    Raises:
+        ConfigError: a field is missing or is of another kind.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        said = (str(error).splitlines() or [""])[0]
+        raise ConfigError(
+            f"{path} has no rows of {what} ({type(error).__name__}: {said}): "
+            "take the file as the set has it."
+        ) from None
 
 
 def read_json(path: Path, what: str) -> Any:

@@ -2,7 +2,7 @@
 
 The judge is a function from a recipe to one value per question, asked once per recipe. A fold holds
 out whole groups (conversations, articles), so that a parameter is never chosen on what it is
-measured on.
+measured on. The number of recipes is bounded by the grid: `steps`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from rayapp.domain.retrieval.recipes import Recipe
 Floats = npt.NDArray[np.float64]
 # Five conversations are five folds; the groups of larger sets are spread over as many.
 FOLDS = 5
-# Rounds over all parameters; the second one changed nothing on the open sets (measured).
+# Rounds over all parameters at most, our choice. The second one sees whether a value chosen early
+# still is the best beside those chosen after it; a search ends sooner when a round changes nothing.
 ROUNDS = 2
 # A step is taken when it gains more than noise of the last digit, share of a point.
 LEAST_GAIN = 1e-4
@@ -47,6 +48,8 @@ class Scored:
 # Metric name (`locomo hit@10`) to its values; each counts the same in the objective.
 Scores = Mapping[str, Scored]
 Judge = Callable[[Recipe], Scores]
+# Told how many more steps are done.
+Advance = Callable[[int], object]
 
 
 @dataclass(slots=True)
@@ -90,11 +93,27 @@ def fold_of(group: str, order: Sequence[str]) -> int:
     return zlib.crc32(group.encode()) % FOLDS
 
 
+def steps(grid: Sequence[Parameter]) -> int:
+    """Values that a search tries at most, which bounds the recipes that it judges."""
+    return (FOLDS + 1) * ROUNDS * _in_round(grid) + len(grid)
+
+
+def _in_round(grid: Sequence[Parameter]) -> int:
+    return sum(len(parameter.values) for parameter in grid)
+
+
 class Search:
     """Coordinate descent from `start` over `grid`; every recipe is judged once."""
 
-    def __init__(self, start: Recipe, grid: Sequence[Parameter], judge: Judge) -> None:
-        self._start, self._grid, self._judge = start, grid, judge
+    def __init__(
+        self,
+        start: Recipe,
+        grid: Sequence[Parameter],
+        judge: Judge,
+        advance: Advance = lambda count: None,
+    ) -> None:
+        """`advance` hears of every step, of `steps(grid)` in all when the search ends."""
+        self._start, self._grid, self._judge, self._advance = start, grid, judge, advance
         self._seen: dict[tuple[float, ...], Scores] = {}
         self._folds: dict[str, npt.NDArray[np.int64]] = {
             name: _folds(scored.groups) for name, scored in self._scores(start).items()
@@ -120,6 +139,7 @@ class Search:
         )
         for parameter in self._grid:
             tuned.without[parameter.path] = self._losses(chosen, parameter)
+            self._advance(1)
         tuned.recipes = len(self._seen)
         return tuned
 
@@ -132,7 +152,7 @@ class Search:
     def _best(self, held_out: int | None) -> Recipe:
         best = self._start
         value = self._objective(best, held_out)
-        for _ in range(ROUNDS):
+        for number in range(1, ROUNDS + 1):
             before = best
             for parameter in self._grid:
                 for candidate in parameter.values:
@@ -140,17 +160,23 @@ class Search:
                     found = self._objective(recipe, held_out)
                     if found > value + LEAST_GAIN:
                         best, value = recipe, found
+                    self._advance(1)
             if best == before:
+                self._advance((ROUNDS - number) * _in_round(self._grid))
                 break
         return best
 
     def _objective(self, recipe: Recipe, held_out: int | None) -> float:
-        """Mean over the metrics, each the mean over the questions that are not held out."""
+        """Mean over the metrics, each the mean over the questions that are not held out.
+
+        A metric whose questions are all held out, as in a small sample, says nothing.
+        """
         means = []
         for name, scored in self._scores(recipe).items():
             kept = scored.values if held_out is None else scored.values[self._mask(name, held_out)]
-            means.append(float(kept.mean()))
-        return float(np.mean(means))
+            if kept.size:
+                means.append(float(kept.mean()))
+        return float(np.mean(means)) if means else 0.0
 
     def _mask(self, name: str, held_out: int) -> npt.NDArray[np.bool_]:
         return np.asarray(self._folds[name] != held_out)

@@ -33,6 +33,10 @@ def load_calibration(folder: Path, model: str) -> Calibration | None:
 def _tree(path: Path, what: str) -> dict[str, Any]:
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(
+            f"{what} {path.name} cannot be read ({error.strerror}): check the rights of the file."
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{what} {path.name} is not valid UTF-8 YAML: {error}") from None
     if not isinstance(tree, dict):

@@ -23,7 +23,7 @@ from rayapp.domain.memory import NEUTRAL_SCORE
 
 # Related concepts beside one in a list; the first client shows five.
 MAX_RELATED = 10
-# `session`: the server knows no sessions, and working memory lives for a day (decision 10).
+# `session`: the server knows no sessions, and working memory lives for a day.
 PERIODS = {"week": timedelta(days=7), "session": timedelta(hours=24)}
 
 

@@ -71,7 +71,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def expired(item: MemoryItem, now: datetime) -> bool:
-    """Whether the time of `item` is over; a high score outlives it (decision 10)."""
+    """Whether the time of `item` is over; a high score outlives it (decision 0015)."""
     over = item.expires_at is not None and item.expires_at <= now
     return over and item.stats.score < SURVIVES_EXPIRY_SCORE
 

@@ -1,7 +1,7 @@
 """What a gateway should do to a model's answer before it trusts it: mend its form, name its risks.
 
 Checking a checked answer changes nothing. Tool calls are JSON `tool_calls`; XML tool tags of older
-models are not calls (decision 28). The scoring comment `<!-- MEM: … -->` stays: the hooks read it.
+models are not calls (decision 0028). The scoring comment `<!-- MEM: … -->` stays: hooks read it.
 """
 
 from __future__ import annotations

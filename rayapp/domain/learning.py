@@ -9,7 +9,7 @@ from typing import Literal
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Outcome
 from rayapp.domain.tiers import Tier
 
-# Why an outcome left an item alone. `not_scored`: books and DataGov tiers (decision 11); `gone`:
+# Why an outcome left an item alone. `not_scored`: books and DataGov tiers; `gone`:
 # shown once, deleted since; `weak_signal`: an implicit signal below the confidence that counts;
 # `not_shown`, `already_scored`, `rate`: limits of a principal that does not own the memories.
 SkipReason = Literal["not_scored", "gone", "weak_signal", "not_shown", "already_scored", "rate"]
@@ -58,7 +58,7 @@ class OutcomeEvent:
         applied, skipped: filled in when it is recorded. Ids that the caller lists in `skipped`
             beforehand (weak signals) are kept with their reason and never applied.
         documents: doc_ids of the book items among them, filled in when it is recorded: a book's
-            items are not scored, its effectiveness is learned all the same (decision 11).
+            items are not scored, its effectiveness is learned all the same.
         request_hash: fingerprint of the request that a caller's key stands for; empty for keys
             that the service made.
         takeaway_id: the memory kept with it, which a retry of the response answers for ever.

@@ -56,7 +56,7 @@ class OutcomeAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest:
-    """record_response. `related` None = everything that the receipt shows (decision 22).
+    """record_response. `related` None = everything that the receipt shows.
 
     `related` holds positions of the receipt (int) and memory ids (str), mixed.
     """
@@ -106,7 +106,7 @@ class FeedbackRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionReport:
-    """One cycle. `deleted` stays 0: nothing is deleted by a rule (decision 9)."""
+    """One cycle. `deleted` stays 0: rules archive, they delete nothing."""
 
     examined: int = 0
     promoted: int = 0
@@ -214,7 +214,7 @@ class InsightsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierAdvice:
-    """`advised` False: known to be poor here; it is searched all the same (decision 21)."""
+    """`advised` False: known to be poor here; it is searched all the same."""
 
     tier: Tier
     wilson: float

@@ -107,7 +107,7 @@ class Quality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Outcome counters. Lifetime and tier-local ones stand side by side (decision 8)."""
+    """Outcome counters. A new tier resets the tier-local ones, never the lifetime ones."""
 
     uses: int = 0
     success_count: float = 0.0

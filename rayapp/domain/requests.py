@@ -48,7 +48,7 @@ class NewMemory:
 class StoreResult:
     """One answer per memory; `code` and `error` are set when it was rejected.
 
-    `archived` names what capacity archived to make room (decision 13).
+    `archived` names what capacity archived to make room.
     """
 
     memory_id: str | None

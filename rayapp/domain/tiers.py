@@ -32,7 +32,7 @@ DATAGOV_ANSWERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA,)
 
 # Tiers whose items feed the content graph, or are searched for near-duplicates, after a change.
 FOLLOWED_TIERS: tuple[Tier, ...] = (Tier.MEMORY_BANK, Tier.BOOKS, Tier.PATTERNS)
-# From this score on an item outlives its expiry (decision 10).
+# From this score on an item outlives its expiry: it has proved itself (decision 0015).
 SURVIVES_EXPIRY_SCORE = 0.9
 
 
@@ -41,8 +41,8 @@ class TierPolicy:
     """What one tier may do.
 
     Attributes:
-        ttl_hours: lifetime from entering the tier, None for no expiry (decision 10).
-        scored: outcomes move `score` (decision 11).
+        ttl_hours: lifetime from entering the tier, None for no expiry.
+        scored: outcomes move `score`.
         learned_weight: outcome evidence takes part in ranking.
         shared: readable by every user, writable by none.
     """

@@ -129,8 +129,8 @@ class SearchArms:
     ) -> tuple[Lists | None, GraphPriors, Mapping[Tier, int]]:
         """What the index says, asked for the normal depths while the graphs are read.
 
-        The graphs only ever ask for more of a tier (decision 21), and seldom do: those tiers are
-        asked again, and their longer lists take the place of the first.
+        The graphs only ever ask for more of a tier, and seldom do: those tiers are asked again, and
+        their longer lists take the place of the first.
         """
         usual = tier_depths(GraphPriors(), request.tiers, request.depth, request.recipe)
         asked = asyncio.ensure_future(self._query(request, vector, usual, deadline, trace))

@@ -365,7 +365,7 @@ class HooksService:
     # --- scores
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
-        """What the answer was given with because of its question (decision 22)."""
+        """What the answer was given with because of its question."""
         read = ReadScope(scope.user_id, include_shared=False)
         session = await self._session(read, request.message_id, request.conversation_id)
         turn = session.turn(request.message_id) if session else None

@@ -34,7 +34,7 @@ class MemoriesService:
 
     Args:
         new_id: makes a memory id (UUIDv7) when the caller brings none.
-        capacity: active memory_bank items per user (decision 13).
+        capacity: active memory_bank items per user.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class MemoriesService:
     async def _archive_surplus(
         self, scope: WriteScope, *, keep: tuple[str, ...] = ()
     ) -> tuple[str, ...]:
-        """Keep at most `capacity` active memory_bank items (decision 13).
+        """Keep at most `capacity` active memory_bank items.
 
         Below the capacity this is one count of index keys. Candidates are read before the count
         that decides: what another writer archives in between is among them, and is not replaced

@@ -16,7 +16,7 @@ from rayapp.errors import InvalidInput
 from rayapp.protocols import Receipt
 
 MAX_IDS = 200  # ids of one outcome: four times what one search shows at most
-MAX_TAKEAWAY_CHARS = 1_000  # learning chapter, record_response
+MAX_TAKEAWAY_CHARS = 1_000  # a sentence or two; more is a text
 
 
 def takeaway_id(user_id: str, key: str) -> str:

@@ -55,7 +55,7 @@ from rayapp.services.outcome_checks import (
 from rayapp.services.runtime import Runtime
 
 TAKEAWAY_TAG = "key_takeaway"
-# The score with which a takeaway is born (learning chapter, record_response).
+# The score with which a takeaway is born.
 TAKEAWAY_SCORE: dict[Outcome, float] = {
     Outcome.WORKED: 0.7,
     Outcome.PARTIAL: 0.55,

@@ -21,7 +21,7 @@ WAITING_SEARCHES = 32
 
 
 def sigmoid(logit: float) -> float:
-    """Probability of a raw score, 0..1, without overflow for any finite logit (decision 18)."""
+    """Probability of a raw score, 0..1, without overflow for any finite logit."""
     if logit >= 0:
         return 1.0 / (1.0 + math.exp(-logit))
     power = math.exp(logit)

@@ -31,7 +31,7 @@ from rayapp.service_protocols import Insights, Memories, MemoryBank, Outcomes, S
 from rayapp.services.runtime import Runtime
 from rayapp.services.tool_writes import ToolWrites
 
-# Searches that an assistant may make itself in one turn (context chapter, "Tools").
+# Searches that an assistant may make itself in one turn, our choice.
 SEARCHES_PER_TURN = 1
 # Characters of an unknown name that the refusal repeats.
 ECHO_CHARS = 64

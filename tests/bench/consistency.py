@@ -3,7 +3,8 @@
 python -m tests.bench.consistency --items 100000 --share 0.01 --out consistency.json
 
 Everything is in one process, the indexer too: the times are those of the comparison and the
-repair themselves, without Ray and without a second core.
+repair themselves, without Ray and without a second core. Exit codes: 0 done, 2 bad arguments,
+3 drift was missed or something else was touched, 4 the server did not start.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from rayapp.domain.consistency import Drift
 from rayapp.domain.jobs import Finish
 from rayapp.testing.drift import everything
 from rayapp.testing.sweep_rig import SweepRig, kinds_of
+from tests.bench.arguments import not_negative_number, positive, positive_number
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 
 T = TypeVar("T")
 
@@ -105,16 +108,24 @@ def table(report: dict[str, Any]) -> Table:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--share", type=float, default=0.01, help="Of all items, per kind.")
-    parser.add_argument("--grace", type=float, default=2.0, help="Pause before the second look.")
+    parser.add_argument("--items", type=positive, default=100_000)
+    parser.add_argument(
+        "--share", type=positive_number, default=0.01, help="Of all items, per kind."
+    )
+    parser.add_argument(
+        "--grace", type=not_negative_number, default=2.0, help="Pause before the second look."
+    )
     parser.add_argument("--out", type=Path, help="write the report as JSON")
     options = parser.parse_args()
+    return exit_code_of(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     report = asyncio.run(measured(options.items, options.share, options.grace))
     Console().print(table(report))
     if options.out is not None:
         options.out.write_text(json.dumps(report, indent=2), encoding="utf-8")
-    return 0 if report["passed"] and not report["others_changed"] else 1
+    return DONE if report["passed"] and not report["others_changed"] else WITH_FAILURES
 
 
 if __name__ == "__main__":

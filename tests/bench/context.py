@@ -5,7 +5,7 @@
 
 Fills nothing but what stands before each question (identity, preference, a pinned fact) and some
 outcomes for the users that it asks as. Each call is timed twice: over HTTP, and by the service
-itself. Exit codes: 0 done, 1 above the bar or refused.
+itself. Exit codes: 0 done, 2 bad arguments, 3 above the bar or refused, 4 the service is away.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from rich.table import Table
 
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.domain.evaluation import percentile
+from rayapp.errors import DependencyDown
+from tests.bench.arguments import positive
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
 
@@ -74,10 +77,10 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--reuse", metavar="RUN_ID", required=True, help="run of tests.bench.load")
-    made.add_argument("--users", type=int, default=1_000, help="as many as that run has")
-    made.add_argument("--asked", type=int, default=50, help="users to ask as")
+    made.add_argument("--users", type=positive, default=1_000, help="as many as that run has")
+    made.add_argument("--asked", type=positive, default=50, help="users to ask as")
     made.add_argument("--heavy", action="store_true", help="ask as the heavy user of that run")
-    made.add_argument("--calls", type=int, default=1_000, help="calls of each kind")
+    made.add_argument("--calls", type=positive, default=1_000, help="calls of each kind")
     made.add_argument("--seed", type=int, default=7, help="of that run")
     made.add_argument("--url", help="service; default: the stack of --data-dir")
     made.add_argument("--data-dir", type=Path, help="data directory of the local stack")
@@ -114,7 +117,10 @@ async def prepare(connection: Connection, users: Sequence[str], questions: Seque
 async def _post(connection: Connection, path: str, body: Any, user: str) -> dict[str, Any]:
     status, answer = await connection.call("POST", path, orjson.dumps(body), user)
     if status not in (200, 201):
-        raise RuntimeError(f"{path} answered {status}: {answer[:300]!r}")
+        raise DependencyDown(
+            f"{path} answered {status}: look at the service with `rayapp doctor`.",
+            details={"answer": answer[:300].decode(errors="replace")},
+        )
     parsed: dict[str, Any] = orjson.loads(answer)
     return parsed
 
@@ -183,6 +189,10 @@ def table(report: dict[str, Any]) -> Table:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
     rows = asyncio.run(measured(url, arguments))
     report = {
@@ -198,7 +208,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
     Console().print(table(report))
     refused = any(row["refused"] for row in rows.values())
-    return int(refused or rows["prefetch"]["http_p95"] > PREFETCH_P95_MS)
+    missed = refused or rows["prefetch"]["http_p95"] > PREFETCH_P95_MS
+    return WITH_FAILURES if missed else DONE
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ An XLM-RoBERTa with random weights stands for bge-m3 and its reranker, so nothin
 the gateways give is a ratio to the bare forward pass: the same module, device and number format,
 tokens ready on the device, batches as large and sorted by length. A round takes every way in turn,
 so that a busy machine slows all of them. Then memory is made short and both gateways must answer
-all the same. Needs `rayapp[gpu]`; without a GPU it measures a smaller model.
+all the same. Needs `rayapp[gpu]`; without a GPU it measures a smaller model. Exit codes: 0 done,
+2 bad arguments or no `rayapp[gpu]`, 3 a gateway did not answer with little memory, 4 a gateway is
+away.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ from rich.table import Table
 
 from rayapp.adapters.inference.gpu import torch_device
 from rayapp.errors import ConfigError
+from tests.bench.arguments import positive
 from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_memory import recovery
 from tests.bench.encoder_model import SIZES, write_cross_encoder, write_encoder
 from tests.bench.encoder_work import MIXED, Bare, Work, works
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 
 LENGTHS = ("16", "64", "256", "512", MIXED)
 ROUNDS = 5
@@ -40,6 +44,7 @@ SEED = 7
 TOKENS = {"cpu": 8_192, "cuda": 262_144}
 # Texts of one measurement: several batches where a batch is quick.
 FEWEST, MOST = {"cpu": 16, "cuda": 256}, 4_096
+MOST_OF_A_BATCH = 4_096  # the bound of the setting embedding.batch.max_size
 OOM_TEXTS = 64
 OOM_TOKENS = {"cpu": "32", "cuda": "512"}
 
@@ -47,17 +52,32 @@ OOM_TOKENS = {"cpu": "32", "cuda": "512"}
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     made.add_argument("--size", choices=list(SIZES), help="default: bge-m3 on a GPU, else small")
-    made.add_argument("--lengths", nargs="+", default=list(LENGTHS), help="tokens, or mixed")
-    made.add_argument("--tokens", type=int, help="tokens of one measurement")
-    made.add_argument("--batch", type=int, default=64, help="texts of a batch (embedder)")
-    made.add_argument("--rerank-batch", type=int, default=32)
+    made.add_argument(
+        "--lengths", nargs="+", type=length, default=list(LENGTHS), help="tokens, or mixed"
+    )
+    made.add_argument("--tokens", type=positive, help="tokens of one measurement")
+    made.add_argument("--batch", type=batch_size, default=64, help="texts of a batch (embedder)")
+    made.add_argument("--rerank-batch", type=batch_size, default=32)
     made.add_argument(
         "--precision", default="auto", choices=["auto", "float32", "float16", "bfloat16"]
     )
-    made.add_argument("--rounds", type=int, default=ROUNDS)
+    made.add_argument("--rounds", type=positive, default=ROUNDS)
     made.add_argument("--keep", type=Path, help="folder of the models, kept for the next run")
     made.add_argument("--out", type=Path, help="report as JSON")
     return made
+
+
+def length(text: str) -> str:
+    """Tokens of a text, or a mixture."""
+    return text if text == MIXED else str(positive(text))
+
+
+def batch_size(text: str) -> int:
+    """As many texts as the settings take for a batch."""
+    value = positive(text)
+    if value > MOST_OF_A_BATCH:
+        raise argparse.ArgumentTypeError(f"use {MOST_OF_A_BATCH} or less, not {text!r}")
+    return value
 
 
 async def measure(
@@ -198,10 +218,22 @@ def tables(report: dict[str, Any]) -> list[Table]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    console = Console()
+    return exit_code_of(lambda: _run(arguments))
+
+
+def ready(arguments: argparse.Namespace) -> None:
+    """Fill in the size. Raises ConfigError where the bench cannot run."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ConfigError("Install rayapp[gpu]: the encoder runs in torch.")
     arguments.size = arguments.size or ("small" if torch_device() == "cpu" else "bge-m3")
+    most = SIZES[arguments.size].positions
+    if any(name != MIXED and int(name) > most for name in arguments.lengths):
+        raise ConfigError(f"{arguments.size} reads up to {most} tokens: pass smaller --lengths.")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    ready(arguments)
+    console = Console()
     importlib.import_module("transformers").utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory(prefix="rayapp-encoder-") as made:
         folder = arguments.keep or Path(made)
@@ -215,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     recovered = [
         report[f"{part}_out_of_memory"]["recovered"] for part in ("embedding", "reranking")
     ]
-    return 0 if all(recovered) else 1
+    return DONE if all(recovered) else WITH_FAILURES
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Starts a stack of its own with two search replicas. Every client repeats an outcome that got no
 answer under the same idempotency key. At the end the counters of every memory must be exactly the
-accepted outcomes. Exit code 3 when they are not.
+accepted outcomes. Exit codes: 0 they are, 2 bad arguments, 3 they are not, 4 the stack did not
+start.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from rich.table import Table
 from rayapp.domain.evaluation import percentile
 from rayapp.domain.lifecycle.outcomes import SUCCESS_VALUE
 from rayapp.domain.memory import Outcome
+from tests.bench.arguments import positive
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.running import REPLICA, RunningService, started
 
 MEMORIES = 20  # few, so that every one is hot
@@ -139,7 +142,7 @@ def _report(storm: Storm, found: list[str]) -> dict[str, Any]:
     }
 
 
-def _run(service: RunningService, arguments: argparse.Namespace, console: Console) -> list[str]:
+def _stormed(service: RunningService, arguments: argparse.Namespace, console: Console) -> list[str]:
     with Progress(console=console) as progress:
         task = progress.add_task("outcomes", total=arguments.outcomes)
         storm = asyncio.run(
@@ -166,20 +169,24 @@ def _run(service: RunningService, arguments: argparse.Namespace, console: Consol
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.outcome_storm")
-    parser.add_argument("--outcomes", type=int, default=10_000)
-    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--outcomes", type=positive, default=10_000)
+    parser.add_argument("--clients", type=positive, default=8)
     parser.add_argument("--out", type=Path, help="JSON report")
     arguments = parser.parse_args()
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     with tempfile.TemporaryDirectory(prefix="storm-") as folder:
         service = started(Path(folder), serve={"search": {"replicas": 2}})
         try:
-            found = _run(service, arguments, console)
+            found = _stormed(service, arguments, console)
         finally:
             service.down()
     for line in found:
         console.print(line)
-    return 3 if found else 0
+    return WITH_FAILURES if found else DONE
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ from rayapp.errors import ConfigError, RayappError
 from rayapp.settings import load_settings
 from rayapp.testing.qdrant_binary import cache_folder, start_qdrant
 from tests.bench import peer_report
+from tests.bench.arguments import positive, positive_number
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
 from tests.bench.peer_protocol import (
@@ -62,7 +64,6 @@ from tests.bench.peer_protocol import (
 )
 from tests.bench.peer_systems import FOREIGN, ON_QDRANT, SYSTEMS
 
-DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 REPOSITORY = Path(__file__).parents[2]
 NAMES = (OURS, *SYSTEMS)
 SEARCH_LIMIT = 10  # results per timed question, as in the load test
@@ -80,12 +81,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--systems", nargs="+", choices=NAMES, default=list(NAMES))
-    made.add_argument("--memories", type=_positive, default=100_000)
-    made.add_argument("--users", type=_positive, default=1_000)
-    made.add_argument("--questions", type=_positive, default=1_000, help="timed questions")
-    made.add_argument("--conversations", type=_positive, help="LoCoMo conversations; default: all")
-    made.add_argument("--limit-questions", type=_positive, help="per quality set, spread")
-    made.add_argument("--adds", type=_positive, default=2_000, help="single adds that are timed")
+    made.add_argument("--memories", type=positive, default=100_000)
+    made.add_argument("--users", type=positive, default=1_000)
+    made.add_argument("--questions", type=positive, default=1_000, help="timed questions")
+    made.add_argument("--conversations", type=positive, help="LoCoMo conversations; default: all")
+    made.add_argument("--limit-questions", type=positive, help="per quality set, spread")
+    made.add_argument("--adds", type=positive, default=2_000, help="single adds that are timed")
     made.add_argument("--seed", type=int, default=7)
     made.add_argument("--model", help="static model; default: the default of embedding.model")
     made.add_argument("--url", help="service; default: the stack of --data-dir")
@@ -95,16 +96,11 @@ def parser() -> argparse.ArgumentParser:
         "--env", type=Path, default=cache_folder() / "peers", help="the peers' environment"
     )
     made.add_argument("--make-env", action="store_true", help="make it first when it is not there")
-    made.add_argument("--limit-s", type=float, default=7_200.0, help="longest time of one peer")
+    made.add_argument(
+        "--limit-s", type=positive_number, default=7_200.0, help="longest time of one peer"
+    )
     made.add_argument("--out", type=Path, help="JSON report")
     return made
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
 
 
 def quality_parts(arguments: argparse.Namespace) -> list[Part]:
@@ -279,14 +275,14 @@ async def _probe(arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     console = Console(markup=False, emoji=False)
     if not console.is_terminal:
         console.width = FILE_WIDTH
-    try:
-        report = asyncio.run(measure(arguments, console))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    report = asyncio.run(measure(arguments, console))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import random
+import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -17,18 +16,17 @@ import orjson
 
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.domain.evaluation import percentile
 from rayapp.errors import DependencyDown
+from tests.bench.closed_loop import drive_all, spread
 from tests.bench.delay import Sample, index_delays
 from tests.bench.texts import facts
-from tests.bench.wire import Call, Connection, Drive, Driven, drive
+from tests.bench.wire import Call, Connection
 
 FILL_BATCH = 200  # items per batch call, or all of a user's when they have fewer
 FILL_CALLS = 4  # batch calls in flight: keeps both sides of a 2-core machine busy
-CLIENTS_PER_PROCESS = 4  # above that the client competes with itself for one core
-START_LAG_S = 2.0  # worker processes import and connect before they begin together
 QUERIES = 4_000  # distinct questions per run; a fast run asks some of them again
 SEARCH_LIMIT = 10
+MOST_STORES_PER_S = 2_000  # of one client
 STORES_PER_S = 50.0  # offered rate of the delay phase (the bar is stated at it)
 POLL_S = 0.02  # between two looks at the backlog
 DRAIN_S = 30.0  # the backlog must be empty this long after the last store
@@ -37,7 +35,11 @@ TIER = "history"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What to load. `heavy` memories go to one further user."""
+    """What to load. `heavy` memories go to one further user.
+
+    `mark` is in every text that a phase stores: one that an earlier run stored would be a mention
+    of it and no new memory.
+    """
 
     url: str
     run_id: str
@@ -47,6 +49,7 @@ class Load:
     seed: int
     seconds: float
     warm_s: float
+    mark: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def user(self, index: int) -> str:
         return f"bench-{self.run_id}-{index}"
@@ -115,12 +118,13 @@ def search(load: Load, clients: int, *, heavy: bool = False) -> dict[str, Any]:
 def store(load: Load) -> dict[str, Any]:
     """One client stores single memories one after the other."""
     random_ = random.Random(load.seed + 2)
-    # Seeds apart from the fill's and a serial per run: no text is a duplicate.
-    fresh = islice(facts(random_.getrandbits(62)), int(load.seconds * 2_000))
+    # More than a service of today takes, so that none is stored twice.
+    most = int((load.warm_s + load.seconds) * MOST_STORES_PER_S)
+    fresh = islice(facts(random_.getrandbits(62)), most)
     calls = [
         Call(
             "/api/memory/store",
-            orjson.dumps({"text": f"{fact.text} <{load.run_id} s{i}>", "tier": TIER}),
+            orjson.dumps({"text": f"{fact.text} <{load.mark} s{i}>", "tier": TIER}),
             load.user(random_.randrange(load.users)),
         )
         for i, fact in enumerate(fresh)
@@ -144,7 +148,7 @@ async def delay(load: Load) -> dict[str, Any]:
     async def one(index: int, at: float, text: str, user: str) -> None:
         await asyncio.sleep(max(0.0, at - time.perf_counter()))
         connection = await pool.get()
-        body = orjson.dumps({"text": f"{text} <{load.run_id} d{index}>", "tier": TIER})
+        body = orjson.dumps({"text": f"{text} <{load.mark} d{index}>", "tier": TIER})
         status, _ = await connection.call("POST", "/api/memory/store", body, user)
         pool.put_nowait(connection)
         if status == 201:
@@ -152,22 +156,25 @@ async def delay(load: Load) -> dict[str, Any]:
         else:
             failures[status] += 1
 
-    watcher = asyncio.create_task(_watch(load.url, samples, stop))
     begin = time.perf_counter() + 0.2
-    async with asyncio.TaskGroup() as group:
-        for index in range(count):
-            user = load.user(random_.randrange(load.users))
-            group.create_task(one(index, begin + index / STORES_PER_S, next(fresh).text, user))
-    await _drained(samples, acknowledged)
-    stop.set()
-    await watcher
+    # One group: when the service is gone, neither the watcher nor a store waits on.
+    async with asyncio.TaskGroup() as watching:
+        watching.create_task(_watch(load.url, samples, stop))
+        async with asyncio.TaskGroup() as group:
+            for index in range(count):
+                user = load.user(random_.randrange(load.users))
+                at = begin + index / STORES_PER_S
+                group.create_task(one(index, at, next(fresh).text, user))
+        if acknowledged:
+            await _drained(samples, acknowledged)
+        stop.set()
     delays = index_delays(acknowledged, samples)
     if not delays:
         raise DependencyDown("No store was acknowledged: look at GET /api/memory/diagnostics.")
     polls = [(sample.answered_at - sample.asked_at) * 1000.0 for sample in samples]
     return {
         "stores": len(acknowledged),
-        "refused": {str(status): n for status, n in failures.items()},
+        "failed": {str(status): n for status, n in failures.items()},
         "not_indexed": len(acknowledged) - len(delays),
         "delay_ms": spread([seconds * 1000.0 for seconds in delays]),
         "poll_ms": spread(polls),
@@ -179,9 +186,10 @@ async def _watch(url: str, samples: list[Sample], stop: asyncio.Event) -> None:
     connection = Connection(url)
     while not stop.is_set():
         asked = time.perf_counter()
-        _, body = await connection.call("GET", "/api/memory/diagnostics")
-        pending = int(orjson.loads(body)["index"]["pending"])
-        samples.append(Sample(asked, time.perf_counter(), pending))
+        status, body = await connection.call("GET", "/api/memory/diagnostics")
+        if status == 200:
+            pending = int(orjson.loads(body)["index"]["pending"])
+            samples.append(Sample(asked, time.perf_counter(), pending))
         await asyncio.sleep(POLL_S)
     connection.close()
 
@@ -212,74 +220,6 @@ def search_calls(load: Load, *, heavy: bool) -> list[Call]:
                 calls.append(Call("/api/memory/search", orjson.dumps(body), user))
     random_.shuffle(calls)
     return calls[:QUERIES]
-
-
-def drive_all(
-    url: str, clients: int, calls: Sequence[Call], *, warm_s: float, measure_s: float
-) -> dict[str, Any]:
-    """A closed loop of `clients` connections spread over processes; see `summary`.
-
-    Raises:
-        DependencyDown: no call was answered.
-    """
-    sizes = [
-        min(CLIENTS_PER_PROCESS, clients - start)
-        for start in range(0, clients, CLIENTS_PER_PROCESS)
-    ]
-    start_at = time.time() + START_LAG_S
-    plans = [
-        Drive(
-            url=url,
-            clients=size,
-            start_at=start_at,
-            warm_s=warm_s,
-            measure_s=measure_s,
-            calls=calls[index :: len(sizes)],
-        )
-        for index, size in enumerate(sizes)
-    ]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(len(plans), mp_context=context) as pool:
-        return summary(clients, list(pool.map(drive, plans)))
-
-
-def summary(clients: int, seen: Sequence[Driven]) -> dict[str, Any]:
-    """Latencies, throughput and the client's own CPU use of all processes together."""
-    latencies = [value for one in seen for value in one.latencies_ms]
-    if not latencies:
-        raise DependencyDown("No call was answered: look at the service with `rayapp doctor`.")
-    statuses: Counter[int] = Counter()
-    stages: dict[str, list[float]] = {}
-    degraded: Counter[str] = Counter()
-    for one in seen:
-        statuses.update(one.statuses)
-        for body in one.kept:
-            _add_stages(body, stages, degraded)
-    wall_s = max(one.wall_s for one in seen)
-    return {
-        "clients": clients,
-        "requests": len(latencies),
-        "per_s": round(len(latencies) / wall_s, 1),
-        "latency_ms": spread(latencies),
-        "statuses": {str(status): count for status, count in sorted(statuses.items())},
-        "lost": sum(one.lost for one in seen),
-        "client_cpu_share": round(sum(one.cpu_s for one in seen) / wall_s, 3),
-        "stages_ms": {name: spread(values) for name, values in stages.items()},
-        "degraded": dict(degraded),
-    }
-
-
-def _add_stages(body: bytes, stages: dict[str, list[float]], degraded: Counter[str]) -> None:
-    answer = orjson.loads(body)
-    for name, value in (answer.get("debug") or {}).get("stage_timings_ms", {}).items():
-        stages.setdefault(name, []).append(float(value))
-    degraded.update(answer.get("degraded") or ())
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """p50, p95, p99 and the largest, rounded to microseconds of milliseconds."""
-    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {name: round(percentile(values, share), 3) for name, share in shares.items()}
 
 
 async def require_service(url: str) -> None:

@@ -1,6 +1,8 @@
 """Promotion over many items on a real MongoDB: time, items per second, and what a second run costs.
 
 python -m tests.bench.promotion --items 100000 --out promotion.json
+
+Exit codes: 0 done, 2 bad arguments, 4 the server did not start.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from rayapp.services.promotion import PromotionService
 from rayapp.settings import load_settings
 from rayapp.testing.builders import an_item
 from rayapp.testing.mongo_server import running_mongo
+from tests.bench.arguments import positive
+from tests.bench.ending import DONE, exit_code_of
 
 USERS = 1_000
 BATCH = 1_000
@@ -179,17 +183,22 @@ def table(report: dict[str, Any]) -> Table:
     return shown
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--items", type=positive, default=100_000)
     parser.add_argument("--policy", choices=("score", "wilson"), default="score")
     parser.add_argument("--out", type=Path, help="write the report as JSON")
     options = parser.parse_args()
+    return exit_code_of(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     report = asyncio.run(measured(options.items, options.policy))
     Console().print(table(report))
     if options.out is not None:
         options.out.write_text(json.dumps(report, indent=2, default=str), encoding="utf-8")
+    return DONE
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

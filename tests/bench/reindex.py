@@ -34,14 +34,16 @@ from rich.table import Table
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.errors import RayappError
+from rayapp.errors import DependencyDown
 from tests.bench import phases
+from tests.bench.arguments import positive, positive_number
+from tests.bench.closed_loop import spread
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.processes import stack_memory
 from tests.bench.reindex_limits import limits, share_of
 from tests.bench.texts import facts
 from tests.bench.wire import Call, Connection
 
-DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 # The reindex bar: search p95 while it runs over p95 before it.
 MAX_P95_RATIO = 1.5
 # The other one: items per second of the job alone over those of its slowest part alone.
@@ -71,9 +73,9 @@ class Seen:
         return {
             "seconds": round(self.seconds, 1),
             "searches": len(self.search_ms),
-            "search_ms": phases.spread(self.search_ms),
+            "search_ms": spread(self.search_ms),
             "stores": len(self.store_ms),
-            "store_ms": phases.spread(self.store_ms),
+            "store_ms": spread(self.store_ms),
             "statuses": dict(self.statuses),
             "degraded": dict(self.degraded),
             "slow_ms": self.slow_stages(),
@@ -100,8 +102,6 @@ class Offered:
         self._calls = phases.search_calls(load, heavy=False)
         self._texts = facts(load.seed + STORED_SEED)
         self._serial, self._random = count(), random.Random(load.seed + STORED_SEED)
-        # A text that an earlier run stored would be a mention of it and no new memory.
-        self._mark = secrets.token_hex(4)
         self._pool: asyncio.Queue[Connection] = asyncio.Queue()
         for _ in range(CONNECTIONS):
             self._pool.put_nowait(Connection(load.url))
@@ -146,7 +146,7 @@ class Offered:
 
     async def _store(self, seen: Seen) -> None:
         user = self._load.user(self._random.randrange(self._load.users))
-        text = f"{next(self._texts).text} <{self._mark} r{next(self._serial)}>"
+        text = f"{next(self._texts).text} <{self._load.mark} r{next(self._serial)}>"
         body = orjson.dumps({"text": text, "tier": phases.TIER})
         status, answer, spent_ms = await self._call(Call("/api/memory/store", body, user))
         seen.store_ms.append(spent_ms)
@@ -160,8 +160,7 @@ class Offered:
         connection = await self._pool.get()
         try:
             status, body = await connection.call("POST", call.path, call.body, call.user_id)
-        except OSError:
-            connection.close()
+        except DependencyDown:
             status, body = 0, b""
         finally:
             self._pool.put_nowait(connection)
@@ -198,11 +197,11 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--memories", type=int, default=100_000)
-    made.add_argument("--users", type=int, default=1_000)
-    made.add_argument("--searches-per-s", type=float, default=20.0)
-    made.add_argument("--stores-per-s", type=float, default=10.0)
-    made.add_argument("--before-s", type=float, default=20.0, help="load before the job")
+    made.add_argument("--memories", type=positive, default=100_000)
+    made.add_argument("--users", type=positive, default=1_000)
+    made.add_argument("--searches-per-s", type=positive_number, default=20.0)
+    made.add_argument("--stores-per-s", type=positive_number, default=10.0)
+    made.add_argument("--before-s", type=positive_number, default=20.0, help="load before the job")
     made.add_argument("--seed", type=int, default=7)
     made.add_argument("--reuse", metavar="RUN_ID", help="measure what this run filled, no fill")
     made.add_argument("--alone", action="store_true", help="run the job without load first")
@@ -373,12 +372,12 @@ def failed(report: dict[str, Any]) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _measured(arguments))
+
+
+def _measured(arguments: argparse.Namespace) -> int:
     console = Console()
-    try:
-        report = asyncio.run(measure(arguments, console))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    report = asyncio.run(measure(arguments, console))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))

@@ -3,7 +3,8 @@
     python -m tests.bench.search_profile --memories 20000 --users 200 --requests 1000
 
 Runs the HTTP application in this process on a throw-away mongod and engine. Wall times of a busy
-machine mean little; processor times and the ratio of one run do. Exit codes: 0 done.
+machine mean little; processor times and the ratio of one run do. Exit codes: 0 done,
+2 bad arguments, 4 a server did not start or refused a call.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from rich.console import Console
 from rich.table import Table
 
 from rayapp.domain.evaluation import percentile
+from rayapp.errors import DependencyDown
+from tests.bench.arguments import not_negative, positive
+from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_rig import SearchRig, fill, search_rig
 from tests.bench.stage_cpu import StageCpu
 from tests.bench.texts import facts
@@ -50,12 +54,14 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--memories", type=int, default=20_000)
-    made.add_argument("--users", type=int, default=200)
-    made.add_argument("--requests", type=int, default=1_000)
+    made.add_argument("--memories", type=positive, default=20_000)
+    made.add_argument("--users", type=positive, default=200)
+    made.add_argument("--requests", type=positive, default=1_000)
     made.add_argument("--seed", type=int, default=7)
     made.add_argument("--keep", type=Path, help="folder of the data; a filled one is used again")
-    made.add_argument("--functions", type=int, default=0, help="also print the N dearest functions")
+    made.add_argument(
+        "--functions", type=not_negative, default=0, help="also print the N dearest functions"
+    )
     made.add_argument("--out", type=Path, help="JSON report")
     return made
 
@@ -116,7 +122,7 @@ async def measure(rig: SearchRig, calls: Sequence[Any], count: int) -> dict[str,
         status, _ = await rig.post(SEARCH, body, user_id)
         wall.append(time.perf_counter() - begun)
         if status != 200:
-            raise RuntimeError(f"a search was answered with {status}")
+            raise DependencyDown(f"A search was answered with {status}: read the log above.")
     spent, mongo_spent = time.process_time() - cpu - sum(yard), cpu_of(pid) - mongo_cpu
     stages = {
         name: {
@@ -251,13 +257,17 @@ async def _functions(rig: SearchRig, calls: Sequence[Any], arguments: argparse.N
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     report = uvloop.run(run(arguments))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
     for table in tables(report):
         Console().print(table)
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from rayapp import bootstrap
 from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from rayapp.api.app import create_api
+from rayapp.errors import DependencyDown
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.parts import Parts
 from rayapp.service_protocols import Services
@@ -199,5 +200,8 @@ async def fill(rig: SearchRig, batches: list[tuple[str, list[str]]]) -> None:
             "/api/memory/store/batch", orjson.dumps({"items": items}), user_id
         )
         if status not in (200, 201):
-            raise RuntimeError(f"the store refused a batch: {answer[:300]!r}")
+            raise DependencyDown(
+                f"The store answered a batch with {status}: read the log above.",
+                details={"answer": answer[:300].decode(errors="replace")},
+            )
     await rig.settle()

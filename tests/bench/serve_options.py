@@ -4,7 +4,8 @@
 
 For each of the two environments a Ray head of its own is started in a subprocess, because Ray
 reads them at import. It serves an echo route and a route with one hop over a handle; one client
-and then eight ask it. Only that head is stopped at the end.
+and then eight ask it. Only that head is stopped at the end. Exit codes: 0 done, 2 bad arguments,
+4 Ray Serve did not start or failed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from rich.table import Table
 
 from rayapp.errors import DependencyDown
 from rayapp.serve_env import PORT_NAMES, local_environment
-from tests.bench.phases import drive_all
+from tests.bench.arguments import positive_number
+from tests.bench.closed_loop import drive_all
+from tests.bench.ending import DONE, exit_code_of
 from tests.bench.wire import Call
 
 ROUTES = ("/echo", "/hop")
@@ -177,28 +180,30 @@ def _cells(before: Sequence[Measured], after: Sequence[Measured]) -> list[list[s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of each measurement")
+    parser.add_argument(
+        "--seconds", type=positive_number, default=5.0, help="length of each measurement"
+    )
     parser.add_argument("--out", type=Path, help="Markdown report")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child is not None:
         _child(arguments.child, arguments.folder)
-        return 0
+        return DONE
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     started = time.monotonic()
-    try:
-        before = measure({}, arguments.seconds)
-        with tempfile.TemporaryDirectory(prefix="rsh-") as folder:
-            after = measure(_tuned(Path(folder)), arguments.seconds)
-    except DependencyDown as error:
-        print(error.message, file=sys.stderr)
-        return 4
+    before = measure({}, arguments.seconds)
+    with tempfile.TemporaryDirectory(prefix="rsh-") as folder:
+        after = measure(_tuned(Path(folder)), arguments.seconds)
     console.print(table(before, after))
     console.print(f"{time.monotonic() - started:.0f} s on {os.cpu_count()} cores.")
     if arguments.out is not None:
         arguments.out.write_text(markdown(before, after), encoding="utf-8")
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
+from rayapp.adapters.qdrant.errors import qdrant_errors
 from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.client.progress import Bar, Progress
 from rayapp.domain.index import IndexPoint
@@ -141,7 +142,8 @@ async def built(
             await index.open(corpus.schema)
             for change in (build.changes, sooner(build, graph_from_kb)):
                 if change:
-                    await client.update_collection(ALIAS, **change)
+                    async with qdrant_errors(WRITE_LIMIT_S):
+                        await client.update_collection(ALIAS, **change)
             begun = time.perf_counter()
             await load(index, corpus.points, f"{build.name}: load", progress)
             loaded = time.perf_counter()
@@ -153,11 +155,13 @@ async def built(
                 "indexed_vectors": info.indexed_vectors_count,
                 "segments": info.segments_count,
             }
+            async with qdrant_errors(READ_LIMIT_S):
+                version = (await client.info()).version
             yield Built(
                 index=index,
                 client=client,
                 pid=server.process.pid,
-                version=(await client.info()).version,
+                version=version,
                 facts=facts,
             )
         finally:
@@ -208,7 +212,8 @@ async def _green(
     total = points * (2 if build.hnsw_m else 1)
     with progress.step(f"{build.name}: build", total) as bar:
         while time.monotonic() < limit:
-            info = await client.get_collection(ALIAS)
+            async with qdrant_errors(READ_LIMIT_S):
+                info = await client.get_collection(ALIAS)
             bar.at(min(total, info.indexed_vectors_count or 0))
             if info.status != models.CollectionStatus.GREEN:
                 since = None

@@ -29,13 +29,16 @@ import uvloop
 from rich.console import Console
 
 from rayapp.adapters.qdrant import server_convert as convert
+from rayapp.adapters.qdrant.errors import qdrant_errors
 from rayapp.adapters.qdrant.predicate import Predicate, count_predicate, predicate_of
 from rayapp.client.progress import Bar, Progress
 from rayapp.domain.evaluation import TOP, percentile
 from rayapp.domain.index import Arm, ScoredPoint
-from rayapp.errors import RayappError
+from rayapp.errors import ConfigError
 from rayapp.protocols import VectorIndex
 from rayapp.settings import QdrantSettings
+from tests.bench.arguments import not_negative, positive
+from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_profile import cpu_of
 from tests.bench.server_builds import (
     ALIAS,
@@ -63,8 +66,8 @@ from tests.bench.server_points import (
 )
 from tests.bench.server_report import agreement, recall, tables, without_graph
 
-DONE, BAD_ARGUMENTS, DEPENDENCY_AWAY = 0, 2, 4
 USUAL = ("exact", "hnsw", "int8")
+LEAST_EACH = 10  # items of a user, so that a search has something to choose from
 MANY = 8  # clients of the second throughput
 WARM = 20  # questions asked before those that are timed
 FILE_WIDTH = 120  # columns of a table that goes into a file
@@ -84,11 +87,13 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--items", type=int, default=20_000)
-    made.add_argument("--users", type=int, default=200)
-    made.add_argument("--queries", type=int, default=300, help="questions per audience")
+    made.add_argument("--items", type=positive, default=20_000)
+    made.add_argument("--users", type=positive, default=200)
+    made.add_argument("--queries", type=positive, default=300, help="questions per audience")
     made.add_argument("--builds", nargs="+", choices=list(BUILDS), default=list(USUAL))
-    made.add_argument("--graph-from", type=int, default=0, metavar="KB", help="0: as the server")
+    made.add_argument(
+        "--graph-from", type=not_negative, default=0, metavar="KB", help="0: as the server"
+    )
     made.add_argument("--seed", type=int, default=7)
     made.add_argument("--out", type=Path, help="JSON report")
     return made
@@ -141,7 +146,8 @@ def dense_ask(one: Built, mode: Mode, audience: str) -> Ask:
         arm = Arm(name="dense", limit=TOP, dense=question.dense)
         request = convert.query_of(arm, convert.filter_of(_predicate(question, audience)))
         request.params = mode.params
-        [answer] = await one.client.query_batch_points(ALIAS, [request])
+        async with qdrant_errors(READ_LIMIT_S):
+            [answer] = await one.client.query_batch_points(ALIAS, [request])
         return [[str(hit.id) for hit in answer.points]]
 
     return ask
@@ -268,17 +274,16 @@ def _about(arguments: argparse.Namespace, corpus: Corpus) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    if min(arguments.users, arguments.queries) < 1 or arguments.items < 10 * arguments.users:
-        print("Pass at least one user, one query and ten items per user.", file=sys.stderr)
-        return BAD_ARGUMENTS
+    return exit_code_of(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.items < LEAST_EACH * arguments.users:
+        raise ConfigError(f"Pass at least {LEAST_EACH} --items for each of --users.")
     console = Console(markup=False, emoji=False)
     if not console.is_terminal:
         console.width = FILE_WIDTH
-    try:
-        report = uvloop.run(measure(arguments, console))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return DEPENDENCY_AWAY
+    report = uvloop.run(measure(arguments, console))
     for table in tables(report):
         console.print(table)
     for name in without_graph(report):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench.encoder import parser, tables
+from rayapp.errors import ConfigError
+from tests.bench import encoder
+from tests.bench.encoder import parser, ready, tables
 from tests.bench.encoder_gateways import _spread
 from tests.bench.encoder_model import mixed_lengths, trained_tokenizer
-from tests.bench.encoder_work import Work, works
+from tests.bench.encoder_work import LONGEST, Work, works
+from tests.bench.ending import BAD_ARGUMENTS
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +76,23 @@ def test_defaults_measure_every_length() -> None:
     arguments = parser().parse_args([])
     assert arguments.size is None
     assert arguments.lengths == ["16", "64", "256", "512", "mixed"]
+
+
+def test_mixed_alone_has_a_longest_text(folder: Path) -> None:
+    (mixed,) = works(folder, ["mixed"], count=lambda _mean: 300, pairs=False, seed=1)
+    assert 200 < max(mixed.tokens) <= LONGEST + 3
+
+
+def test_a_missing_extra_is_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    assert encoder.main([]) == BAD_ARGUMENTS
+    assert capsys.readouterr().err == "Install rayapp[gpu]: the encoder runs in torch.\n"
+
+
+def test_texts_longer_than_the_model_reads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
+    ready(parser().parse_args(["--size", "tiny", "--lengths", "512", "mixed"]))
+    with pytest.raises(ConfigError, match="tiny reads up to 512 tokens"):
+        ready(parser().parse_args(["--size", "tiny", "--lengths", "513"]))

@@ -391,6 +391,15 @@ def test_an_absent_service_or_environment_ends_the_run_at_once(
     assert "add --make-env" in capsys.readouterr().err
 
 
+def test_a_service_that_goes_away_while_it_stores_ends_the_run(
+    data: Path, service: FakeService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.shed["/api/memory/store/batch"] = 10_000
+    where = ["--data", str(data), "--url", service.url]
+    assert main([*where, "--memories", "20", "--users", "2", "--systems", "ours"]) == 4
+    assert "The queue is full." in capsys.readouterr().err
+
+
 def test_the_pinned_versions_are_the_documented_ones() -> None:
     documented = parser().description or ""
     pinned = [pin for pin in PINS if "==" in pin]

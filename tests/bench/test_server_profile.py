@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
 import pytest
 import yaml
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.http.exceptions import ResponseHandlingException
+from rich.console import Console
 
+from rayapp.adapters.qdrant.server import QdrantServerIndex
+from rayapp.client.progress import Progress
 from rayapp.domain.index import IndexPoint, SparseVector
 from rayapp.domain.tiers import CORE_TIERS
+from rayapp.errors import IndexDown
+from rayapp.protocols import VectorIndex
 from tests.bench import server_profile
-from tests.bench.server_builds import BUILDS, HNSW_M, sooner
+from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, exit_code_of
+from tests.bench.server_builds import BUILDS, HNSW_M, Built, load, sooner
 from tests.bench.server_points import (
     ALL,
     HEAVY,
@@ -28,6 +38,7 @@ from tests.bench.server_points import (
     item_of,
     owners_of,
 )
+from tests.bench.server_profile import dense_ask
 from tests.bench.server_report import agreement, recall, tables, without_graph
 from tests.bench.texts import facts
 
@@ -155,12 +166,44 @@ def test_a_graph_that_was_not_built_is_told() -> None:
     assert without_graph(report(exact=100, hnsw=100, int8=200)) == ["hnsw"]
 
 
-@pytest.mark.parametrize("wrong", [["--users", "0"], ["--items", "99", "--users", "10"]])
-def test_too_few_of_anything_is_refused(
-    wrong: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert server_profile.main(wrong) == server_profile.BAD_ARGUMENTS
-    assert "at least one user" in capsys.readouterr().err
+def test_too_few_items_of_a_user_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert server_profile.main(["--items", "99", "--users", "10"]) == BAD_ARGUMENTS
+    assert "at least 10 --items" in capsys.readouterr().err
+
+
+class Gone:
+    """A server that went away, as the adapter and as its own client tell it."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        raise IndexDown("The vector index is away.")
+
+    async def query_batch_points(self, alias: str, requests: list[Any]) -> list[Any]:
+        raise ResponseHandlingException(ConnectionResetError("gone"))
+
+
+def test_a_server_that_dies_while_it_is_filled_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    points = [point(str(number), "u", 1.0, 0.0) for number in range(3_000)]
+
+    async def work() -> int:
+        with Progress(Console(quiet=True)) as progress:
+            await load(cast(VectorIndex, Gone()), points, "load", progress)
+        return 0
+
+    assert exit_code_of(lambda: asyncio.run(work())) == DEPENDENCY_AWAY
+    assert "The vector index is away." in capsys.readouterr().err
+
+
+async def test_a_server_that_dies_while_it_is_asked_is_away() -> None:
+    one = Built(
+        index=cast(QdrantServerIndex, Gone()),
+        client=cast(AsyncQdrantClient, Gone()),
+        pid=0,
+        version="",
+        facts={},
+    )
+    ask = dense_ask(one, BUILDS["exact"].modes[0], LIGHT)
+    with pytest.raises(IndexDown):
+        await ask(question("u", 1.0, 0.0))
 
 
 @pytest.mark.engine
@@ -168,7 +211,7 @@ def test_a_tiny_run_builds_graphs_and_finds_what_is_there(tmp_path: Path) -> Non
     out = tmp_path / "report.json"
     sizes = ["--items", "600", "--users", "6", "--queries", "6"]
     arguments = [*sizes, "--graph-from", "20", "--builds", "int8", "--out", str(out)]
-    assert server_profile.main(arguments) == server_profile.DONE
+    assert server_profile.main(arguments) == DONE
     seen = orjson.loads(out.read_bytes())
     assert without_graph(seen) == []
     rescored = seen["builds"]["int8"]["dense"]["HNSW int8, rescored"]

@@ -16,8 +16,12 @@ from urllib.parse import urlsplit
 import httptools
 import uvloop
 
+from rayapp.errors import DependencyDown
+
 READ_BYTES = 1 << 16
 KEEP_EVERY = 20  # every 20th answer is kept for its stage timings
+REFUSED = 429  # the service has too much to do: come again later
+PAUSE_S = 0.05  # of a client that was refused or lost its connection, before its next call
 
 
 class _Answer:
@@ -45,7 +49,19 @@ class Connection:
     async def call(
         self, method: str, path: str, body: bytes = b"", user_id: str | None = None
     ) -> tuple[int, bytes]:
-        """(status, body). Raises OSError when the connection is lost."""
+        """(status, body). Raises DependencyDown when the connection is lost."""
+        try:
+            return await self._call(method, path, body, user_id)
+        except OSError as error:
+            self.close()
+            raise DependencyDown(
+                f"The connection to {self._host}:{self._port} was lost: "
+                "look at the service with `rayapp doctor`, start it again and repeat the run."
+            ) from error
+
+    async def _call(
+        self, method: str, path: str, body: bytes, user_id: str | None
+    ) -> tuple[int, bytes]:
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port)
         reader, writer = self._streams
@@ -60,7 +76,6 @@ class Connection:
         while not answer.done:
             data = await reader.read(READ_BYTES)
             if not data:
-                self.close()
                 raise ConnectionResetError("the server closed the connection")
             parser.feed_data(data)
         if not parser.should_keep_alive():
@@ -94,11 +109,19 @@ class Drive:
 
 @dataclass(slots=True)
 class Driven:
-    """What one process saw after the warm-up. Times in milliseconds."""
+    """What one process saw after the warm-up.
+
+    Attributes:
+        latencies_ms: of every answer but a refusal, which takes no time.
+        refused: answers of a service that has too much to do.
+        lost: calls without an answer.
+        kept: bodies of some of the answers.
+    """
 
     latencies_ms: list[float] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
     kept: list[bytes] = field(default_factory=list)
+    refused: int = 0
     lost: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
@@ -114,7 +137,8 @@ async def _drive(plan: Drive) -> Driven:
     seen = Driven()
     begin = time.perf_counter() + plan.warm_s
     end = begin + plan.measure_s
-    shares = [plan.calls[index :: plan.clients] for index in range(plan.clients)]
+    # With fewer calls than clients, some of them ask the same.
+    shares = [plan.calls[index :: plan.clients] or plan.calls for index in range(plan.clients)]
     clock = asyncio.create_task(_cpu_between(begin, end))
     await asyncio.gather(*(_client(plan.url, share, begin, end, seen) for share in shares))
     seen.cpu_s, seen.wall_s = await clock, plan.measure_s
@@ -138,13 +162,15 @@ async def _client(url: str, calls: Sequence[Call], begin: float, end: float, see
         started = time.perf_counter()
         try:
             status, body = await connection.call("POST", call.path, call.body, call.user_id)
-        except OSError:
+        except DependencyDown:
             seen.lost += 1
-            connection.close()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(PAUSE_S)
             continue
         now = time.perf_counter()
-        if begin <= now <= end:
+        if status == REFUSED:
+            seen.refused += begin <= now <= end
+            await asyncio.sleep(PAUSE_S)
+        elif begin <= now <= end:
             seen.latencies_ms.append((now - started) * 1000.0)
             seen.statuses[status] = seen.statuses.get(status, 0) + 1
             if index % KEEP_EVERY == 0:

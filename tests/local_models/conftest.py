@@ -1,10 +1,7 @@
-"""Tests on real torch, collected where `rayapp[gpu]` is installed; the lock is without it."""
+"""Collected where `rayapp[gpu]` is installed; elsewhere `tests.check` says that it is left out."""
 
 from __future__ import annotations
 
-import importlib.util
+from tests.local_models import missing_packages
 
-GPU_EXTRA = ("torch", "sentence_transformers")
-collect_ignore_glob = (
-    [] if all(importlib.util.find_spec(name) for name in GPU_EXTRA) else ["test_*.py"]
-)
+collect_ignore_glob = ["test_*.py"] if missing_packages() else []

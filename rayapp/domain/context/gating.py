@@ -8,7 +8,7 @@ from rayapp.domain.context.intents import ToolNeeds, own_name
 from rayapp.domain.context.records import GatingDecision, ReasonCode
 from rayapp.domain.requests import ConfidenceLabel
 
-# Results from which a sure memory is enough (context chapter, "Tool gating").
+# Results from which a sure memory is enough (0026).
 ENOUGH_RESULTS = 3
 
 # Tools that stay when memory is enough. Own tools, and the names that clients give theirs.

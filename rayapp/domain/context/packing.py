@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rayapp.domain.text.hebrew import HEBREW_LETTER
 
-# Characters per token (context chapter, "prefetch"): tokenisers cut Hebrew finer.
+# Characters per token (0025): tokenisers cut Hebrew finer.
 HEBREW_CHARS_PER_TOKEN = 2.4
 OTHER_CHARS_PER_TOKEN = 4.0
 

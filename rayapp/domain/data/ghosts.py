@@ -1,6 +1,6 @@
 """Hidden memories ("ghosts"): an archived memory whose reason says that a person hid it. Pure.
 
-There is no second list of them (decision 24): the truth alone says what is shown.
+There is no second list of them (decision 0031): the truth alone says what is shown.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MAX_CHARS = 400
 # Least share of the words of a line that the exchange must hold: the rest is what turns "I" into
 # "the user". Our choice, checked on the table of exchanges in the tests.
 GROUNDED = 0.5
-# Least cosine of two texts that say the same (context chapter: .90).
+# Least cosine of two texts that say the same (0029).
 SIMILAR = 0.90
 # A shorter text is found inside any other one.
 MIN_CONTAINED_CHARS = 12

@@ -19,7 +19,7 @@ SUMMARY_TAG = "conversation_summary"
 # below it, it is what the assistant said, and runs out unless outcomes prove it. Our choice.
 OWN_WORDS = 0.75
 # Below those of facts that a person keeps on purpose (importance .7 and more), so that capacity
-# archives what was only overheard first (decision 13).
+# archives what was only overheard first.
 FACT_IMPORTANCE = 0.6
 FACT_CONFIDENCE = 0.7
 ANSWER_CONFIDENCE = 0.5

@@ -25,7 +25,7 @@ MEMORY_IDS = 20
 # What one read of the priors brings at most: a search looks at the best few of each.
 PRIOR_ACTIONS = 50
 PRIOR_SOLUTIONS = 10
-# A book speaks for itself from three judgements on, like an item (decision 11).
+# A book speaks for itself from three judgements on, like an item.
 JUDGED_OFTEN = 3
 JUDGED_BOOKS = 50
 # Added and taken back, floats leave a rest of about 1e-16 per step; real weights are far above.

@@ -97,7 +97,7 @@ _COUNTED_REASON: dict[Side, dict[Outcome, str]] = {
         Outcome.FAILED: "failed {count} of {uses} times, last with {concept} on {day}",
     },
 }
-# Items of books carry no counters of their own (decision 11).
+# Items of books carry no counters of their own: the book does.
 _PLAIN_REASON: dict[Side, dict[Outcome, str]] = {
     "he": {
         Outcome.WORKED: "הצליח עם {concept} ב-{day}",

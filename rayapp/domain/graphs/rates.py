@@ -47,7 +47,7 @@ def action_success_rate(c: Counters) -> float:
 
 
 def wilson_of(c: Counters) -> float:
-    """Wilson lower bound over the success values of all outcomes (decisions 2 and 4)."""
+    """Wilson lower bound over the success values of all outcomes."""
     success = (
         SUCCESS_VALUE[Outcome.WORKED] * c.worked
         + SUCCESS_VALUE[Outcome.PARTIAL] * c.partial

@@ -123,7 +123,7 @@ class KnownSolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentEffect:
-    """Outcome counters of one book: items of books carry no score of their own (decision 11)."""
+    """Outcome counters of one book: items of books carry no score of their own."""
 
     doc_id: str
     counters: Counters

@@ -1,6 +1,7 @@
 """What the routing graph advises: tiers that answered these concepts well before.
 
-It is a soft prior: it makes a search look deeper in a tier, never less deep (decision 21).
+It is a soft prior: it makes a search look deeper in a tier, never less deep, because a tier
+left out loses answers.
 """
 
 from __future__ import annotations

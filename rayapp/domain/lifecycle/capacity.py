@@ -1,4 +1,4 @@
-"""Which facts leave the memory bank when it is full (decision 13). Pure."""
+"""Which facts leave the memory bank when it is full. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def surplus(
 
 
 def _value(item: MemoryItem) -> tuple[object, ...]:
-    """The order of decision 13, pinned items last; the id makes it the same in every process."""
+    """Replaced first, then poor and unproven, pinned last; the id makes it the same everywhere."""
     return (
         item.superseded_by is None,
         item.always_inject,

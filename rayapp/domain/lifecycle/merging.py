@@ -33,7 +33,7 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
     """`winner` with what was learned of both, and `loser` archived and pointing at it.
 
     The winner keeps its id, text, tier and source. Tier counters are added only when both stand
-    in one tier: elsewhere they were earned under another probation (decision 8).
+    in one tier: elsewhere they were earned under another probation.
     """
     same_tier = winner.tier is loser.tier
     kept = replace(

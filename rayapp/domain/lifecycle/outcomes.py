@@ -1,4 +1,4 @@
-"""What an outcome does to counters, score and lifetime of an item (decisions 1-4, 8, 10)."""
+"""What an outcome does to counters, score and lifetime of an item."""
 
 from __future__ import annotations
 
@@ -19,30 +19,31 @@ from rayapp.domain.memory import (
 from rayapp.domain.revision import requeued
 from rayapp.domain.tiers import SURVIVES_EXPIRY_SCORE
 
-# What one outcome adds to `success_count`; it always adds 1 to `uses` (decisions 1 and 2).
+# What one outcome adds to `success_count`. It always adds 1 to `uses`, a failure too: otherwise bad
+# items would never look worse than new ones.
 SUCCESS_VALUE: Mapping[Outcome, float] = {
     Outcome.WORKED: 1.0,
     Outcome.PARTIAL: 0.5,
     Outcome.UNKNOWN: 0.25,
     Outcome.FAILED: 0.0,
 }
-# What one outcome adds to `score`, which stays in 0..1 (decision 3).
+# What one outcome adds to `score`, which stays in 0..1.
 SCORE_DELTA: Mapping[Outcome, float] = {
     Outcome.WORKED: 0.20,
     Outcome.PARTIAL: 0.05,
     Outcome.UNKNOWN: 0.0,
     Outcome.FAILED: -0.30,
 }
-# How far one outcome moves the expiry (decision 10).
+# How far one outcome moves the expiry.
 TTL_SHIFT: Mapping[Outcome, timedelta] = {
     Outcome.WORKED: timedelta(days=7),
     Outcome.PARTIAL: timedelta(days=3),
     Outcome.UNKNOWN: timedelta(0),
     Outcome.FAILED: timedelta(days=-7),
 }
-# A failure leaves an item at least this lifetime (learning chapter: "minimum of 1 h").
+# A failure leaves an item at least this lifetime, our choice.
 MIN_TTL = timedelta(hours=1)
-# Quantile of the normal distribution for 95 % confidence (decision 4).
+# Quantile of the normal distribution for 95 % confidence.
 WILSON_Z = 1.96
 
 

@@ -21,18 +21,19 @@ from rayapp.domain.tiers import TIER_POLICY, Tier
 Action = Literal["promote", "demote", "archive", "keep"]
 Policy = Literal["score", "wilson"]
 
-# The tiers that rules move between; memory_bank, books and DataGov are left alone (decision 11).
+# The tiers that rules move between; memory_bank, books and DataGov are left alone.
 RULED_TIERS: tuple[Tier, ...] = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS)
 
-HISTORY_SCORE = 0.7  # decision 6
-HISTORY_USES = 2  # decision 6, outcomes
-PATTERNS_SCORE = 0.9  # decision 7
-PATTERNS_TIER_USES = 3  # decision 7, outcomes since entering history
-PATTERNS_TIER_SUCCESS = 5.0  # decision 7, success values since entering history
-DEMOTION_SCORE = 0.3  # decision 9
-GARBAGE_SCORE = 0.2  # decision 9
-YOUNG_GARBAGE_SCORE = 0.1  # decision 9
-YOUNG = timedelta(days=7)  # decision 9, since it was stored
+# Our choices. A score starts at 0.5; `worked` adds 0.2 to it and `failed` takes 0.3.
+HISTORY_SCORE = 0.7  # what one success makes of a neutral item
+HISTORY_USES = 2  # outcomes: one alone may be chance
+PATTERNS_SCORE = 0.9  # the score that also outlives an expiry
+PATTERNS_TIER_USES = 3  # outcomes since entering history, its probation
+PATTERNS_TIER_SUCCESS = 5.0  # success values since entering history
+DEMOTION_SCORE = 0.3  # patterns below it go back to history
+GARBAGE_SCORE = 0.2  # working and history below it are archived
+YOUNG_GARBAGE_SCORE = 0.1  # the same while young
+YOUNG = timedelta(days=7)  # since it was stored
 
 EXPIRED = "expired"
 # Our own uuid5 namespace for the ids of events.
@@ -41,7 +42,7 @@ EVENT_NAMESPACE = uuid.UUID("0c1c0a1e-6a5b-5c1d-9f0e-5f7e3b1a9d42")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionParams:
-    """`policy` says what gates a promotion (decision 5); it gates nothing else."""
+    """`policy` says what gates a promotion; it gates nothing else."""
 
     policy: Policy = "score"
 
@@ -71,14 +72,14 @@ class Rule:
 
 
 def left_alone(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """Archived items, and tiers that outcomes and time never move (decision 11)."""
+    """Archived items, and tiers that outcomes and time never move."""
     if item.status is Status.ACTIVE and item.tier in RULED_TIERS:
         return None
     return Decision(action="keep", reason="not moved by rules", rule="left_alone")
 
 
 def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """It helped twice: working becomes history (decision 6)."""
+    """It helped twice: working becomes history."""
     gate, uses = params.evidence(item), item.stats.uses
     if item.tier is not Tier.WORKING or gate < HISTORY_SCORE or uses < HISTORY_USES:
         return None
@@ -91,7 +92,7 @@ def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 
 def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """It passed its probation in history: it becomes a pattern (decision 7)."""
+    """It passed its probation in history: it becomes a pattern."""
     gate, stats = params.evidence(item), item.stats
     if item.tier is not Tier.HISTORY or gate < PATTERNS_SCORE:
         return None
@@ -106,7 +107,7 @@ def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 
 def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """A pattern that stopped helping goes back to history (decision 9)."""
+    """A pattern that stopped helping goes back to history."""
     score = item.stats.score
     if item.tier is not Tier.PATTERNS or score >= DEMOTION_SCORE:
         return None
@@ -119,14 +120,14 @@ def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 
 def archive_expired(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """Its time is over and its score does not outlive it (decision 10)."""
+    """Its time is over and its score does not outlive it."""
     if not expired(item, now):
         return None
     return Decision(action="archive", reason=EXPIRED, rule="archive_expired")
 
 
 def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """It was judged and does not help; a young item gets more patience (decision 9)."""
+    """It was judged and does not help; a young item gets more patience."""
     score = item.stats.score
     young = now - item.stored_at < YOUNG
     bound = YOUNG_GARBAGE_SCORE if young else GARBAGE_SCORE
@@ -164,7 +165,7 @@ def could_move(item: MemoryItem, now: datetime) -> bool:
 
 
 def moved(item: MemoryItem, decision: Decision, now: datetime) -> MemoryItem:
-    """`item` after `decision`: a fresh lifetime and fresh tier counters (decision 8).
+    """`item` after `decision`: a fresh lifetime and fresh tier counters.
 
     Lifetime counters stay as they are: resetting one of a pair would falsify the Wilson score.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +59,7 @@ def calibrated(
     if calibration is None:
         return Calibrated(
             dict(recipes),
-            f"No calibration for embedder {model}: confidence is a guess. "
-            f"Run `python -m jobs.calibrate --model {model}`.",
+            f"No calibration for embedder {model}: confidence is a guess. {_advice()}",
         )
     made, missing = {}, []
     for name, recipe in recipes.items():
@@ -75,5 +74,14 @@ def calibrated(
     return Calibrated(
         made,
         f"No calibration of {', '.join(sorted(missing))} for embedder {model}: confidence is a "
-        f"guess. Run `python -m jobs.calibrate --model {model}`.",
+        f"guess. {_advice(missing)}",
+    )
+
+
+def _advice(recipes: Sequence[str] = ()) -> str:
+    """One command for every kind of embedder: the job reads the settings that the service read."""
+    named = "".join(f" --recipe {name}" for name in sorted(recipes))
+    return (
+        f"With this service's settings run `python -m jobs.calibrate --data DIR{named}`, where DIR "
+        "holds the evaluation sets, and restart it."
     )

@@ -15,7 +15,7 @@ class _Part(BaseModel):
 
 
 class DenseWeights(_Part):
-    """Share of the dense arm in the fusion, by script agreement of query and item (decision 17)."""
+    """Share of the dense arm in the fusion, by scripts of query and item (decision 0003)."""
 
     hebrew: float = Field(0.15, ge=0, le=1, description="Hebrew query, Hebrew item.")
     english: float = Field(0.45, ge=0, le=1, description="English query, English item.")
@@ -42,7 +42,7 @@ class TurnShares(_Part):
 
 
 class RerankBlend(_Part):
-    """Decision 18: probabilities only, never raw logits."""
+    """Probabilities only, never raw logits: their scale differs from model to model."""
 
     original: float = Field(0.4, ge=0, le=1, description="Weight of the score before.")
     cross_encoder: float = Field(0.6, ge=0, le=1, description="Weight of the probability.")
@@ -73,7 +73,7 @@ class Recipe(_Part):
     dense: DenseWeights = DenseWeights()
     turns: TurnShares = TurnShares()
     expansion_weight: float = Field(0.6, ge=0, le=1, description="Weight of expansion terms.")
-    maturity: bool = Field(True, description="Outcome evidence takes part (decision 20).")
+    maturity: bool = Field(True, description="Outcome evidence takes part (decision 0016).")
     # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
     # by cross-validation over conversations (decision record 0016).
     outcome_band: float = Field(
@@ -81,13 +81,13 @@ class Recipe(_Part):
     )
     # Above 0.4 a success could lower an item: 0.4 is the worst first score plus one success.
     harm_score: float = Field(
-        0.3, gt=0, le=0.4, description="Score below which an item is held to do harm (decision 9)."
+        0.3, gt=0, le=0.4, description="Score below which an item does harm (decision 0016)."
     )
     harm_uses: int = Field(3, ge=1, description="Outcomes from which harm counts in full.")
     harm_floor: float = Field(
         0.1, ge=0, le=1, description="Share of its relevance that a harmful item keeps; 1 = off."
     )
-    total_boost_cap: float = Field(1.5, ge=1, le=4, description="Decision 19.")
+    total_boost_cap: float = Field(1.5, ge=1, le=4, description="Over all boosts (decision 0002).")
     quality_distance: float = Field(0.8, ge=0, le=1, description="memory_bank distance factor.")
     quality_floor: float = Field(0.2, ge=0, le=1, description="Least distance factor.")
     # Without a bound of its own a fact of quality 0.5 fills the cap over all boosts, and what the
@@ -116,7 +116,7 @@ class Recipe(_Part):
         0.5, ge=0, le=1, description="Distance factor of a known solution; 1 = off."
     )
     routing: bool = Field(
-        True, description="The routing graph deepens the tiers that it recommends (decision 21)."
+        True, description="The routing graph deepens the tiers that it recommends."
     )
     recency_band: float = Field(
         0.7, ge=0, le=1, description="Share of the best score within which newer goes first."

@@ -26,7 +26,7 @@ MAX_RESULTS = 20
 # The longest fact and the longest takeaway of a tool, characters (client contract).
 MAX_FACT_CHARS = 5_000
 MAX_TAKEAWAY_CHARS = 1_000
-# The longest question, characters (HTTP chapter, request limits); the setting may say less.
+# The longest question, characters; the setting may say less.
 MAX_QUESTION_CHARS = 4_000
 MAX_ID_CHARS = 512
 MAX_REASON_CHARS = 100

@@ -117,11 +117,12 @@ def test_a_missing_calibration_says_what_to_run() -> None:
     recipes = {"default": Recipe(name="default"), "mine": Recipe(name="mine")}
     none = calibrated(recipes, None, "org/model")
     assert none.recipes == recipes
-    assert "python -m jobs.calibrate --model org/model" in str(none.notice)
+    assert "embedder org/model" in str(none.notice)
+    assert "python -m jobs.calibrate --data DIR`" in str(none.notice)
     fitted = ConfidenceModel(bias=1.0)
     some = calibrated(recipes, Calibration(recipes={"default": fitted}), "m")
     assert some.recipes["mine"].confidence == fitted
-    assert "mine" in str(some.notice)
+    assert "python -m jobs.calibrate --data DIR --recipe mine`" in str(some.notice)
 
 
 def test_a_recipe_that_sets_its_confidence_keeps_it() -> None:

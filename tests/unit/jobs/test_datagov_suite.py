@@ -86,7 +86,8 @@ class CatalogueService(FakeService):
             for place, (name, _) in enumerate(copies[: body["limit"]], 1)
         ]
         tiers = ["history", "datagov_schema"] if wanted else ["history"]
-        answer = {"success": True, "results": hits, "total": len(hits), "debug": {"tiers": tiers}}
+        debug = {"tiers": tiers, "stage_timings_ms": {"total_ms": 4.0}}
+        answer = {"success": True, "results": hits, "total": len(hits), "debug": debug}
         return JSONResponse(answer)
 
 
@@ -120,7 +121,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path)
     questions = tmp_path / "questions.yaml"
     questions.write_text(yaml.safe_dump({"questions": ASKED, "controls": CONTROLS}))
-    monkeypatch.setattr("jobs.suites.datagov.load_datagov", lambda at: load_datagov(at, questions))
+    monkeypatch.setattr("jobs.suites.datagov_set.QUESTIONS", questions)
     return tmp_path
 
 
@@ -228,6 +229,16 @@ def test_a_bm25_service_scores_exactly_the_floor_and_its_intervals(
     assert "| all | service | 3 |" in text
     assert "תדלק" not in text
     assert "תדלק" not in (data / "report.json").read_text()
+
+
+def test_the_time_inside_the_service_and_every_search_are_counted(
+    data: Path, service: CatalogueService
+) -> None:
+    _, section = run(data, service)
+    for part in section["parts"]:
+        assert part["search_ms"]["server_p50"] == 4.0
+    # Three descriptions, two questions, and these once more without the flag with the control.
+    assert section["answers"] == {"answers": 8, "degraded": 0, "names": {}}
 
 
 def test_nothing_is_stored_and_one_user_asks(data: Path, service: CatalogueService) -> None:

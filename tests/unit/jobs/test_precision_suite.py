@@ -110,13 +110,15 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def run(data: Path) -> PrecisionRun:
+async def run(data: Path, limit: int | None = None) -> PrecisionRun:
     client = InProcess(await Harness.open())
     console = Console(file=io.StringIO())
     async with client:
         with Progress(console) as progress:
             options = RunOptions(run_id="t")
-            return await PrecisionSuite(client, data, options, progress).run()
+            return await PrecisionSuite(
+                client, load_precision(data), options, progress, limit_questions=limit
+            ).run()
 
 
 async def test_every_kind_of_case_is_judged(data: Path) -> None:
@@ -146,6 +148,15 @@ async def test_the_report_tells_ids_and_reasons_and_no_text(data: Path) -> None:
         assert not text or " " not in text or text not in report
     assert len(precision_tables(done)) == 2
     assert {row.part for row in precision_rows(done)} >= {"named active", "named empty"}
+
+
+async def test_a_limit_takes_cases_from_the_whole_set(data: Path) -> None:
+    done = await run(data, 3)
+    asked = [one.case_id for one in done.results if one.way == "named"]
+    assert asked == ["alias", "superseded", "prelude"]
+    # A case without a query asks for nothing; the others ask at least once in each way.
+    assert done.searched.answers >= 2 * len(WAYS)
+    assert done.searched.degraded == 0
 
 
 def test_the_older_belief_is_stored_before_the_one_that_replaces_it(data: Path) -> None:

@@ -65,7 +65,7 @@ def test_parashoot_paragraphs_are_stored_once(data: Path) -> None:
     assert corpus.questions[0].gold == corpus.questions[1].gold
     assert {question.lang for question in corpus.questions} == {"he"}
     (data / "parashoot" / "dev.json").write_text(json.dumps({"data": [{"id": "x"}]}))
-    with pytest.raises(ConfigError, match=r"pass the set's dev\.json"):
+    with pytest.raises(ConfigError, match=r"no rows of ParaShoot \(KeyError: 'context'\)"):
         load_parashoot(data)
 
 

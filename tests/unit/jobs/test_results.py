@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.suites.ablation import ablated, ablation_line, ablation_markdown, idle, variants
-from jobs.suites.compare import TOLERANCE, compare
-from jobs.suites.gate import committed, gate, gate_line, gate_markdown
+from jobs.suites.compare import TOLERANCE, beyond_chance, compare
+from jobs.suites.gate import committed, gate, gate_line, gate_markdown, gate_report
 from jobs.suites.golden import Golden, data_hashes, named, read_golden, write_golden
 from jobs.suites.locomo import session_of
-from jobs.suites.outcomes import JUDGED_LEVEL, FormRun, OutcomesRun, Placed
+from jobs.suites.outcomes import JUDGED_LEVEL, FormRun, OutcomesRun, Placed, Sabotage
 from jobs.suites.outcomes_report import outcomes_rows
 from jobs.suites.picture import picture
 from jobs.suites.rows import SHOWN, Headline, Ranks, Row, headlines, measures, suite_rows
 from jobs.suites.runner import Answered, RunOptions, SuiteRun
-from jobs.suites.suite import Corpus, Question, Suite
+from jobs.suites.searched import Searched
+from jobs.suites.suite import Corpus, Question, Suite, spread
 from rayapp.domain.evaluation import METRICS, Estimate, Judged
 from rayapp.errors import ConfigError
 
+KNOWN: dict[str, Any] = {"searched": Searched(10), "hashes": {"f": "1"}}
 SERVICE = {"model": "m", "analyser": "a", "recipe": "default"}
 RANKS = st.lists(st.one_of(st.none(), st.integers(1, 60)), min_size=1, max_size=4).filter(
     lambda ranks: len({r for r in ranks if r}) == sum(r is not None for r in ranks)
@@ -118,8 +123,28 @@ def test_other_data_is_no_failure_of_ranking(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"two")
     with pytest.raises(ConfigError, match="f is not the file that the committed results of s"):
         committed(tmp_path, "s", data_hashes({"The set": (Path("f"),)}, tmp_path))
-    with pytest.raises(ConfigError, match="g is not the file"):
-        committed(tmp_path, "s", {**hashes, "g": "1"})
+    with pytest.raises(ConfigError, match="f is not the file"):
+        committed(tmp_path, "s", {"g": "1"})
+
+
+def test_results_older_than_a_hash_are_compared_with_a_note(tmp_path: Path) -> None:
+    ours = tmp_path / "ours.yaml"
+    ours.write_text("one")
+    hashes = data_hashes({}, tmp_path, (ours,))
+    assert list(hashes) == ["jobs/suites/ours.yaml"]
+    write_golden(tmp_path, golden([row(1, 1)]))
+    later = {"f": "1", **hashes}
+    before = committed(tmp_path, "s", later)
+    known = {**KNOWN, "hashes": later}
+    found = gate(before, [row(1, 1)], SERVICE, tolerance=0.0, whole=True, **known)
+    assert not found.closed
+    assert "do not say which jobs/suites/ours.yaml they are of" in gate_line(found)
+    write_golden(tmp_path, replace(before, data=later))
+    assert gate(committed(tmp_path, "s", later), [row(1, 1)], SERVICE, tolerance=0.0, whole=True,
+                **known).notes == ()  # fmt: skip
+    ours.write_text("two")
+    with pytest.raises(ConfigError, match=r"ours\.yaml is not the file"):
+        committed(tmp_path, "s", {"f": "1", **data_hashes({}, tmp_path, (ours,))})
 
 
 def test_a_change_is_paired_and_names_who_lost() -> None:
@@ -158,25 +183,56 @@ def test_the_gate_closes_below_the_floor_minus_the_tolerance(
 ) -> None:
     before = golden([judged_row(number, 1.0) for number in range(questions)])
     after = [judged_row(number, float(number >= lost)) for number in range(questions)]
-    found = gate(before, after, SERVICE, tolerance=TOLERANCE, whole=True)
+    found = gate(before, after, SERVICE, tolerance=TOLERANCE, whole=True, **KNOWN)
     assert found.closed is closed
     assert ("BELOW" in gate_line(found)) is closed
     assert ("| below |" in gate_markdown([found])) is closed
 
 
+@pytest.mark.parametrize(
+    ("right", "now", "closed"),
+    [(7, 0, True), (7, 4, True), (7, 5, False), (28, 22, False), (28, 21, True)],
+)
+def test_a_small_rate_is_held_to_its_own_size(right: int, now: int, closed: bool) -> None:
+    """Of 223 questions 7 are .031: the tolerance alone would let all but the last one go."""
+    before = golden([judged_row(number, float(number < right)) for number in range(223)])
+    after = [judged_row(number, float(number < now)) for number in range(223)]
+    found = gate(before, after, SERVICE, tolerance=TOLERANCE, whole=True, **KNOWN)
+    assert found.closed is closed
+
+
+def test_degraded_answers_are_told_beside_the_verdict() -> None:
+    searched = Searched.of([(), ("dense",), ("dense", "rerank")])
+    known = {**KNOWN, "searched": searched}
+    found = gate(golden([row(1, 1)]), [row(1, 1)], SERVICE, tolerance=0.0, whole=True, **known)
+    assert "2 of 3 answers were degraded (dense 2, rerank 1)." in gate_line(found)
+    assert gate_report(found)["answers"] == {
+        "answers": 3,
+        "degraded": 2,
+        "names": {"dense": 2, "rerank": 1},
+    }
+
+
+@pytest.mark.parametrize(("degraded", "too"), [(0, False), (3, False), (4, True)])
+def test_one_answer_in_fifty_may_be_degraded(degraded: int, too: bool) -> None:
+    answers = [("dense",)] * degraded + [()] * (150 - degraded)
+    assert Searched.of(answers).too_degraded is too
+    assert (Searched.of(answers[:9]) + Searched.of(answers[9:])) == Searched.of(answers)
+
+
 def test_a_question_that_was_not_asked_counts_only_in_a_whole_run() -> None:
     before = golden([row(number, 1) for number in range(5)])
     some = [row(number, 1) for number in range(3)]
-    assert gate(before, some, SERVICE, tolerance=0.0, whole=True).closed
-    assert not gate(before, some, SERVICE, tolerance=0.0, whole=False).closed
+    assert gate(before, some, SERVICE, tolerance=0.0, whole=True, **KNOWN).closed
+    assert not gate(before, some, SERVICE, tolerance=0.0, whole=False, **KNOWN).closed
     with pytest.raises(ConfigError, match="about a question of this run"):
-        gate(before, [row("other", 1)], SERVICE, tolerance=0.0, whole=False)
+        gate(before, [row("other", 1)], SERVICE, tolerance=0.0, whole=False, **KNOWN)
 
 
 def test_another_model_is_noted() -> None:
     rows = [row(1, 1)]
     other = {**SERVICE, "model": "n"}
-    found = gate(golden(rows), rows, other, tolerance=0.0, whole=True)
+    found = gate(golden(rows), rows, other, tolerance=0.0, whole=True, **KNOWN)
     assert "model is n, the committed results are of m" in gate_line(found)
 
 
@@ -197,6 +253,71 @@ def test_an_ablation_says_what_earns_nothing() -> None:
     assert "search p50 2.0 ms with, 1.5 ms without" in text
     elsewhere = ablated("locomo", ["rerank"], [full, without], [None, None])
     assert idle([*found, *elsewhere]) == []
+
+
+def noise(measures: int, questions: int, seed: int) -> tuple[list[Row], list[Row]]:
+    """Two runs that differ in no question but by chance, looked at by many measures."""
+    draw = random.Random(seed)
+    before, after = [], []
+    for measure in range(measures):
+        for number in range(questions):
+            old, new = draw.choice([(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+            one = judged_row(number, old)
+            before.append(replace(one, part=f"part {measure}"))
+            after.append(replace(one, part=f"part {measure}", values={"right": new}))
+    return before, after
+
+
+def test_chance_among_many_measures_is_no_worth() -> None:
+    """A feature that changes nothing but by chance is idle, though single intervals say lower."""
+    looked = [ablated("s", ["dense"], noise(40, 60, seed), [None, None]) for seed in range(10)]
+    alone = [any(one.sign == "lower" for one in found[0].differences) for found in looked]
+    assert sum(alone) >= 5, "else the intervals alone would do"
+    assert [idle(found) for found in looked] == [["dense"]] * 10
+    assert "all 40 measures of a feature together" in ablation_line(looked[0])
+
+
+def test_a_real_loss_is_seen_among_many_measures() -> None:
+    before, after = noise(39, 60, 1)
+    before += [row(number, 1) for number in range(60)]
+    after += [row(number, 1 if number < 40 else 2) for number in range(60)]
+    assert idle(ablated("s", ["dense"], [before, after], [None, None])) == []
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5]), max_size=9), st.sampled_from([0.5, 0.05]))
+def test_chance_is_that_of_all_signs(changes: list[float], least: float) -> None:
+    sizes = [abs(change) for change in changes if change]
+    every = list(itertools.product((-1, 1), repeat=len(sizes)))
+    sums = [sum(s * v for s, v in zip(signs, sizes, strict=True)) for signs in every]
+    exact = sum(one <= sum(changes) + 1e-9 for one in sums) / len(every)
+    if abs(exact - least) > 0.3 * least:  # what so many draws tell apart
+        assert beyond_chance(changes, least) is (sum(changes) < 0 and exact < least)
+
+
+@given(st.lists(st.integers(), max_size=30), st.integers(1, 40))
+def test_a_sample_is_spread_over_the_whole(items: list[int], limit: int) -> None:
+    taken = spread(range(len(items)), limit)
+    assert len(taken) == min(limit, len(items))
+    assert list(taken) == sorted(set(taken))
+    gaps = [later - earlier for earlier, later in itertools.pairwise([*taken, len(items)])]
+    assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_what_outcomes_must_not_do_are_failures() -> None:
+    assert OutcomesRun().failures == 0
+    assert OutcomesRun(rejected=["u adv-1-good: overloaded"]).failures == 1
+    assert OutcomesRun(sabotage=Sabotage(tried=3, refused=3, flipped=2)).failures == 2
+    assert OutcomesRun(sabotage=Sabotage(tried=3, refused=2)).failures == 1
+    assert OutcomesRun(forms=[FormRun("pair", stored=2, kept=1)]).failures == 1
+    asked = Answered(
+        question=Question("q", "q", ("d",), "1", "he"),
+        corpus="c",
+        ranked=(),
+        floor=(),
+        error="invalid_input",
+    )
+    after = SuiteRun(Suite(name="s", corpora=()), rejected=["d: no"], answered=[asked])
+    assert OutcomesRun(after=after).failures == 2
 
 
 def test_headlines_are_by_part_with_the_floor_beside() -> None:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.suites.tuning import FOLDS, Parameter, Scored, Scores, Search, fold_of, with_value
+from jobs.suites.tuning import (
+    FOLDS,
+    ROUNDS,
+    Judge,
+    Parameter,
+    Scored,
+    Scores,
+    Search,
+    fold_of,
+    steps,
+    with_value,
+)
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.errors import ConfigError
 
@@ -54,6 +65,35 @@ def test_a_recipe_is_judged_once() -> None:
 
     tuned = Search(START, GRID, counting).run()
     assert len(seen) == len(set(seen)) == tuned.recipes
+
+
+def restless(recipe: Recipe) -> Scores:
+    """Each fold likes other values, so that searches differ as much as they can."""
+    values = np.array(
+        [np.sin(97.0 * fold * (1.0 + recipe.turns.speaker + 3.0 * recipe.expansion_weight))
+         for fold in range(FOLDS) for _ in range(4)]
+    )  # fmt: skip
+    return {"one": Scored(values, GROUPS)}
+
+
+@pytest.mark.parametrize("judged", [judge, restless])
+def test_the_work_is_bounded_and_a_bar_reaches_its_end(judged: Judge) -> None:
+    advanced: list[int] = []
+    tuned = Search(START, GRID, judged, advanced.append).run()
+    assert sum(advanced) == steps(GRID) == (FOLDS + 1) * ROUNDS * 5 + 2
+    assert tuned.recipes <= steps(GRID) + 1
+
+
+def test_a_metric_whose_questions_are_all_held_out_says_nothing() -> None:
+    """A small sample may have all questions of a metric in one fold."""
+
+    def scarce(recipe: Recipe) -> Scores:
+        alone = Scored(np.array([1.0 - recipe.turns.speaker]), ("g0",))
+        return {**judge(recipe), "scarce": alone}
+
+    tuned = Search(with_value(START, "turns.speaker", 0.5), GRID, scarce).run()
+    assert tuned.by_fold[0]["turns.speaker"] == 0.25
+    assert np.isfinite(tuned.held_out["scarce"].mean)
 
 
 def test_few_groups_are_a_fold_each_and_many_are_spread_the_same_way_each_time() -> None:

@@ -292,7 +292,7 @@ class TestDueUsers:
 
 
 class TestSurvival:
-    """A score of 0.9 outlives the expiry in every read, not only in the rules (decision 10)."""
+    """A score of 0.9 outlives the expiry in every read, not only in the rules (decision 0015)."""
 
     @pytest.mark.parametrize(("score", "seen"), [(0.9, True), (0.8999, False)])
     async def test_an_expired_item_is_read_only_with_a_high_score(

@@ -1,0 +1,19 @@
+"""Recipes that a command names, looked at before its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.errors import ConfigError
+
+
+def known_recipes(recipes: Mapping[str, Recipe], names: Iterable[str]) -> list[Recipe]:
+    """The recipes of these names, each once. ConfigError names the unknown ones."""
+    asked = list(dict.fromkeys(names))
+    unknown = sorted(name for name in asked if name not in recipes)
+    if unknown:
+        raise ConfigError(
+            f"No recipe {', '.join(map(repr, unknown))}; use one of {', '.join(sorted(recipes))}."
+        )
+    return [recipes[name] for name in asked]

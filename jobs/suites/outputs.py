@@ -1,0 +1,55 @@
+"""The files that an evaluation writes: looked at before the run, so that none of it is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rayapp.errors import ConfigError
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """Folders that are not there yet are made when a file is written.
+
+    Raises:
+        ConfigError: a path cannot be written as a file, or two reports would go to one.
+    """
+    for number, path in enumerate(paths):
+        if path.is_dir():
+            raise ConfigError(f"{path} is a folder: name a file in it.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise ConfigError(f"{path} may not be written: name another file.")
+        if path.resolve() in [other.resolve() for other in paths[:number]]:
+            raise ConfigError(f"{path} is given for two reports: name a file for each.")
+        check_folder(path.parent)
+
+
+def check_folder(folder: Path) -> None:
+    """It is there, or can be made.
+
+    Raises:
+        ConfigError: it is a file, is below one, or may not be written.
+    """
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise ConfigError(f"{there} is a file, and {folder} has to be a folder: name another path.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"{there} may not be written: name another path.")
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write the file; its folder is made.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written ({error.strerror}): make room or name another path."
+        ) from None

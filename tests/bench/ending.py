@@ -1,0 +1,33 @@
+"""How a bench ends: its exit codes, and every error that a user can mend as one plain sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from rayapp.errors import RayappError
+
+DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
+
+
+def exit_code_of(work: Callable[[], int]) -> int:
+    """The code that `work` returns, or that of the error that ended it, which is printed.
+
+    Tasks that fail together raise a group: its first error is told. Any other error is a bug of
+    the bench and leaves with its traceback.
+    """
+    try:
+        return work()
+    except* RayappError as group:
+        first = next(_single(group))
+    print(first.message, file=sys.stderr)
+    return DEPENDENCY_AWAY if first.retryable else BAD_ARGUMENTS
+
+
+def _single(group: ExceptionGroup[RayappError]) -> Iterator[RayappError]:
+    """The errors in groups of groups, in the order in which they came."""
+    for one in group.exceptions:
+        if isinstance(one, ExceptionGroup):
+            yield from _single(one)
+        else:
+            yield one

@@ -1,0 +1,21 @@
+"""Recipes that a command names: found, or refused with those that there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.recipe_names import known_recipes
+from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.errors import ConfigError
+
+RECIPES = {name: Recipe(name=name) for name in ("default", "rrf")}
+
+
+def test_recipes_are_found_by_name_each_once() -> None:
+    found = known_recipes(RECIPES, ["rrf", "default", "rrf"])
+    assert [recipe.name for recipe in found] == ["rrf", "default"]
+
+
+def test_unknown_recipes_are_named_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigError, match="'mine', 'yours'; use one of default, rrf"):
+        known_recipes(RECIPES, ["yours", "default", "mine"])
