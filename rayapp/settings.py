@@ -74,9 +74,7 @@ class HttpSettings(Concern):
     query_limit_chars: int = Field(4_000, ge=1, description="Longest search query.")
     text_limit_chars: int = Field(100_000, ge=1, description="Longest memory text.")
     batch_limit_items: int = Field(1_000, ge=1, le=10_000, description="Most items in one batch.")
-    max_in_flight: int = Field(
-        100, ge=1, description="Requests in work per replica before 429 at once."
-    )
+    max_in_flight: int = Field(100, ge=1, description="Requests in work per replica before a 429.")
 
 
 class AuthSettings(Concern):
@@ -143,7 +141,9 @@ class DeploymentSettings(Concern):
 class IngressSettings(DeploymentSettings):
     """A class of its own: its default must survive a profile that sets only the replicas."""
 
-    max_ongoing_requests: int = Field(128, ge=1, le=4096, description="Requests in a replica.")
+    max_ongoing_requests: int = Field(
+        1_024, ge=1, le=4096, description="Requests in a replica, held refusals included."
+    )
 
 
 class ServeSettings(Concern):

@@ -96,7 +96,7 @@ def _unbounded_time(settings: Settings) -> str | None:
 
 
 def _foreign_overload(settings: Settings) -> str | None:
-    """Serve queues what is above its own limit, and our 429 at once would never be seen."""
+    """Serve queues what is above its own limit, and our 429 would never be seen."""
     ours, serves = settings.http.max_in_flight, settings.serve.search.max_ongoing_requests
     if ours >= serves:
         return (

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rayapp.api.auth import Guard, RouteRule, RouteTable
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
+from rayapp.api.refusals import Refusals, room_of
 from rayapp.errors import (
     DeadlineExceeded,
     DependencyDown,
@@ -69,6 +70,7 @@ class Gate:
         self._unread_paths = unread_paths
         self._guard: tuple[Services, Guard] | None = None
         self._in_flight = 0
+        self._refusals = Refusals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -112,7 +114,8 @@ class Gate:
         if rule is None or rule.scope == "public":
             await self._app(scope, receive, reply.send)
             return
-        if self._in_flight > services.settings.http.max_in_flight:
+        if self._in_flight - self._refusals.held > services.settings.http.max_in_flight:
+            await self._refusals.due(room_of(services.settings))
             raise Overloaded("Too many requests are in work; try again.")
         async with _Limits(services, rule, receive, reply) as limits:
             who = await guard.admit(rule, headers)

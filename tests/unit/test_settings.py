@@ -59,7 +59,7 @@ class TestPrecedence:
 
     def test_a_profile_that_sets_the_replicas_keeps_the_other_defaults(self) -> None:
         made = load(serve={"search": {"replicas": 2}})
-        assert made.serve.search.max_ongoing_requests == 128
+        assert made.serve.search.max_ongoing_requests == 1024
 
     def test_round_trip_through_json(self) -> None:
         made = load(http={"port": 1}, data={"dir": "/tmp/x"})
@@ -158,7 +158,7 @@ def test_bad_yaml(tmp_path: Path, text: str, said: str) -> None:
         ({"reranker": {"backend": "http"}}, "reranker.url"),
         ({"reranker": {"backend": "local"}}, "reranker.model"),
         ({"indexer": {"backoff_min_s": 700}}, "backoff_max_s"),
-        ({"http": {"max_in_flight": 128}}, "serve.search.max_ongoing_requests 128"),
+        ({"http": {"max_in_flight": 1024}}, "serve.search.max_ongoing_requests 1024"),
         (
             {"serve": {"search": {"max_ongoing_requests": 100}}},
             "our own 429 must come first",

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.api import refusals
 from rayapp.api.app import create_api
 from rayapp.testing.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
@@ -157,6 +158,25 @@ async def test_above_the_in_flight_limit_the_answer_is_429_at_once() -> None:
         held.cancel()
         await asyncio.gather(held, return_exceptions=True)
         assert (await api.get("/api/memory/stats")).status_code == 200
+
+
+async def test_many_refusals_are_held_and_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "AT_ONCE_PER_S", 1.0)
+    slow = Slow()
+    world = fake_world(settings_with(http={"max_in_flight": 1}), search=slow)
+    async with client_of(world.services) as api:
+        working = asyncio.create_task(api.post(SEARCH, json={"query": "tea"}))
+        await slow.began.wait()
+        assert (await api.get("/api/memory/stats")).status_code == 429
+        waiting = asyncio.create_task(api.get("/api/memory/stats"))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        # The one that is held is not in work: who comes now is served before it is refused.
+        assert (await api.get("/api/memory/stats")).status_code == 200
+        assert not waiting.done()
+        assert (await waiting).json()["code"] == "overloaded"
 
 
 class Connection:
