@@ -214,7 +214,7 @@ def examples_of(
             continue
         best = rereader.order(asked.question.text, ranked, recipe)[0]
         yield Example(
-            features_of(asked.question.text, best.item.text, best.summary.dense_similarity),
+            features_of(asked.question.text, best.item.text, best.dense_similarity),
             best.item.memory_id in asked.question.gold,
             bool(asked.question.gold),
             best.item.memory_id,

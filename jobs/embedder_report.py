@@ -267,17 +267,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.out is not None:
             check_files([options.out])
         made = report(options.model, options.data, options.leave_out)
+        console.print(table_of(made))
+        speed = made["speed"]
+        console.print(
+            f"{speed['megabytes']} MB; in seconds of one processor: loaded in "
+            f"{speed['load_cpu_s']}, short texts in each: {speed['short_texts_per_cpu_s']}"
+        )
         if options.out is not None:
             put(options.out, orjson.dumps(made, option=orjson.OPT_INDENT_2))
     except RayappError as error:
         print(error.message, file=sys.stderr)
         return 2
-    console.print(table_of(made))
-    speed = made["speed"]
-    console.print(
-        f"{speed['megabytes']} MB; in seconds of one processor: loaded in "
-        f"{speed['load_cpu_s']}, short texts in each: {speed['short_texts_per_cpu_s']}"
-    )
     return 0
 
 

@@ -163,13 +163,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.out is not None:
             check_files([options.out])
         report = compare(options, recipe)
+        for name, pairs in report.items():
+            console.print(table(name, pairs), soft_wrap=True)
         if options.out is not None:
             put(options.out, as_json(report, Path(options.model).name, recipe.name))
     except RayappError as error:
         print(error.message, file=sys.stderr)
         return BAD_ARGUMENTS
-    for name, pairs in report.items():
-        console.print(table(name, pairs), soft_wrap=True)
     return DONE
 
 

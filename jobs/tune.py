@@ -347,14 +347,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model = options.model or load_settings(env={}).embedding.model
         tuned = tune(options, model, console)
+        for table in _tables(tuned):
+            console.print(table)
         if options.out is not None:
             answer = report(tuned, Path(model).name, options.recipe)
             put(options.out, orjson.dumps(answer, option=orjson.OPT_INDENT_2))
     except RayappError as error:
         print(error.message, file=sys.stderr)
         return BAD_ARGUMENTS
-    for table in _tables(tuned):
-        console.print(table)
     return DONE
 
 

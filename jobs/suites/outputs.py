@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rayapp.errors import ConfigError
@@ -16,12 +17,13 @@ def check_files(paths: Sequence[Path]) -> None:
         ConfigError: a path cannot be written as a file, or two reports would go to one.
     """
     for number, path in enumerate(paths):
-        if path.is_dir():
-            raise ConfigError(f"{path} is a folder: name a file in it.")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise ConfigError(f"{path} may not be written: name another file.")
-        if path.resolve() in [other.resolve() for other in paths[:number]]:
-            raise ConfigError(f"{path} is given for two reports: name a file for each.")
+        with _usable(path):
+            if path.is_dir():
+                raise ConfigError(f"{path} is a folder: name a file in it.")
+            if path.exists() and not os.access(path, os.W_OK):
+                raise ConfigError(f"{path} may not be written: name another file.")
+            if path.resolve() in [other.resolve() for other in paths[:number]]:
+                raise ConfigError(f"{path} is given for two reports: name a file for each.")
         check_folder(path.parent)
 
 
@@ -32,8 +34,9 @@ def check_folder(folder: Path) -> None:
         ConfigError: it is a file, is below one, or may not be written.
     """
     there = folder.absolute()
-    while not there.exists():
-        there = there.parent
+    with _usable(folder):
+        while not there.exists():
+            there = there.parent
     if not there.is_dir():
         raise ConfigError(f"{there} is a file, and {folder} has to be a folder: name another path.")
     if not os.access(there, os.W_OK | os.X_OK):
@@ -41,15 +44,29 @@ def check_folder(folder: Path) -> None:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write the file; its folder is made.
+    """Write the file whole or not at all: the one before stays until then. Its folder is made.
 
     Raises:
         ConfigError: it cannot be written.
     """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        try:
+            unfinished.write_bytes(content)
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be written ({error.strerror}): make room or name another path."
         ) from None
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """A name that is too long, or a folder that may not be looked into, is a bad argument."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be used ({error.strerror}): name another path.") from None

@@ -89,7 +89,7 @@ def examples_of(corpora: Sequence[Corpus], model: StaticModel, recipe: Recipe) -
         yield Example(
             asked.judged(ranked),
             asked.corpus,
-            np.array([one.summary.final_score for one in top]),
+            np.array([one.final_score for one in top]),
             features.of(asked.question.text, [one.item.text for one in top]),
         )
 

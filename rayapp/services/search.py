@@ -229,7 +229,7 @@ class SearchService:
         least = prepared.query.min_confidence
         abstained = least is not None and not confidence.reaches(label, least)
         abstained = abstained or (bool(best) and not ranked)
-        rejected = hits[0].summary if hits else best[0].summary if best else None
+        rejected = ranked[shown[0].index] if shown else best[0] if best else None
         return SearchAnswer(
             receipt_id=None,
             hits=() if abstained else hits,

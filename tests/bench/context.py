@@ -34,7 +34,7 @@ from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
 
-PREFETCH_P95_MS = 50.0  # bar of the context chapter, over HTTP at 100,000 memories
+PREFETCH_P95_MS = 50.0  # our target over HTTP at 100,000 memories
 WARM_UP = 30  # calls per kind: plans of the server, caches of words
 OUTCOMES_EACH = 3  # judged questions per user, so that the graphs have something to say
 STANDING = (

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from tests.bench import closed_loop, phases
 from tests.bench.batch_store import batch_calls, batch_store
-from tests.bench.closed_loop import spread
+from tests.bench.closed_loop import knee, spread
 from tests.bench.delay import Sample, index_delays
 from tests.bench.ending import DEPENDENCY_AWAY, exit_code_of
 from tests.bench.load import failed, main, parser
@@ -184,7 +184,8 @@ def test_the_whole_run_writes_both_reports(
     assert report["index_delay"]["not_indexed"] == 0
     assert report["batch_store"]["statuses"] == {"stored": 150}
     assert report["batch_store"]["items_per_s"] > 0
-    assert report["knee"]["clients"] in (2, None)
+    rates = {clients: report[f"search_{clients}"]["per_s"] for clients in (2, 5)}
+    assert report["knee"] == {"clients": knee(rates), "most": 5}
     assert "| search_5 p50 / p95 ms |" in out.with_suffix(".md").read_text()
     assert "fill items/s acknowledged" in capsys.readouterr().out
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from jobs.evaluate import main
 from jobs.suites.kinds import KINDS
-from jobs.suites.outputs import put
+from jobs.suites.outputs import check_files, put
 from rayapp.errors import ConfigError
 from tests.unit.fake_service import FakeService, serving
 
@@ -115,6 +115,31 @@ def test_a_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     for path in (tmp_path / "file" / "r.json", tmp_path):
         with pytest.raises(ConfigError, match="cannot be written"):
             put(path, b"x")
+
+
+def test_a_full_disk_leaves_the_report_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.json"
+    put(path, b"the suites that ended")
+
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:3])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ConfigError, match="make room"):
+        put(path, b"one more")
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [
+        ("r.json", b"the suites that ended")
+    ]
+
+
+def test_a_name_that_is_too_long_is_a_bad_argument(tmp_path: Path) -> None:
+    for path in (tmp_path / ("x" * 300), tmp_path / ("x" * 300) / "r.json"):
+        with pytest.raises(ConfigError, match="name another path"):
+            check_files([path])
 
 
 def test_any_other_refusal_of_the_machine_is_one_sentence(
