@@ -9,6 +9,7 @@ import pytest
 
 from jobs import embedder_report, rerank_report
 from rayapp.domain.evaluation import Judged
+from tests.unit.jobs.report_data import assert_one_sentence
 
 
 def judged(name: str, *ranked: str) -> Judged:
@@ -51,10 +52,7 @@ def test_the_reranker_report_refuses_in_one_sentence(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rerank_report, "examples_of", None)
     assert rerank_report.main(["--data", "data", *arguments]) == 2
-    shown = capsys.readouterr()
-    assert said in shown.err
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""
+    assert_one_sentence(capsys, said)
 
 
 def test_the_reranker_report_is_written_and_shown(
@@ -86,10 +84,7 @@ def test_the_embedder_report_refuses_before_it_measures(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(embedder_report, "speed_of", None)
     assert embedder_report.main(arguments) == 2
-    shown = capsys.readouterr()
-    assert said in shown.err
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""
+    assert_one_sentence(capsys, said)
 
 
 def test_the_embedder_report_is_written_and_shown(
