@@ -8,11 +8,13 @@ from rayapp.domain.memory import NEUTRAL_SCORE, MemoryItem
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.tiers import TIER_POLICY, Tier
 
-# memory_bank blends this share of Wilson into its learned score from this many uses on;
-# ranking does not read that score (decision 0016).
+# The memory bank is not scored by outcomes: from this many uses on they are this share of what is
+# learned of a fact, in the Wilson blend that is shown and in what moves it (decision 0016).
 BANK_WILSON_SHARE = 0.2
 BANK_WILSON_USES = 3
 BANK_HIGH_QUALITY = 0.8
+# Tiers whose items outcomes can sink.
+HARMING_TIERS = frozenset({Tier.WORKING, Tier.HISTORY, Tier.PATTERNS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ def evidence_factor(item: MemoryItem, recipe: Recipe) -> float:
     Two rules. Inside the band, the learned score moves the item by its distance from neutral,
     weighed by maturity. Beyond it, an item that keeps failing is held to do harm and falls to a
     share of its relevance. Nothing lifts an item beyond the band, so that what helped elsewhere
-    cannot pass what answers this question.
+    cannot pass what answers this question. A fact of the memory bank moves by its small share of
+    the band and never does harm: it was kept on purpose, and an answer that failed does not make
+    it untrue.
     """
     if not recipe.maturity or not is_judged(item):
         return 1.0
@@ -85,13 +89,18 @@ def evidence_factor(item: MemoryItem, recipe: Recipe) -> float:
 
 
 def is_judged(item: MemoryItem) -> bool:
-    """A score given at birth counts as a judgement; items of tiers without learning never do."""
+    """A score given at birth counts as a judgement; items of tiers without learning never do, and
+    facts of the memory bank from `BANK_WILSON_USES` outcomes on."""
     if not TIER_POLICY[item.tier].learned_weight:
         return False
+    if item.tier is Tier.MEMORY_BANK:
+        return item.stats.uses >= BANK_WILSON_USES
     return item.stats.uses > 0 or item.stats.score != NEUTRAL_SCORE
 
 
 def harm(item: MemoryItem, recipe: Recipe) -> float:
     """How surely the item does harm, 0..1: how low its score is, and on how many outcomes."""
+    if item.tier not in HARMING_TIERS:
+        return 0.0
     low = max(0.0, (recipe.harm_score - item.stats.score) / recipe.harm_score)
     return low * min(1.0, item.stats.uses / recipe.harm_uses)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -306,7 +307,7 @@ async def test_explain_shows_every_part_of_the_score(service: Harness, tier: Tie
     await service.store("the code of the boiler is old")
     await service.drain()
     await service.settle()
-    await judge(service, one, Outcome.FAILED, times=1)
+    await judge(service, one, Outcome.FAILED, times=3)
     query = SearchQuery(query="boiler code")
     explained = await service.services.search.explain(READ, one, query)
     values = explained.stages[-1].values
@@ -322,6 +323,23 @@ async def test_explain_shows_every_part_of_the_score(service: Harness, tier: Tie
     ]
     assert values["total_boost"] == pytest.approx(min(1.5, math.prod(parts)))
     assert (values["distance_boost"] > 1.0) is (tier is Tier.MEMORY_BANK)
+
+
+@pytest.mark.parametrize("times", [3, 20])
+@pytest.mark.parametrize("tier", [Tier.MEMORY_BANK, Tier.BOOKS])
+async def test_what_is_not_scored_stays_in_the_answer_whatever_failed(
+    service: Harness, tier: Tier, times: int
+) -> None:
+    wish: dict[str, Any] = {"tier": tier, "tags": ("דוד",), "importance": 0.6, "confidence": 0.9}
+    fact = await service.store("הקוד של הדוד הוא 4711", **wish)
+    for number in range(10):
+        await service.store(f"הדוד מספר {number} הותקן בדירה", **wish)
+    await service.drain()
+    await judge(service, fact, Outcome.FAILED, times=times)
+    await service.settle()
+    answer = await service.search("מה הקוד של הדוד", limit=3)
+    assert answer.hits[0].item.memory_id == fact
+    assert answer.hits[0].summary.evidence >= 0.8
 
 
 def test_the_default_recipe_writes_out_the_built_in_values() -> None:

@@ -10,18 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.domain.lifecycle.outcomes import with_outcome
-from rayapp.domain.memory import MemoryItem, Outcome, Stats
+from rayapp.domain.memory import MemoryItem, Outcome, Quality, Stats
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.fusion import DenseArm
 from rayapp.domain.retrieval.ranking import Ranked, rank, with_rerank
 from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.domain.retrieval.weights import evidence_factor, harm
+from rayapp.domain.retrieval.weights import (
+    BANK_WILSON_SHARE,
+    BANK_WILSON_USES,
+    evidence_factor,
+    harm,
+    weights_of,
+)
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RECIPE = Recipe(name="test")
-LEARNING = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS, Tier.MEMORY_BANK)
+LEARNING = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS)
+NOT_LEARNING = (Tier.BOOKS, Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION)
 # The scores that a memory can be born with: neutral, and those of a takeaway.
 BIRTHS = (0.5, 0.7, 0.55, 0.2)
 outcomes = st.lists(st.sampled_from(list(Outcome)), max_size=12)
@@ -125,9 +132,45 @@ def test_a_harmful_item_that_works_again_is_forgiven() -> None:
     assert harm(after(*bad, Outcome.WORKED, Outcome.WORKED), RECIPE) == 0.0
 
 
-def test_books_and_datagov_items_are_never_judged() -> None:
-    for tier in (Tier.BOOKS, Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
-        assert evidence_factor(after(*[Outcome.FAILED] * 5, tier=tier), RECIPE) == 1.0
+@given(st.sampled_from(NOT_LEARNING), st.sampled_from(BIRTHS), outcomes)
+def test_books_and_datagov_items_are_never_judged(
+    tier: Tier, born: float, history: list[Outcome]
+) -> None:
+    assert evidence_factor(judged(tier, born, history), RECIPE) == 1.0
+
+
+@given(st.sampled_from(BIRTHS), outcomes, st.floats(0, 1), st.floats(0, 1))
+def test_outcomes_never_move_a_bank_fact_beyond_the_blend(
+    born: float, history: list[Outcome], importance: float, confidence: float
+) -> None:
+    fact = replace(
+        judged(Tier.MEMORY_BANK, born, history),
+        quality=Quality(importance=importance, confidence=confidence),
+    )
+    factor = evidence_factor(fact, RECIPE)
+    most = BANK_WILSON_SHARE * weights_of(fact).learned
+    assert abs(factor - 1.0) <= min(most, RECIPE.outcome_band) + 1e-9
+    assert most <= BANK_WILSON_SHARE
+    if len(history) < BANK_WILSON_USES:
+        assert factor == 1.0
+
+
+@given(st.lists(st.sampled_from(list(Outcome)), min_size=BANK_WILSON_USES, max_size=12))
+def test_a_bank_fact_with_enough_outcomes_follows_them(history: list[Outcome]) -> None:
+    before = evidence_factor(judged(Tier.MEMORY_BANK, 0.5, history), RECIPE)
+    worked = evidence_factor(judged(Tier.MEMORY_BANK, 0.5, [*history, Outcome.WORKED]), RECIPE)
+    failed = evidence_factor(judged(Tier.MEMORY_BANK, 0.5, [*history, Outcome.FAILED]), RECIPE)
+    assert failed <= before <= worked
+
+
+@pytest.mark.parametrize("failures", [3, 20])
+def test_a_bank_fact_that_failed_stays_before_what_matches_less(failures: int) -> None:
+    fact = after(*[Outcome.FAILED] * failures, tier=Tier.MEMORY_BANK)
+    weaker = an_item(tier=Tier.MEMORY_BANK, lang="en")
+    candidates = [found(fact, 10.0, "fact"), found(weaker, 8.0, "weaker")]
+    assert names(ranked(*candidates)) == ["fact", "weaker"]
+    likes_both = with_rerank(ranked(*candidates), [0.6, 0.6], RECIPE)
+    assert names(likes_both) == ["fact", "weaker"]
 
 
 def test_the_reranker_does_not_lift_bad_advice_again() -> None:
