@@ -1,4 +1,4 @@
-"""Command line: up, down, status, doctor, demo, keys, job."""
+"""Command line: up, down, status, doctor, demo, add, search, recent, keys, job."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from rayapp.adapters.local_stack.state import StackState, Step, read_state
 from rayapp.adapters.local_stack.supervisor import DEFAULT_APP
 from rayapp.cli_jobs import checked_job, job_names
 from rayapp.cli_keys import has_living_key, keys
+from rayapp.cli_memories import add, recent, search, shared_options, typed_command
 from rayapp.cli_output import console, table_of
 from rayapp.client.discovery import read_key
 from rayapp.errors import ConfigError, DependencyDown, RayappError
@@ -187,7 +188,23 @@ def demo(
     # On a running stack it starts nothing, but waits until the service is ready.
     up(data_dir=data_dir)
     url = stack.url_of(settings_of(data_dir).data.dir)
-    raise typer.Exit(asyncio.run(run(url, data, console, api_key=key)))
+    raise typer.Exit(
+        asyncio.run(
+            run(
+                url,
+                data,
+                console,
+                api_key=key,
+                program=typed_command(),
+                options=shared_options(data_dir, api_key_file),
+            )
+        )
+    )
+
+
+# What people try first; they are in a file of their own.
+for command in (add, search, recent):
+    app.command()(command)
 
 
 # Help is the job's own: `rayapp job NAME --help`.

@@ -1,4 +1,4 @@
-"""The demo: a bilingual conversation and the project's own documents, asked over HTTP."""
+"""The demo: a bilingual conversation, asked over HTTP."""
 
 from rayapp.demo.runner import run
 

@@ -1,4 +1,4 @@
-"""The bundled material: `fixture/*.yaml` and the project's documents."""
+"""The bundled material: `fixture/*.yaml`."""
 
 from __future__ import annotations
 
@@ -10,35 +10,28 @@ from typing import Any
 import yaml
 
 from rayapp.client import Memory
-from rayapp.demo.documents import project_documents
 from rayapp.demo.material import DemoQuestion, Material
 
 FIXTURE = Path(__file__).parent / "fixture"
-PROJECT = Path(__file__).parents[2]
 USER_ID = "demo"
 FACT_IMPORTANCE = 0.9  # a fact about a person that an assistant wrote down on purpose
 FACT_CONFIDENCE = 0.9
 
 
-def bundled(project: Path = PROJECT) -> Material:
-    """The conversation in `history`, its facts in `memory_bank`, the documents in `books`."""
+def bundled() -> Material:
+    """The conversation in `history`, its facts in `memory_bank`."""
     conversation = _read("conversation.yaml")
-    passages = project_documents(project)
-    memories = [*_turns(conversation["turns"]), *_facts(conversation["facts"]), *passages]
+    turns, facts = conversation["turns"], conversation["facts"]
     rows: list[Mapping[str, Any]] = _read("questions.yaml")["questions"]
-    questions, notes = [], []
-    for row in rows:
-        evidence = frozenset(row["evidence"] if "evidence" in row else _holding(passages, row))
-        if evidence:
-            questions.append(DemoQuestion(row["text"], evidence))
-        else:
-            notes.append(f"Left out, {row['book']} is not there to answer it: {row['text']}")
     return Material(
-        title="A year of a Hebrew and English conversation, and this project's documents",
+        title="A year of a conversation in Hebrew and English",
         user_id=USER_ID,
-        memories=memories,
-        questions=questions,
-        notes=notes,
+        memories=[*_turns(turns), *_facts(facts)],
+        questions=[
+            DemoQuestion(row["text"], frozenset(row["evidence"]), row.get("en", "")) for row in rows
+        ],
+        next_question="What is the hedgehog called?",
+        translations={row["id"]: row["en"] for row in (*turns, *facts) if "en" in row},
     )
 
 
@@ -69,14 +62,6 @@ def _facts(rows: Sequence[Mapping[str, Any]]) -> Iterator[Memory]:
             confidence=FACT_CONFIDENCE,
             created_at=_noon(row["date"]),
         )
-
-
-def _holding(passages: Sequence[Memory], row: Mapping[str, Any]) -> Iterator[str]:
-    """Ids of the passages of the named document that hold all the words."""
-    for passage in passages:
-        title = ((passage.source or {}).get("book") or {}).get("title")
-        if title == row["book"] and all(words in passage.text for words in row["holds"]):
-            yield str(passage.memory_id)
 
 
 def _noon(day: date) -> datetime:

@@ -24,6 +24,10 @@ def from_data(data: Path) -> Material:
     dialogue, paragraphs = load_locomo(data).corpora[0], load_heq(data).corpora[0]
     scored = [q for q in dialogue.questions if q.category in HEADLINE]
     answerable = [q for q in paragraphs.questions if q.gold]
+    questions = [
+        *_questions(_spread(scored), f"{dialogue.name}:"),
+        *_questions(_spread(answerable), ""),
+    ]
     return Material(
         title=f"LoCoMo {dialogue.name} and the HeQ paragraphs",
         user_id=USER_ID,
@@ -31,10 +35,8 @@ def from_data(data: Path) -> Material:
             *_memories(dialogue, "history", f"{dialogue.name}:"),
             *_memories(paragraphs, "history", ""),
         ],
-        questions=[
-            *_questions(_spread(scored), f"{dialogue.name}:"),
-            *_questions(_spread(answerable), ""),
-        ],
+        questions=questions,
+        next_question=questions[0].text,
     )
 
 

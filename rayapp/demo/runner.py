@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
 
 from rayapp.client import MemoryClient
+from rayapp.client.degraded import explained
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.demo.conversation import bundled
 from rayapp.demo.material import Material
@@ -20,12 +22,21 @@ RESULTS = 10  # hits asked per question
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
-async def run(url: str, data: Path | None, console: Console, *, api_key: str | None = None) -> int:
+async def run(
+    url: str,
+    data: Path | None,
+    console: Console,
+    *,
+    api_key: str | None = None,
+    program: str = "rayapp",
+    options: str = "",
+) -> int:
     """Run the demo against the service at `url`; safe to repeat.
 
     Args:
         data: folder with the LoCoMo and HeQ sets; None = the bundled conversation.
         api_key: bearer key that may act for the demo's user; None in keyless local mode.
+        program, options: of the commands that it ends with, as a shell takes them.
 
     Returns:
         Exit code: 0 done, 2 bad data folder, 3 memories were rejected, 4 the service is away.
@@ -33,10 +44,25 @@ async def run(url: str, data: Path | None, console: Console, *, api_key: str | N
     try:
         material = bundled() if data is None else from_data(data)
         async with MemoryClient(url, user_id=material.user_id, api_key=api_key) as client:
-            return await _show(client, material, console)
+            exit_code = await _show(client, material, console)
     except RayappError as error:
         console.print(error.message, style="red", markup=False)
         return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    console.print("\nGo on with:")
+    for command in next_commands(material, program, options):
+        console.print(f"  {command}", markup=False, highlight=False, soft_wrap=True)
+    return exit_code
+
+
+def next_commands(material: Material, program: str, options: str) -> list[str]:
+    """Three commands for the demo's user, to be typed as they are."""
+    question = shlex.quote(material.next_question)
+    user = " ".join(part for part in (f"--user {material.user_id}", options) if part)
+    return [
+        f"{program} search {question} {user}",
+        f"{program} add 'Dana moved to Haifa in May' {user}",
+        f"{program} recent {user}",
+    ]
 
 
 async def _show(client: MemoryClient, material: Material, console: Console) -> int:
@@ -46,15 +72,15 @@ async def _show(client: MemoryClient, material: Material, console: Console) -> i
         states = await _store(client, material, progress)
         await wait_indexed(client, progress, "waiting until indexed")
         answers = await _ask(client, material, progress)
-    console.print(answer_table(answers))
+    console.print(answer_table(answers, material.translations))
     console.print(LEGEND, style="dim", markup=False)
-    for note in material.notes:
-        console.print(note, style="dim", markup=False)
     console.print(
         f"{states['stored']} memories stored, {states['duplicate']} were there already, "
         f"{states['rejected']} rejected."
     )
     console.print(closing_line(answers), markup=False)
+    for line in explained(name for answer in answers for name in answer.reply.degraded):
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
     return WITH_FAILURES if states["rejected"] else DONE
 
 

@@ -1,21 +1,24 @@
-"""The answers as one table, and the line that sums them up."""
+"""The tables of the demo and of `rayapp search` and `recent`, and the line that sums a demo up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from rayapp.client import SearchReply
+from rayapp.client import SearchHit, SearchReply
+from rayapp.client.item_models import RecentMemory
 from rayapp.demo.material import DemoQuestion
 from rayapp.domain.evaluation import percentile
 
 SHOWN = 3  # evidence among the first three counts as found: what an assistant would read
 PREVIEW_CHARS = 60
+MEMORY_CHARS = 240  # of a memory that was asked for: three lines of a terminal
 LEGEND = f"✓ n: the first evidence came in place n, ✓ means top {SHOWN}; ✗ alone: it did not come."
 
 
@@ -35,31 +38,52 @@ class DemoAnswer:
         return self.evidence_at is not None and self.evidence_at <= SHOWN
 
 
-def answer_table(answers: Sequence[DemoAnswer]) -> Table:
-    """Two lines per question: it and its top hit, where the evidence came, and how long it took."""
-    table = Table(
-        title="Questions and their top hits", title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+def answer_table(
+    answers: Sequence[DemoAnswer], translations: Mapping[str, str] | None = None
+) -> Table:
+    """Two lines per question: it and its top hit, where the evidence came, and how long it took.
+
+    Args:
+        translations: by memory id; below a text that has one, what it says in English.
+    """
+    table = _table(
+        "Questions and their top hits", "question, and its top hit", "score", "evidence", "ms"
     )
-    table.add_column("question, and its top hit")
-    # Numbers keep their one line: what a narrow terminal lacks is taken from the text.
-    table.add_column("tier", no_wrap=True)
-    for name in ("score", "evidence", "ms"):
-        table.add_column(name, justify="right", no_wrap=True)
     for answer in answers:
         top = answer.reply.results[0] if answer.reply.results else None
-        score = "" if top is None or top.score is None else f"{top.score:.3f}"
-        hit = "nothing" if top is None else preview(top.content)
+        said = "" if top is None else (translations or {}).get(top.memory_id, "")
         table.add_row(
-            # Text, not markup: brackets in a memory are data.
             Group(
                 Text(answer.question.text, overflow="fold"),
-                Text(hit, style="dim", no_wrap=True, overflow="ellipsis"),
+                *_translated(answer.question.translation),
+                _dim("nothing" if top is None else preview(top.content)),
+                *_translated(said),
             ),
             "" if top is None else top.tier,
-            score,
+            _score(None if top is None else top.score),
             _place(answer),
             f"{answer.reply.elapsed_ms:.1f}",
         )
+    return table
+
+
+def hit_table(hits: Iterable[SearchHit]) -> Table:
+    """Best first: position, text and id, tier, score, and the day it was stored."""
+    table = _table("Best first", "memory", "score", "stored")
+    for hit in hits:
+        text = f"{hit.position}. {preview(hit.content, MEMORY_CHARS)}"
+        shown = Group(Text(text, overflow="fold"), _dim(hit.memory_id))
+        table.add_row(shown, hit.tier, _score(hit.score), _day(hit.created_at))
+    return table
+
+
+def recent_table(memories: Iterable[RecentMemory]) -> Table:
+    """Newest first: text and id, tier, and the day it was stored."""
+    table = _table("Newest first", "memory", "stored")
+    for memory in memories:
+        text = Text(preview(memory.content, MEMORY_CHARS), overflow="fold")
+        shown = Group(text, _dim(memory.memory_id))
+        table.add_row(shown, memory.tier, _day(memory.created_at))
     return table
 
 
@@ -68,19 +92,44 @@ def closing_line(answers: Sequence[DemoAnswer]) -> str:
     times = [answer.reply.elapsed_ms for answer in answers]
     first = sum(answer.evidence_at == 1 for answer in answers)
     found = sum(answer.found for answer in answers)
-    degraded = sorted({name for answer in answers for name in answer.reply.degraded})
-    note = f" Degraded: {', '.join(degraded)}." if degraded else ""
     return (
         f"{found} of {len(answers)} questions have their evidence in the top {SHOWN}, {first} in "
         f"first place; p50 {percentile(times, 0.5):.1f} ms, p95 {percentile(times, 0.95):.1f} ms."
-        f"{note}"
     )
 
 
-def preview(text: str) -> str:
+def preview(text: str, limit: int = PREVIEW_CHARS) -> str:
     """The first characters on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _table(title: str, texts: str, *numbers: str) -> Table:
+    """A column of texts, the tier, and columns of numbers."""
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(texts)
+    # Numbers keep their one line: what a narrow terminal lacks is taken from the text.
+    table.add_column("tier", no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+# Cells are Text, not markup: brackets in a memory are data.
+def _dim(line: str) -> Text:
+    return Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _translated(text: str) -> list[Text]:
+    return [Text(f"= {text}", style="italic", no_wrap=True, overflow="ellipsis")] if text else []
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
+
+
+def _day(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d}"
 
 
 def _place(answer: DemoAnswer) -> Text:

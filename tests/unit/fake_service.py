@@ -36,6 +36,7 @@ class FakeService:
     recipes: frozenset[str | None] = frozenset({None, "default"})
     order: Callable[[str | None, Sequence[str]], Sequence[str]] = lambda _recipe, ids: ids
     answers: list[dict[str, Any]] = field(default_factory=list)  # of /readyz; the last one repeats
+    degraded: list[str] = field(default_factory=list)  # of every search
     searches: list[dict[str, Any]] = field(default_factory=list)
     rankers: dict[str, PlainBm25] = field(default_factory=dict)
 
@@ -124,7 +125,7 @@ class FakeService:
                 "total": len(hits),
                 "abstained": not hits,
                 "confidence": "high",
-                "degraded": [],
+                "degraded": self.degraded,
                 "debug": {"stage_timings_ms": {"dense_ms": 0.5, "hydrate_ms": 0.25}},
                 "hasMore": False,
                 "nextOffset": None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from rich.console import Console
 from rayapp.client import SearchHit, SearchReply
 from rayapp.demo import run
 from rayapp.demo.conversation import bundled
-from rayapp.demo.documents import PASSAGE_CHARS, passages, project_documents
 from rayapp.demo.material import DemoQuestion
+from rayapp.demo.runner import next_commands
 from rayapp.demo.table import DemoAnswer, answer_table, closing_line, preview
 from rayapp.domain.memory import MEMORY_ID_PATTERN
 from rayapp.domain.tiers import parse_tier
@@ -64,44 +65,28 @@ def test_texts_are_distinct_so_that_no_turn_is_a_duplicate() -> None:
     assert len(set(texts)) == len(texts)
 
 
-def test_documents_that_are_there_become_passages_and_questions(tmp_path: Path) -> None:
-    (tmp_path / "rayapp" / "decisions").mkdir(parents=True)
-    (tmp_path / "README.md").write_text("# App\n\nStart it with `rayapp up`.\n\n## More\n\nText.")
-    (tmp_path / "rayapp" / "decisions" / "0001-a.md").write_text("# One\n\nWhy.")
-    documents = project_documents(tmp_path)
-    books = [(memory.source or {})["book"] for memory in documents]
-    assert [(book["title"], book["section"]) for book in books] == [
-        ("README.md", "App"),
-        ("README.md", "More"),
-        ("0001-a.md", "One"),
-    ]
-    material = bundled(tmp_path)
-    assert any(documents[0].memory_id in question.evidence for question in material.questions)
-    assert [note for note in material.notes if "ARCHITECTURE.md" in note]
+def test_every_hebrew_text_has_a_translation_and_no_other() -> None:
+    material = bundled()
+    hebrew = {m.memory_id for m in material.memories if HEBREW.search(m.text.split(": ", 1)[-1])}
+    assert set(material.translations) == hebrew
+    texts = [*material.translations.values(), *(q.translation for q in material.questions)]
+    assert not [text for text in texts if HEBREW.search(text)]
+    assert all(bool(q.translation) == bool(HEBREW.search(q.text)) for q in material.questions)
 
 
-@pytest.mark.parametrize(
-    ("text", "limit", "expected"),
-    [
-        ("# A\n\none\n\ntwo", 50, [("A", "# A\n\none\n\ntwo")]),
-        ("# A\none\n## B\ntwo", 50, [("A", "# A\none"), ("B", "## B\ntwo")]),
-        ("one\n\ntwo", 6, [("", "one"), ("", "two")]),
-        ("aaaa\nbbbb\ncccc", 9, [("", "aaaa\nbbbb"), ("", "cccc")]),
-        ("", 9, []),
-    ],
-)
-def test_passages(text: str, limit: int, expected: list[tuple[str, str]]) -> None:
-    assert list(passages(text, limit)) == expected
+def test_nothing_is_stored_or_asked_about_the_project() -> None:
+    material = bundled()
+    assert {memory.tier for memory in material.memories} == {"history", "memory_bank"}
+    for text in (*(m.text for m in material.memories), *(q.text for q in material.questions)):
+        assert not re.search(r"rayapp|qdrant|mongo|README|ARCHITECTURE", text, re.IGNORECASE)
 
 
-def test_passages_lose_no_line() -> None:
-    text = "\n\n".join(
-        f"# H{i}\n" + "\n".join(f"line {i} {j}" for j in range(40)) for i in range(5)
-    )
-    found = list(passages(text))
-    assert all(len(passage) <= PASSAGE_CHARS for _, passage in found)
-    joined = "\n".join(passage for _, passage in found)
-    assert all(line in joined for line in text.splitlines())
+def test_the_next_commands_survive_a_shell() -> None:
+    search, add, recent = next_commands(bundled(), "'my tools/rayapp'", "--data-dir 'a b'")
+    words = ["my tools/rayapp", "search", bundled().next_question, "--user", "demo"]
+    assert shlex.split(search) == [*words, "--data-dir", "a b"]
+    assert shlex.split(add)[1:3] == ["add", "Dana moved to Haifa in May"]
+    assert shlex.split(recent)[1:] == ["recent", "--user", "demo", "--data-dir", "a b"]
 
 
 async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
@@ -122,6 +107,31 @@ async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
 async def test_rejected_memories_are_exit_three(service: FakeService) -> None:
     service.reject_text = "Schnitzel"
     assert await run(service.url, None, console()) == 3
+
+
+async def test_the_demo_says_what_degraded_means_and_what_to_type_next(
+    service: FakeService,
+) -> None:
+    service.degraded = ["priors", "embedder"]
+    made = console()
+    assert await run(service.url, None, made, program="r", options="--data-dir d") == 0
+    text = text_of(made)
+    assert text.count("degraded: priors: the learned graphs came too late") == 1
+    assert "degraded: embedder: the embedder is away, so words were compared" in text
+    last = text.splitlines()[-3:]
+    assert [line.split()[:2] for line in last] == [["r", "search"], ["r", "add"], ["r", "recent"]]
+    assert all(line.endswith("--user demo --data-dir d") for line in last)
+
+
+async def test_a_translation_stands_below_a_hebrew_question_and_its_hit(
+    service: FakeService,
+) -> None:
+    made = console()
+    assert await run(service.url, None, made) == 0
+    lines = [line.strip() for line in text_of(made).splitlines()]
+    at = next(i for i, line in enumerate(lines) if line.startswith("לאיזה אוכל קינמון אלרגי?"))
+    assert lines[at + 1] == "= What food is Kinamon allergic to?"
+    assert lines[at + 3].startswith("= ")
 
 
 async def test_an_absent_service_is_one_sentence_and_exit_four() -> None:

@@ -1,0 +1,135 @@
+"""`rayapp add`, `search`, `recent`: the first things to try, on the stack of a data directory."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from rayapp.adapters.local_stack import stack
+from rayapp.cli_output import console
+from rayapp.client import Memory, SyncMemoryClient
+from rayapp.client.degraded import explained
+from rayapp.client.discovery import read_key
+from rayapp.domain.tiers import TIER_POLICY, Tier, parse_tier
+from rayapp.settings import load_settings
+
+DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
+User = Annotated[str | None, typer.Option(help="Whose memories (default: the service's user).")]
+KeyFile = Annotated[
+    Path | None, typer.Option("--api-key-file", help="File with a key, where keys are required.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as one line of JSON.")]
+LIMIT = 5
+
+
+def add(
+    text: Annotated[str, typer.Argument(help="What to remember.")],
+    tier: Annotated[str, typer.Option(help="Tier to keep it in.")] = Tier.HISTORY.value,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store one memory; it is found at once."""
+    with client_of(data_dir, user, api_key_file) as client:
+        reply = client.store(Memory(text=text, tier=tier))
+    if as_json:
+        typer.echo(reply.model_dump_json())
+    elif reply.status == "duplicate":
+        console.print(f"It was there already: {reply.memory_id}.")
+    else:
+        console.print(f"Stored in {tier}{kept_for(tier)}: {reply.memory_id}.")
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="A question or words, in Hebrew or English.")],
+    tier: Annotated[list[str] | None, typer.Option(help="Only this tier; repeat it.")] = None,
+    limit: Annotated[int, typer.Option(help="Most memories to show.")] = LIMIT,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the memories of a user."""
+    from rayapp.demo.table import hit_table  # it loads numpy, which `up` and `down` do not need
+
+    with client_of(data_dir, user, api_key_file) as client:
+        reply = client.search(query, limit=limit, tiers=tier or None)
+    if as_json:
+        typer.echo(reply.model_dump_json())
+        return
+    if reply.results:
+        console.print(hit_table(reply.results))
+    else:
+        console.print("Nothing was found: `rayapp recent` shows what is there.")
+    for line in explained(reply.degraded):
+        console.print(line, style="yellow", soft_wrap=True)
+    if reply.results:
+        found = len(reply.results)
+        console.print(f"{found} memor{'y' if found == 1 else 'ies'} in {reply.elapsed_ms:.1f} ms.")
+
+
+def recent(
+    tier: Annotated[str | None, typer.Option(help="Only this tier.")] = None,
+    limit: Annotated[int, typer.Option(help="Most memories to show.")] = LIMIT,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """The newest memories of a user."""
+    from rayapp.demo.table import recent_table  # as above
+
+    with client_of(data_dir, user, api_key_file) as client:
+        memories = client.recent(limit=limit, tiers=tier)
+    if as_json:
+        typer.echo(orjson.dumps([memory.model_dump(mode="json") for memory in memories]))
+    elif memories:
+        console.print(recent_table(memories))
+    else:
+        console.print("Nothing is stored yet: `rayapp add TEXT` stores a memory.")
+
+
+@contextmanager
+def client_of(
+    data_dir: Path | None, user: str | None, key_file: Path | None
+) -> Iterator[SyncMemoryClient]:
+    """The running stack's API. Raises ConfigError when no stack runs, or the key cannot be read."""
+    folder = load_settings(overrides={"data": {"dir": data_dir}} if data_dir else None).data.dir
+    url = stack.url_of(folder)
+    with SyncMemoryClient(url, user_id=user, api_key=read_key(key_file)) as client:
+        yield client
+
+
+def kept_for(tier: str) -> str:
+    """How long a memory of that tier lives, as the end of a sentence."""
+    known = parse_tier(tier)
+    hours = TIER_POLICY[known].ttl_hours if known else None
+    if hours is None:
+        return ""
+    left = timedelta(hours=hours)
+    return f" for {f'{left.days} days' if left.days > 1 else f'{hours} hours'}"
+
+
+def typed_command() -> str:
+    """How this program was called, so that printed commands can be typed as they are."""
+    name = sys.argv[0]
+    if Path(name).name != "rayapp":
+        return shlex.join([sys.executable, "-m", "rayapp.cli"])
+    on_path = shutil.which("rayapp")
+    return "rayapp" if on_path == name else shlex.quote(name)
+
+
+def shared_options(data_dir: Path | None, key_file: Path | None) -> str:
+    """The options of a call that its next calls need too."""
+    given = {"--data-dir": data_dir, "--api-key-file": key_file}
+    return shlex.join([part for name, at in given.items() if at for part in (name, str(at))])
