@@ -22,6 +22,7 @@ from rayapp.domain.index import (
     Vector,
 )
 from rayapp.domain.memory import IndexOp, MemoryItem, MemoryVersion
+from rayapp.domain.paging import SortKey
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 
@@ -110,9 +111,6 @@ class TierCount:
     worked: int
     failed: int
     waiting: int = 0
-
-
-SortKey = Literal["recent", "score", "updated"]
 
 
 class MemoryStore(Protocol):

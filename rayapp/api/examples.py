@@ -137,7 +137,7 @@ HIT_EXAMPLE: dict[str, Any] = {
         "action_boost": 1.0,
         "solution_boost": 1.0,
         "total_boost": 1.0,
-        "weights": {"dense": 0.2, "sparse": 0.8},
+        "weights": {"dense": 0.2, "text": 0.8, "embedding": 0.6, "learned": 0.4},
         "relevance": None,
         "named": ["Dana"],
         "wilson_score": 0.4385,

@@ -23,6 +23,8 @@ class Memory(BaseModel):
     created_at: datetime | None = None
     source: dict[str, Any] | None = None
     entities: tuple[str, ...] = ()
+    summary: str | None = None
+    subject_id: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     supersedes: str | None = None

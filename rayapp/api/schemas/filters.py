@@ -25,10 +25,11 @@ from rayapp.domain.datagov.filter_names import (
     nearest_category,
 )
 from rayapp.domain.memory import SourceType, Status
+from rayapp.domain.paging import SortKey
 from rayapp.domain.scope import ItemFilter
+from rayapp.domain.text.language import Language
 from rayapp.domain.tiers import CORE_TIERS
 
-Language = Literal["he", "en", "mixed", "other"]
 ALL_TIERS = "all"
 
 
@@ -139,7 +140,7 @@ class ItemsQuery(Filters):
     status: Literal[Status.ACTIVE, Status.ARCHIVED] = Field(
         Status.ACTIVE, description="Active or archived memories."
     )
-    sort: Literal["recent", "score", "updated"] = Field("recent", description="Order, best first.")
+    sort: SortKey = Field("recent", description="Order, best first.")
     limit: int = Field(50, ge=1, le=MAX_PAGE, description="Memories on a page.")
     cursor: Annotated[str, Field(max_length=2_048)] | None = Field(
         None, description="`next_cursor` of the page before."

@@ -19,6 +19,15 @@ class CitationView(Answer):
     doc_id: str | None = None
 
 
+class ScoreWeightsView(Answer):
+    """Shares of the two arms, and of relevance and what outcomes taught; each pair sums to 1."""
+
+    dense: float
+    text: float
+    embedding: float
+    learned: float
+
+
 class ScoreSummaryView(Answer):
     """How a hit got its place. Ranks start at 1; null: that arm did not return it."""
 
@@ -42,7 +51,7 @@ class ScoreSummaryView(Answer):
     action_boost: float
     solution_boost: float
     total_boost: float = Field(description="Product of all boosts, capped by the recipe.")
-    weights: dict[str, float]
+    weights: ScoreWeightsView
     relevance: float | None = Field(
         description="Probability that it answers; null without `min_relevance`."
     )

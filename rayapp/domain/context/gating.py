@@ -7,25 +7,11 @@ from collections.abc import Sequence
 from rayapp.domain.context.intents import ToolNeeds, own_name
 from rayapp.domain.context.records import GatingDecision, ReasonCode
 from rayapp.domain.requests import ConfidenceLabel
+from rayapp.domain.tools.definitions import MEMORY_TOOLS
 
 # Results from which a sure memory is enough (0026).
 ENOUGH_RESULTS = 3
 
-# Tools that stay when memory is enough. Own tools, and the names that clients give theirs.
-MEMORY_TOOLS = frozenset(
-    {
-        "get_context_insights",
-        "search_memory",
-        "record_response",
-        "add_to_memory_bank",
-        "update_memory",
-        "archive_memory",
-        "score_memories",
-        "recall_memory",
-        "memory_bank",
-        "create_memory",
-    }
-)
 TIME_TOOLS = frozenset(
     {"get_current_time", "convert_time", "current_time", "get_time", "get_current_date"}
 )

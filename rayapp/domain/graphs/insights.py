@@ -33,6 +33,7 @@ from rayapp.domain.lifecycle.promotion import GARBAGE_SCORE
 from rayapp.domain.memory import MemoryItem, Outcome, Status
 from rayapp.domain.scope import ItemFilter
 from rayapp.domain.text.expansions import Expansions
+from rayapp.domain.tools.definitions import MEMORY_TOOLS
 
 # A search so young belongs to the question itself: it was made in the same turn.
 SAME_TURN = timedelta(seconds=30)
@@ -43,20 +44,6 @@ ACTION_MIN_USES = 3
 PREFER_RATE = 0.7
 AVOID_RATE = 0.4
 MAX_ACTIONS = 10
-# Tools that read or keep memories (client contract): their outcomes are those of the memories
-# they found, so they are counted but neither advised nor warned of.
-MEMORY_TOOLS = frozenset(
-    {
-        "search_memory",
-        "recall_memory",
-        "get_context_insights",
-        "record_response",
-        "add_to_memory_bank",
-        "update_memory",
-        "archive_memory",
-        "score_memories",
-    }
-)
 
 # What a past outcome says; `unknown` and `partial` neither recommend nor warn.
 _TELLING = frozenset({Outcome.WORKED, Outcome.PARTIAL, Outcome.FAILED})
@@ -319,6 +306,7 @@ def _action_advice(rows: Sequence[ActionRow]) -> tuple[ActionAdvice, ...]:
 
 
 def _advice(action: str, rate: float) -> str:
+    # Their outcomes are those of the memories they found: counted, neither advised nor warned of.
     if action in MEMORY_TOOLS:
         return "neutral"
     if rate > PREFER_RATE:

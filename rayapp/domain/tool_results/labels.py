@@ -9,6 +9,7 @@ from typing import Literal
 from rayapp.domain.text.language import detect_language
 from rayapp.domain.tool_results.cleaning import clean
 from rayapp.domain.tool_results.redaction import redact
+from rayapp.domain.tools.definitions import MEMORY_TOOLS
 
 LabelLanguage = Literal["he", "en"]
 # A label is one line: of a longer question its beginning says enough.
@@ -50,18 +51,6 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
             ["search", "tavily", "brave", "google", "bing", "duckduckgo", "serp", "web", "news"]
         ),
     ),
-)
-# Their answers are memories already: kept as new ones they would confirm themselves.
-MEMORY_TOOLS = frozenset(
-    [
-        "get_context_insights",
-        "search_memory",
-        "record_response",
-        "add_to_memory_bank",
-        "update_memory",
-        "archive_memory",
-        "score_memories",
-    ]
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HEBREW_QUERY = frozenset({"he", "mixed"})

@@ -333,3 +333,9 @@ SCORE = ToolDefinition(
 
 TOOLS: tuple[ToolDefinition, ...] = (INSIGHTS, SEARCH, RESPONSE, ADD, UPDATE, ARCHIVE, SCORE)
 TOOLS_BY_NAME: Mapping[str, ToolDefinition] = {tool.name: tool for tool in TOOLS}
+
+# Names that clients give tools of their own that read or keep memories (client contract).
+_NAMES_OF_CLIENTS = frozenset({"recall_memory", "memory_bank", "create_memory"})
+# Every tool whose answers are memories already: kept as new memories they would confirm
+# themselves, their outcomes are those of what they found, and they stay when memory is enough.
+MEMORY_TOOLS = _NAMES_OF_CLIENTS | TOOLS_BY_NAME.keys()
