@@ -10,13 +10,15 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
 
 from rayapp.api import mcp
-from rayapp.api.auth import ROUTE_SCOPES, RouteTable
+from rayapp.api.auth import rule_of
 from rayapp.api.errors import error_answer
-from rayapp.api.middleware import Gate
+from rayapp.api.middleware import Gate, Guarded
 from rayapp.api.openapi import document
 from rayapp.api.operation import Operation
+from rayapp.api.paths import path_pattern
 from rayapp.api.routers import (
     bank,
     bank_lists,
@@ -42,7 +44,7 @@ from rayapp.api.routers import (
     user_data,
 )
 from rayapp.api.routers.probes import probe_routes
-from rayapp.errors import InvalidInput, NotFound, RayappError
+from rayapp.errors import ConfigError, InvalidInput, NotFound, RayappError
 from rayapp.service_protocols import Services, Starting
 
 # Fixed paths stand before the templates that would also match them.
@@ -97,16 +99,41 @@ def create_api(
         return described
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this as its hook
+    for route in app.router.routes:
+        _guard(route)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(
         Gate,
         services=get,
         starting=starting,
-        routes=RouteTable(ROUTE_SCOPES),
         batch_paths=BATCH_PATHS,
         unread_paths=later.UNREAD_PATHS,
     )
     return app
+
+
+def _guard(route: BaseRoute) -> None:
+    """Put a route behind its rule and make its path match as a whole.
+
+    Raises:
+        ConfigError: the route has no rule, or is of a kind that no rule can describe.
+    """
+    if isinstance(route, Route):
+        rule = rule_of(_own_method(route), route.path)
+        route.path_regex = path_pattern(route.path)
+    elif isinstance(route, Mount):
+        rule = rule_of("GET", route.path)
+    else:
+        rule = None
+    if rule is None or not isinstance(route, Route | Mount):
+        raise ConfigError(f"{route!r} has no rule; give it one in rayapp/api/auth.py.")
+    route.app = Guarded(route.app, rule)
+
+
+def _own_method(route: Route) -> str:
+    """The one method of a route; Starlette adds HEAD to GET."""
+    methods = (route.methods or set()) - {"HEAD"}
+    return methods.pop() if len(methods) == 1 else ""
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

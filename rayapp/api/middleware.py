@@ -1,6 +1,8 @@
 """The one middleware, plain ASGI: request id, in-flight limit, guard, body limit, time limit.
 
-A request passes the cheap refusals first; its body is read only once it is admitted.
+A request passes the cheap refusals first; its body is read only once it is admitted. The router
+alone says which route runs, and every route is `Guarded` by its own rule, so that no spelling of a
+path runs a route under the rule of another one, or under none.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rayapp.api.auth import Guard, RouteRule, RouteTable
+from rayapp.api.auth import Guard, RouteRule
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.refusals import Refusals, room_of
@@ -37,6 +40,8 @@ logger = logging.getLogger(__name__)
 # A place in work is not held for a body that trickles in, seconds.
 BODY_TIMEOUT_S = 5.0
 GetServices = Callable[[], Services | None]
+PASSAGE_KEY = "rayapp.passage"
+_Asgi = tuple[Scope, Receive, Send]
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 # A replica that cannot serve yet is asked again at the pace of a start-up probe.
@@ -58,14 +63,12 @@ class Gate:
         *,
         services: GetServices,
         starting: Starting | None,
-        routes: RouteTable,
         batch_paths: frozenset[str],
         unread_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._services = services
         self._starting = starting
-        self._routes = routes
         self._batch_paths = batch_paths
         self._unread_paths = unread_paths
         self._guard: tuple[Services, Guard] | None = None
@@ -78,13 +81,16 @@ class Gate:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         reply = _Reply(scope, send, _request_id(headers))
-        rule = self._routes.match(scope["method"], scope["path"])
         services = self._services()
+        passage = _Passage(self, services, headers, reply)
+        scope[PASSAGE_KEY] = passage
         started = time.perf_counter()
         self._in_flight += 1
         request_id.set(reply.request_id)
         try:
-            await self._serve(scope, receive, reply, headers, rule, services)
+            if services is not None:
+                self._guard_of(services).check_host(scope["method"], headers)
+            await self._app(scope, receive, reply.send)
         except RayappError as error:
             await reply.send_answer(error_answer(error))
         except Exception:  # the last frame: the caller gets an id, the log the trace
@@ -93,33 +99,24 @@ class Gate:
         finally:
             self._in_flight -= 1
             if services is not None:
-                self._measure(services, rule, reply, time.perf_counter() - started)
+                self._measure(services, passage.rule, reply, time.perf_counter() - started)
 
-    async def _serve(
-        self,
-        scope: Scope,
-        receive: Receive,
-        reply: _Reply,
-        headers: dict[bytes, bytes],
-        rule: RouteRule | None,
-        services: Services | None,
-    ) -> None:
-        if services is None:
-            if rule is None or rule.scope == "public":
-                await self._app(scope, receive, reply.send)
-                return
-            raise self._not_yet()
-        guard = self._guard_of(services)
-        guard.check_host(scope["method"], headers)
-        if rule is None or rule.scope == "public":
-            await self._app(scope, receive, reply.send)
+    async def enter(self, passage: _Passage, rule: RouteRule, app: ASGIApp, asgi: _Asgi) -> None:
+        """Run the route `app`, which the router chose, if `rule` lets this request in."""
+        passage.rule = rule
+        if rule.scope == "public":
+            await app(*asgi)
             return
+        services = passage.services
+        if services is None:
+            raise self._not_yet()
         if self._in_flight - self._refusals.held > services.settings.http.max_in_flight:
             await self._refusals.due(room_of(services.settings))
             raise Overloaded("Too many requests are in work; try again.")
-        async with _Limits(services, rule, receive, reply) as limits:
-            who = await guard.admit(rule, headers)
-            body = await self._body(scope, receive, headers, services)
+        scope, receive, send = asgi
+        async with _Limits(services, rule, receive, passage.reply) as limits:
+            who = await self._guard_of(services).admit(rule, passage.headers)
+            body = await self._body(rule, asgi, passage.headers, services)
             scope[SCOPE_KEY] = Call(
                 services,
                 scope,
@@ -131,7 +128,7 @@ class Gate:
                 admin=who.admin,
             )
             limits.watch_disconnect()
-            await self._app(scope, _drained(receive), reply.send)
+            await app(scope, _drained(receive), send)
 
     def _not_yet(self) -> RayappError:
         """Still starting, or blocked until a person acts: then waiting is no advice."""
@@ -149,12 +146,13 @@ class Gate:
         return self._guard[1]
 
     async def _body(
-        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], services: Services
+        self, rule: RouteRule, asgi: _Asgi, headers: dict[bytes, bytes], services: Services
     ) -> bytes:
-        if scope["method"] in BODYLESS or scope["path"] in self._unread_paths:
+        scope, receive, _ = asgi
+        if scope["method"] in BODYLESS or rule.template in self._unread_paths:
             return b""
         http = services.settings.http
-        batch = scope["path"] in self._batch_paths
+        batch = rule.template in self._batch_paths
         limit = http.batch_body_limit_bytes if batch else http.body_limit_bytes
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -182,6 +180,29 @@ class Gate:
         services.metrics.gauge("http_in_flight", float(self._in_flight))
         if rule is None or rule.scope != "public":
             _log(reply, route, seconds)
+
+
+@dataclass(slots=True)
+class _Passage:
+    """A request at the gate; `rule` is that of the route that the router chose, None before."""
+
+    gate: Gate
+    services: Services | None
+    headers: dict[bytes, bytes]
+    reply: _Reply
+    rule: RouteRule | None = None
+
+
+class Guarded:
+    """A route behind the gate. Without a gate around it, it answers nobody."""
+
+    def __init__(self, app: ASGIApp, rule: RouteRule) -> None:
+        self._app = app
+        self._rule = rule
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        passage: _Passage = scope[PASSAGE_KEY]
+        await passage.gate.enter(passage, self._rule, self._app, (scope, receive, send))
 
 
 def _log(reply: _Reply, route: str, seconds: float) -> None:

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.idempotency import once
-from rayapp.api.paths import path_pattern
 from rayapp.errors import RayappError
 
 JSON = "application/json"
@@ -63,6 +62,4 @@ class Operation:
             call: Call = request.scope[SCOPE_KEY]
             return await (once(call, handler) if remembers else handler(call))
 
-        route = Route(self.path, endpoint, methods=[self.method], name=self.summary)
-        route.path_regex = path_pattern(self.path)
-        return route
+        return Route(self.path, endpoint, methods=[self.method], name=self.summary)

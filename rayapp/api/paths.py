@@ -57,5 +57,7 @@ PATH_PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 def path_pattern(path: str) -> re.Pattern[str]:
-    """What a path must match. A concept may hold slashes: servers decode them before routing."""
-    return compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]
+    """What a whole path must match. A concept may hold slashes: servers decode before routing."""
+    found = compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]
+    # Starlette ends its pattern with `$`, which lets a line break follow.
+    return re.compile(found.pattern.removesuffix("$") + r"\Z")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx
 import pytest
 from starlette.routing import Mount, Route
 
+from rayapp.api import app as application
 from rayapp.api.app import create_api
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
+from rayapp.api.operation import Operation
+from rayapp.errors import ConfigError
 from rayapp.settings import load_settings
 from rayapp.testing.fake_services import fake_world
 
 # Starlette adds HEAD to every GET; the guard treats both alike.
 ADDED = {"HEAD"}
-# Script and style of the interactive reference, the one thing served as files.
-DOCS_FILES = "/static-offline-docs"
 GUARDED = [key for key, scope in ROUTE_SCOPES.items() if scope != "public"]
 PUBLIC = [key for key, scope in ROUTE_SCOPES.items() if scope == "public"]
 
@@ -23,7 +26,7 @@ def served() -> set[tuple[str, str]]:
     found = set()
     for route in create_api(None).routes:
         if isinstance(route, Mount):
-            assert route.path == DOCS_FILES, f"{route} would serve without a key"
+            found.add(("GET", route.path))
             continue
         assert isinstance(route, Route), f"{route} is of a kind that the table cannot describe"
         found |= {(method, route.path) for method in (route.methods or set()) - ADDED}
@@ -36,7 +39,17 @@ def test_every_route_has_a_scope_and_every_entry_a_route() -> None:
 
 def test_what_is_public_is_only_this() -> None:
     documents = {"/openapi.json", "/docs", "/docs/oauth2-redirect"}
-    assert {path for _, path in PUBLIC} == {"/", "/healthz", "/readyz", *documents}
+    assert {path for _, path in PUBLIC} == {"/", "/healthz", "/readyz", *documents, DOCS_FILES}
+
+
+def test_no_application_is_made_with_a_route_that_has_no_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known: Operation = application.OPERATIONS[0]
+    stray = replace(known, path="/api/memory/stray")
+    monkeypatch.setattr(application, "OPERATIONS", (*application.OPERATIONS, stray))
+    with pytest.raises(ConfigError, match="/api/memory/stray"):
+        create_api(None)
 
 
 def locked() -> httpx.AsyncClient:
@@ -56,5 +69,7 @@ async def test_without_a_key_a_guarded_route_is_401(method: str, path: str) -> N
 
 @pytest.mark.parametrize(("method", "path"), PUBLIC)
 async def test_without_a_key_a_public_route_answers(method: str, path: str) -> None:
+    if path == DOCS_FILES:
+        path = f"{path}/swagger-ui.css"
     async with locked() as client:
         assert (await client.request(method, path)).status_code in (200, 307)

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from rayapp.api.app import OPERATIONS, create_api
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.operation import Operation
 from rayapp.api.schemas.answers import ErrorAnswer
@@ -25,7 +25,7 @@ from rayapp.testing.fake_services import World, fake_world
 from rayapp.testing.index_points import SCHEMA
 
 EVENTS = "text/event-stream"
-UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", DOCS_FILES}
 A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
 BY_NAME = {f"{one.method} {one.path}": one for one in OPERATIONS}
 
