@@ -29,7 +29,12 @@ class _Answer:
 
     def __init__(self) -> None:
         self.body = bytearray()
+        self.retry_after = b""
         self.done = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"retry-after":
+            self.retry_after = value
 
     def on_body(self, data: bytes) -> None:
         self.body += data
@@ -39,9 +44,13 @@ class _Answer:
 
 
 class Connection:
-    """One keep-alive connection; calls on it are sequential."""
+    """One keep-alive connection; calls on it are sequential.
+
+    `retry_after` is that header of the last answer, empty without one.
+    """
 
     def __init__(self, url: str) -> None:
+        self.retry_after = b""
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -62,6 +71,7 @@ class Connection:
     async def _call(
         self, method: str, path: str, body: bytes, user_id: str | None
     ) -> tuple[int, bytes]:
+        self.retry_after = b""
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port)
         reader, writer = self._streams
@@ -78,6 +88,7 @@ class Connection:
             if not data:
                 raise ConnectionResetError("the server closed the connection")
             parser.feed_data(data)
+        self.retry_after = answer.retry_after
         if not parser.should_keep_alive():
             self.close()
         return parser.get_status_code(), bytes(answer.body)

@@ -1,0 +1,276 @@
+"""What the death of each process costs under load: failed calls, seconds, missing memories.
+
+    python -m tests.bench.faults --out faults.json
+    python -m tests.bench.faults --kind haproxy --kind raylet --data-dir .rayapp
+
+Starts a stack of its own in a temporary folder, or takes the running one of --data-dir. For every
+kind: 30 s of stores and searches, a process killed -9 after five, more load until the service is
+back; then every acknowledged memory is read. Exit codes: 0 done, 2 bad arguments, 3 a memory is
+missing or a kind was worse than it may be, 4 the stack did not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.processes import members
+from rayapp.adapters.local_stack.state import read_state
+from rayapp.errors import ConfigError, DependencyDown
+from tests.bench.arguments import positive_number
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.fault_load import CALM_S, LONGEST_S, FaultLoad, Verdict, missing
+from tests.running import REPLICA, VECTOR_ENGINE, RunningService, started, until
+
+KILL_AT_S = 5.0
+SETTLE_S = 240.0
+# Seconds from the kill to the end of the last failed call. Source: decision 0045.
+RAYLET_BACK_S = 40.0
+HAPROXY_BACK_S = 10.0
+SEARCH_BACK_S = 10.0
+# Reads and writes go on without these; a server that comes back by itself has a few seconds.
+UNSEEN_BACK_S = 0.0
+MONGOD_BACK_S = 10.0
+# No answer says that an existing route is not there, or that the caller is wrong.
+FINAL = frozenset({"400", "401", "403", "404", "405", "422"})
+
+Find = Callable[[RunningService], list[psutil.Process]]
+
+
+def actor(title: str) -> Find:
+    return lambda service: service.actors(title)
+
+
+def program(name: str) -> Find:
+    """A program of the stack by the name of its binary; the youngest one first."""
+
+    def find(service: RunningService) -> list[psutil.Process]:
+        state = service.state()
+        found = members(state.stack_id, leaders=state.children)
+        named = [process for process in found if _name(process).startswith(name)]
+        return sorted(named, key=lambda process: -process.create_time())
+
+    return find
+
+
+def child(name: str) -> Find:
+    return lambda service: [service.child(name)]
+
+
+def _name(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return process.name()
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`back_s`: the bar of this kind; None: it is only measured."""
+
+    find: Find
+    back_s: float | None = None
+
+
+SEVEN: dict[str, Fault] = {
+    "search": Fault(actor(f"{REPLICA}search"), SEARCH_BACK_S),
+    "indexer": Fault(actor(f"{REPLICA}indexer"), UNSEEN_BACK_S),
+    "maintenance": Fault(actor(f"{REPLICA}maintenance"), UNSEEN_BACK_S),
+    "vector_engine": Fault(actor(VECTOR_ENGINE), UNSEEN_BACK_S),
+    "mongod": Fault(child("mongod"), MONGOD_BACK_S),
+    "haproxy": Fault(program("haproxy"), HAPROXY_BACK_S),
+    "raylet": Fault(program("raylet"), RAYLET_BACK_S),
+}
+FURTHER: dict[str, Fault] = {
+    "embedding": Fault(actor(f"{REPLICA}embedding"), UNSEEN_BACK_S),
+    "cache": Fault(child("valkey"), UNSEEN_BACK_S),
+    "proxy_manager": Fault(actor("HAProxyManager"), HAPROXY_BACK_S),
+    "fallback_proxy": Fault(actor("ProxyActor"), UNSEEN_BACK_S),
+    "controller": Fault(actor("ServeController"), UNSEEN_BACK_S),
+    "gcs": Fault(program("gcs_server"), RAYLET_BACK_S),
+}
+FAULTS = SEVEN | FURTHER
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.bench.faults",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "--kind", action="append", choices=[*FAULTS], help=f"default: {', '.join(SEVEN)}"
+    )
+    made.add_argument("--seconds", type=positive_number, default=30.0, help="load of each kind")
+    made.add_argument("--replicas", type=int, choices=[1, 2], default=1, help="of search")
+    made.add_argument("--data-dir", type=Path, help="a running stack; default: one of its own")
+    made.add_argument("--out", type=Path, help="JSON report")
+    return made
+
+
+async def measured(
+    service: RunningService, name: str, user_id: str, seconds: float
+) -> dict[str, Any]:
+    """One row of the report: a load, one kill, and what is missing afterwards."""
+    victims = FAULTS[name].find(service)
+    if not victims:
+        raise DependencyDown(f"No process of the kind {name} runs: see `rayapp status`.")
+    load = FaultLoad(service.url, user_id)
+    begun = time.monotonic()
+    running = asyncio.create_task(load.run())
+    await asyncio.sleep(KILL_AT_S)
+    before = os.getloadavg()[0]
+    victims[0].kill()
+    killed_at = time.monotonic()
+    while (now := time.monotonic()) < begun + LONGEST_S:
+        if now > max(begun + seconds, killed_at + CALM_S) and load.seen.calm(now):
+            break
+        await asyncio.sleep(0.5)
+    load.stop()
+    await running
+    verdict = Verdict.of(load.seen, killed_at)
+    await asyncio.to_thread(settled, service)
+    lost = await missing(service.url, user_id, load.seen.acknowledged)
+    return {
+        "kind": name,
+        **asdict(verdict),
+        "missing": len(lost),
+        "missing_ids": lost[:20],
+        "bar_s": FAULTS[name].back_s,
+        "load_average": [round(before, 1), round(os.getloadavg()[0], 1)],
+    }
+
+
+def misses(row: dict[str, Any]) -> Iterator[str]:
+    """What a row has that it may not have, one sentence each."""
+    kind = row["kind"]
+    if row["missing"]:
+        yield f"{kind}: {row['missing']} acknowledged memories are missing."
+    if final := sorted(FINAL & set(row["failed"])):
+        yield f"{kind}: {', '.join(final)} on routes that exist."
+    if row["bare"]:
+        yield f"{kind}: {row['bare']} answers 503 without Retry-After."
+    last_s, bar_s = row["last_s"] or 0.0, row["bar_s"]
+    if bar_s is not None and last_s > bar_s:
+        yield f"{kind}: calls failed until {last_s} s after the kill, above {bar_s:g}."
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Table:
+    made = Table(title="What each death costs", title_justify="left")
+    for name in (
+        "killed",
+        "calls",
+        "failed",
+        "first, s",
+        "last, s",
+        "at most, s",
+        "missing",
+        "load",
+    ):
+        made.add_column(name, justify="left" if name in ("killed", "failed") else "right")
+    for row in rows:
+        failed = ", ".join(f"{how}: {count}" for how, count in row["failed"].items()) or "none"
+        bar = "" if row["bar_s"] is None else f"{row['bar_s']:g}"
+        made.add_row(
+            row["kind"],
+            str(row["calls"]),
+            failed,
+            *("" if row[name] is None else f"{row[name]:.1f}" for name in ("first_s", "last_s")),
+            bar,
+            f"{row['missing']} of {row['acknowledged']}",
+            f"{row['load_average'][0]:g}",
+        )
+    return made
+
+
+@contextlib.contextmanager
+def stack_of(arguments: argparse.Namespace) -> Iterator[RunningService]:
+    """The running stack of --data-dir, or one of its own that ends with the bench."""
+    if arguments.data_dir is not None:
+        state = read_state(StackPaths.of(arguments.data_dir))
+        if state is None or not state.running:
+            raise ConfigError(f"No stack runs in {arguments.data_dir}: start one with `rayapp up`.")
+        yield RunningService(arguments.data_dir, state.http_url)
+        return
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        service = started(Path(folder), serve={"search": {"replicas": arguments.replicas}})
+        try:
+            yield service
+        finally:
+            service.down()
+
+
+def settled(service: RunningService) -> None:
+    """Wait until the stack is as after its start, so that the next kind finds all its processes.
+
+    Raises:
+        DependencyDown: it does not come back.
+    """
+    try:
+        until(lambda: _whole(service), SETTLE_S)
+        service.indexed(SETTLE_S)
+    except AssertionError:
+        raise DependencyDown(
+            f"The stack was not whole {SETTLE_S:.0f} s after a kill: see `rayapp status`."
+        ) from None
+
+
+def _whole(service: RunningService) -> bool:
+    with contextlib.suppress(psutil.Error, StopIteration):
+        return service.ready() and all(fault.find(service) for fault in FAULTS.values())
+    return False
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    console = Console()
+    rows: list[dict[str, Any]] = []
+    run_id = f"{time.time_ns():x}"
+    with stack_of(arguments) as service:
+        for name in arguments.kind or [*SEVEN]:
+            settled(service)
+            user_id = f"fault-{name}-{run_id}"
+            rows.append(asyncio.run(measured(service, name, user_id, arguments.seconds)))
+            console.print(f"{name}: {rows[-1]['failed'] or 'nothing failed'}", highlight=False)
+            if arguments.out is not None:
+                _write(arguments, rows)
+    console.print(table(rows))
+    bad = [line for row in rows for line in misses(row)]
+    for line in bad:
+        console.print(line)
+    return WITH_FAILURES if bad else DONE
+
+
+def _write(arguments: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> None:
+    """After every kind, so that those that ended are kept whatever comes."""
+    report = {
+        "at": datetime.now(UTC).isoformat(),
+        "cores": os.cpu_count(),
+        "search_replicas": arguments.replicas,
+        "kinds": list(rows),
+    }
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
