@@ -14,34 +14,14 @@ from ray import serve
 from ray.serve.config import AutoscalingConfig
 from ray.serve.handle import DeploymentHandle
 
-from rayapp import bootstrap
-from rayapp.adapters.serve.metrics import RayMetrics
-from rayapp.deployments.embedding import EmbeddingDeployment
+from rayapp.deployments.gateways import Embedding, Rerank
 from rayapp.deployments.indexer import IndexerDeployment
 from rayapp.deployments.maintenance import MaintenanceDeployment
-from rayapp.deployments.reranker import RerankerDeployment
 from rayapp.deployments.search import SearchDeployment
-from rayapp.observability.logging import configure_logging
 from rayapp.settings import DeploymentSettings, Settings
 
 # Serve's own default is 10 s; a replica that died should be noticed sooner.
 HEALTH_PERIOD_S = 2.0
-
-
-class Embedding(EmbeddingDeployment):
-    """The embedding gateway; its caches sit in the callers, where a hit costs no hop."""
-
-    def __init__(self, settings: Settings) -> None:
-        configure_logging(settings.logging)
-        super().__init__(lambda: bootstrap.embedding_service(settings, RayMetrics()))
-
-
-class Rerank(RerankerDeployment):
-    """The reranker."""
-
-    def __init__(self, settings: Settings) -> None:
-        configure_logging(settings.logging)
-        super().__init__(lambda: bootstrap.rerank_service(settings, RayMetrics()))
 
 
 class Search(SearchDeployment):

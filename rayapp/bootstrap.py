@@ -18,7 +18,6 @@ import uuid6
 
 from rayapp.adapters.expansion_files import load_expansions
 from rayapp.adapters.in_memory_cache import InMemoryCache
-from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
 from rayapp.adapters.mongo.api_keys import MongoApiKeyStore
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.events import MongoEventStore
@@ -36,7 +35,6 @@ from rayapp.adapters.mongo.receipts import MongoReceiptStore
 from rayapp.adapters.mongo.sessions import MongoSessionStore
 from rayapp.adapters.mongo.shared_items import MongoSharedItems
 from rayapp.adapters.mongo.usage import MongoUsageStore
-from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.adapters.recipe_files import load_calibration, load_recipes
 from rayapp.adapters.redis.cache import RedisCache
 from rayapp.clock import SystemClock
@@ -56,7 +54,6 @@ from rayapp.protocols import (
     Reranker,
     VectorIndex,
 )
-from rayapp.resilience.breaker import Breaker, BreakerPolicy
 from rayapp.service_protocols import Services
 from rayapp.services.arms import SearchArms
 from rayapp.services.comparison import Comparison
@@ -64,7 +61,6 @@ from rayapp.services.consistency import ConsistencyService
 from rayapp.services.dedup import DedupService
 from rayapp.services.deferred import DeferredService
 from rayapp.services.effects import EffectsService
-from rayapp.services.embedding import EmbeddingService
 from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
 from rayapp.services.explain import ExplainingSearch
 from rayapp.services.graphs import GraphsService
@@ -86,7 +82,6 @@ from rayapp.services.preload import DatagovPreload
 from rayapp.services.priors import PriorsService
 from rayapp.services.promotion import PromotionService
 from rayapp.services.reindex_cleanup import ReindexCleanup
-from rayapp.services.reranking import RerankService
 from rayapp.services.runtime import Runtime, Texts
 from rayapp.services.search import SearchService
 from rayapp.services.statistics import StatisticsService
@@ -97,6 +92,9 @@ from rayapp.wiring.data import build_data, mongo_data_stores
 from rayapp.wiring.events import build_events, build_tool_results, mongo_event_stream
 from rayapp.wiring.extraction import build_learning, prepare_indexing
 from rayapp.wiring.hooks import build_hooks, remembered, scored
+from rayapp.wiring.inference import breaker
+from rayapp.wiring.inference import embedding_service as embedding_service
+from rayapp.wiring.inference import rerank_service as rerank_service
 from rayapp.wiring.memories import build_memories
 from rayapp.wiring.models import build_models
 from rayapp.wiring.tools import build_tools
@@ -130,7 +128,9 @@ def mongo_stores(settings: Settings) -> Stores:
 
 
 def server_index(settings: Settings) -> VectorIndex:
-    """The client of a Qdrant server."""
+    """The client of a Qdrant server, imported where one is used: it costs half a second."""
+    from rayapp.adapters.qdrant.server import QdrantServerIndex
+
     return QdrantServerIndex(settings.qdrant)
 
 
@@ -147,20 +147,6 @@ def load_texts() -> Texts:
 
 def schema_of(info: EmbedderInfo, analyser: Analyser) -> IndexSchema:
     return IndexSchema(model=info.model, dims=info.dims, analyser=analyser.version)
-
-
-def breaker(name: str, settings: Settings) -> Breaker:
-    """A breaker with the limits of its dependency (the embedder has its own)."""
-    rules = settings.breaker
-    embedder = name == "embedding"
-    return Breaker(
-        name,
-        BreakerPolicy(
-            failures=rules.embedder_failures if embedder else rules.failures,
-            open_s=rules.embedder_open_s if embedder else rules.open_s,
-            successes=rules.successes,
-        ),
-    )
 
 
 def remote_cache(settings: Settings) -> Cache | None:
@@ -182,37 +168,6 @@ def cached(inner: Embedder, settings: Settings, metrics: Metrics, *, remote: boo
     if shared is not None:
         layers.append(CacheLayer("redis", shared, breaker("cache", settings)))
     return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics, clock=clock)
-
-
-def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
-    """The gateway's model side: batch, breaker, backend. Loads a local model."""
-    backend, traits = open_embedding_backend(settings.embedding)
-    return EmbeddingService(
-        backend,
-        settings.embedding,
-        traits,
-        breaker=breaker("embedding", settings),
-        metrics=metrics,
-        clock=SystemClock(),
-    )
-
-
-def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
-    """The reranker's model side; answers None for everything when none is configured."""
-    reranker = settings.reranker
-    backend, traits = open_rerank_backend(reranker)
-    if reranker.backend == "features":
-        # Its candidates are compared with each other, so all of them go in one call.
-        whole = reranker.batch.model_copy(update={"max_size": reranker.max_candidates})
-        reranker = reranker.model_copy(update={"batch": whole})
-    return RerankService(
-        backend,
-        reranker,
-        traits,
-        breaker=breaker("reranker", settings),
-        metrics=metrics,
-        clock=SystemClock(),
-    )
 
 
 def build_services(
