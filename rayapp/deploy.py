@@ -63,8 +63,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--app", default=DEFAULT_APP)
     parser.add_argument("--stop", action="store_true")
+    parser.add_argument("--hold", action="store_true", help="Begin when the input ends.")
     parser.add_argument("--joined", action="store_true", help="The cluster is not ours.")
     options = parser.parse_args(argv)
+    if options.hold:
+        importlib.import_module(options.app.partition(":")[0])
+        sys.stdin.read()
     path = options.data_dir / "run" / "settings.json"
     settings = Settings.model_validate_json(path.read_text(encoding="utf-8"))
     ray.init(

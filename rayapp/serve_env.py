@@ -37,6 +37,16 @@ FAST: tuple[EnvRow, ...] = (
         "0",
         "15 by default: replicas and the vector engine would wait for everything else of the node",
     ),
+    EnvRow(
+        "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S",
+        "1",
+        "three failed checks replace a proxy; the default of 10 s makes that half a minute",
+    ),
+    EnvRow(
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S",
+        "20",
+        "a proxy that starts slowly on a busy machine is waited for; the default ends it after 5 s",
+    ),
     EnvRow("RAY_USAGE_STATS_ENABLED", "0", "no report leaves the machine"),
 )
 

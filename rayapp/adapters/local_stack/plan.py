@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rayapp.adapters.local_stack import binaries, programs
 from rayapp.adapters.local_stack.child import Child
+from rayapp.adapters.local_stack.front import Front
 from rayapp.adapters.local_stack.paths import StackPaths, write_private
 from rayapp.adapters.local_stack.ports import PortBook
 from rayapp.adapters.local_stack.replica_set import is_primary
@@ -35,6 +36,7 @@ class Plan:
         self.children: list[Child] = []
         self.versions: dict[str, str] = {}
         self.own_ray = not settings.ray.address
+        self.front: Front | None = None
         self._book = PortBook(paths.ports, paths.stack_id)
         self._set: dict[str, dict[str, object]] = {"data": {"dir": str(paths.data)}}
         self._settings = settings
@@ -115,7 +117,7 @@ class Plan:
         self._book.take(["ingress_first"], width=INGRESS_PORTS)
         write_private(self.paths.token, secrets.token_hex(32))
         env = programs.ray_auth(self.paths, self._settings) | programs.python_path()
-        env |= local_environment(self.paths.sockets, self.ports)
+        env |= local_environment(self.paths.sockets, self.ports) | self._haproxy()
         command = programs.ray_command(self.paths, self.ports, self._settings)
         raylet = self.paths.ray / "session_latest" / "sockets" / "raylet"
 
@@ -123,8 +125,21 @@ class Plan:
             return connects(raylet)
 
         self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
-        self.children[-1].clean = lambda: clean_ray(self.paths)
+        self.children[-1].clean = self._clean_ray
         self._set["ray"] = {"address": f"{programs.RAY_NODE_IP}:{self.ports['ray_gcs']}"}
+
+    def _clean_ray(self) -> None:
+        clean_ray(self.paths)
+        if self.front is not None:
+            self.front.write()
+
+    def _haproxy(self) -> dict[str, str]:
+        """Ray starts our launcher in its place; without a binary Ray says what is missing."""
+        binary = binaries.find_haproxy()
+        if binary is None:
+            return {}
+        self.front = Front(self.paths, binary)
+        return {"RAY_SERVE_HAPROXY_BINARY_PATH": str(self.front.launcher)}
 
     def _add(
         self,

@@ -8,6 +8,7 @@ and keeps `<data>/run/state.json` true. It never imports Ray, so it stays small.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -15,12 +16,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rayapp.adapters.local_stack import programs
 from rayapp.adapters.local_stack.child import POLL_S, Child
+from rayapp.adapters.local_stack.front import Front, served
 from rayapp.adapters.local_stack.paths import StackPaths, tail, write_private
-from rayapp.adapters.local_stack.plan import Plan, http_status
+from rayapp.adapters.local_stack.plan import Plan
 from rayapp.adapters.local_stack.processes import ProcessRef, mark_of
 from rayapp.adapters.local_stack.state import StackState, Step, remove_state, write_state
 from rayapp.errors import ConfigError, RayappError
@@ -35,7 +38,6 @@ DRAIN_TIMEOUT_S = 30.0
 PROBE_EVERY_S = 5.0
 PROBE_TIMEOUT_S = 5.0
 PROBE_LIMIT_S = 60.0
-HTTP_ERROR = 500
 
 
 class StopRequested(Exception):
@@ -94,10 +96,11 @@ class Supervisor:
         for child in plan.children:
             child.start()
             self._save()
-        for child in plan.children:
-            self._await(child)
-            self._step(child.name, child.started_at)
-        self._deploy()
+        with self._driver("--app", self._app, "--hold") as driver:
+            for child in plan.children:
+                self._await(child)
+                self._step(child.name, child.started_at)
+            self._deploy(driver)
         self.state.phase = "ready"
         self._save()
 
@@ -106,13 +109,15 @@ class Supervisor:
         for _ in child.wait_ready():
             self._pause(POLL_S)
 
-    def _deploy(self) -> None:
+    def _deploy(self, driver: subprocess.Popen[bytes]) -> None:
         """Hand the application to Serve; returns when its deployments are healthy."""
         begun = time.monotonic()
         log = self._paths.log("deploy")
         self.state.log = str(log)
-        status = self._ray_client(["--app", self._app], DEPLOY_TIMEOUT_S)
-        if status != 0:
+        assert driver.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its log says why
+            driver.stdin.close()
+        if self._ended(driver, DEPLOY_TIMEOUT_S) != 0:
             last = (tail(log, 1) or "it printed nothing")[:300]
             raise ConfigError(f"The application did not start: {last}")
         self._deployed = True
@@ -120,8 +125,12 @@ class Supervisor:
         self._step("application", begun)
         self.state.log = ""
 
-    def _ray_client(self, arguments: list[str], timeout_s: float, *, stoppable: bool = True) -> int:
-        """Run `rayapp.deploy` as a child; its exit status, not 0 when it was cut short."""
+    @contextlib.contextmanager
+    def _driver(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """`rayapp.deploy` as a child, which does not outlive the block.
+
+        With `--hold` it imports the application meanwhile and begins when its input is closed.
+        """
         assert self._plan is not None
         env = os.environ | self._plan.environment() | programs.python_path()
         command = [sys.executable, "-m", "rayapp.deploy", "--data-dir", str(self._paths.data)]
@@ -129,10 +138,20 @@ class Supervisor:
             process = subprocess.Popen(
                 [*command, *arguments],
                 env=env | mark_of(self._paths.stack_id, "deploy"),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _ended(
+        self, process: subprocess.Popen[bytes], timeout_s: float, *, stoppable: bool = True
+    ) -> int:
+        """Its exit status, not 0 when it was cut short."""
         deadline = time.monotonic() + timeout_s
         while process.poll() is None:
             interrupted = stoppable and self._stop
@@ -162,24 +181,32 @@ class Supervisor:
         for child in self._plan.children:
             if child.restart_due(time.monotonic()):
                 self._restart(child)
+        if self._deployed and self._plan.front is not None:
+            self._keep_front(self._plan.front)
         if self._deployed and self._app_lost():
             ray = self._ray_child()
             if ray is not None:
                 self._log(f"no good answer for {PROBE_LIMIT_S:.0f} s")
                 self._restart(ray)
 
+    def _keep_front(self, front: Front) -> None:
+        pid = front.look()
+        if pid is not None:
+            self.state.restarts["haproxy"] = self.state.restarts.get("haproxy", 0) + 1
+            self._log(f"haproxy restart {self.state.restarts['haproxy']}, pid {pid}")
+            self._save()
+
     def _restart(self, child: Child) -> None:
         child.restarts += 1
         self.state.restarts[child.name] = child.restarts
         self._log(f"{child.name} restart {child.restarts}")
-        if child.name == "ray":
-            self._deployed = False
-        child.start()
-        self._save()
         try:
-            self._await(child)
             if child.name == "ray":
-                self._deploy()
+                self._restart_ray(child)
+            else:
+                child.start()
+                self._save()
+                self._await(child)
         except ConfigError as error:
             # The next look finds it dead, or still not ready, and tries again after a pause.
             self._log(error.message)
@@ -189,16 +216,28 @@ class Supervisor:
             self.state.error = ""
         self._save()
 
+    def _restart_ray(self, ray: Child) -> None:
+        """With it go all replicas; the driver gets ready while Ray starts."""
+        assert self._plan is not None
+        self._deployed = False
+        ray.start()
+        self._save()
+        http = self._plan.settings.http
+        if self._plan.front is not None:
+            self._plan.front.wait_for_ray(http.host, http.port)
+        with self._driver("--app", self._app, "--hold") as driver:
+            self._await(ray)
+            self._deploy(driver)
+
     def _app_lost(self) -> bool:
-        """True when the proxy has given no answer but 500 for a minute."""
+        """True when no replica has answered for a minute."""
         assert self._plan is not None
         now = time.monotonic()
         if now - self._probed_at < PROBE_EVERY_S:
             return False
         self._probed_at = now
         http = self._plan.settings.http
-        status = http_status(reachable(http.host), http.port, "/healthz", PROBE_TIMEOUT_S)
-        if status not in (0, HTTP_ERROR):
+        if served(reachable(http.host), http.port, "/healthz", PROBE_TIMEOUT_S):
             self._good_at = now
         return now - self._good_at > PROBE_LIMIT_S
 
@@ -212,7 +251,8 @@ class Supervisor:
             return
         if self._deployed:
             joined = [] if self._plan.own_ray else ["--joined"]
-            self._ray_client(["--stop", *joined], DRAIN_TIMEOUT_S, stoppable=False)
+            with self._driver("--stop", *joined) as driver:
+                self._ended(driver, DRAIN_TIMEOUT_S, stoppable=False)
         self._end(list(reversed(self._plan.children)))
 
     def _end(self, children: list[Child]) -> None:

@@ -1,0 +1,160 @@
+"""Starts the HAProxy of Ray Serve with answers that a client can act on.
+
+Ray writes HAProxy's configuration and has no setting for what follows, but it starts whatever
+`RAY_SERVE_HAPROXY_BINARY_PATH` names (decision 0045). That is a script that runs this file:
+`python -IS haproxy_launch.py HAPROXY ANSWER -db -f CONFIG ...`. It amends CONFIG in place and
+becomes HAProxy, so that Ray sees one process under one pid. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+# A request header must be there by then; a client on a slow line sends one in a second.
+HEADER_LIMIT_S = 5
+# Without a ready replica Serve's own proxy holds a request until there is one; a client that gives
+# up after ten seconds has got an answer that says when to ask again.
+HOLD_S = 8
+# What changes nothing may be asked once more when a replica dies before it has answered.
+REPEATABLE = "{ method GET HEAD } || { path /api/memory/search }"
+RECORD = "haproxy.pid"
+# Names that `serve_env` gives to Ray.
+SOCKET = "admin.sock"
+LAST_GOOD = "haproxy.cfg.last"
+
+
+class Record(NamedTuple):
+    """Who runs: pids with their start times, which tell a process from a later one.
+
+    Attributes:
+        pid, started: HAProxy.
+        parent, parent_started: Ray's manager, or whoever started it in its place.
+    """
+
+    pid: int
+    started: str
+    parent: int
+    parent_started: str
+
+
+def amended(config: str, answer: Path) -> str:
+    """Ray's configuration with a limit for headers, and 503 where it says 404 or 500.
+
+    Args:
+        answer: a whole HTTP answer, status line first.
+    """
+    config = re.sub(r"(?m)^(\s*errorfile \d+) .*$", rf"\1 {answer}", config)
+    config = re.sub(r"(?m)^\s*timeout http-request .*\n", "", config)
+    config = re.sub(
+        r"(?m)^defaults\n", f"defaults\n    timeout http-request {HEADER_LIMIT_S}s\n", config
+    )
+    config = re.sub(r"(?ms)^backend (?!default_backend)(\S+)\n.*?(?=^\S|\Z)", _holding, config)
+    # Without a backend no route is known yet: that is not the same as a route that is not there.
+    return re.sub(
+        r"(?m)^(backend default_backend\n)(?:[ \t].*\n|\n)*",
+        r"\1    http-request return status 503 default-errorfiles" "\n",
+        config,
+    )
+
+
+def _holding(section: re.Match[str]) -> str:
+    """A backend with a limit for what its backup server holds, that repeats what it may."""
+    servers = re.findall(r"(?m)^\s*server (\S+) (?!.* backup$)", section[0])
+    rules = [f"    acl served srv_is_up({section[1]}/{name})\n" for name in servers]
+    rules += [
+        f"    http-request set-timeout server {HOLD_S}s unless served\n",
+        f"    http-request disable-l7-retry unless {REPEATABLE}\n",
+        "    retry-on conn-failure empty-response\n",
+    ]
+    if not servers or rules[-1] in section[0]:
+        return section[0]
+    head, first, rest = section[0].partition("\n")
+    return "".join([head, first, *rules, rest])
+
+
+def has_backends(config: str) -> bool:
+    return re.search(r"(?m)^\s*use_backend ", config) is not None
+
+
+def prepared(path: Path, answer: Path) -> None:
+    """Amend the file. One without backends, of a manager that has just started, becomes the last
+    one with them: the replicas still serve, and those that do not fail HAProxy's own checks."""
+    config = amended(path.read_text(encoding="utf-8"), answer)
+    last = path.with_name(LAST_GOOD)
+    if has_backends(config):
+        replace(last, config)
+    elif last.exists():
+        config = last.read_text(encoding="utf-8")
+    replace(path, config)
+
+
+def taking_over(arguments: list[str], path: Path) -> list[str]:
+    """The arguments, and those that make a HAProxy give way that Ray's manager does not know."""
+    folder = newest(path.parent.parent)
+    other = None if "-sf" in arguments or folder is None else read_record(folder)
+    if folder is None or other is None or not alive(other.pid, other.started):
+        return arguments
+    socket = folder / SOCKET
+    return [*arguments, "-sf", str(other.pid), *(["-x", str(socket)] if socket.exists() else [])]
+
+
+def newest(folder: Path) -> Path | None:
+    """Where the HAProxy of this stack lives that was started last; older ones give way."""
+    records = sorted(folder.glob(f"*/{RECORD}"), key=lambda path: path.stat().st_mtime_ns)
+    return records[-1].parent if records else None
+
+
+def read_record(folder: Path) -> Record | None:
+    """None when there is none that can be read."""
+    try:
+        return Record(*json.loads((folder / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_record(folder: Path) -> None:
+    """Of this process, which is about to become HAProxy."""
+    parent = os.getppid()
+    record = Record(os.getpid(), started_at(os.getpid()), parent, started_at(parent))
+    replace(folder / RECORD, json.dumps(record))
+
+
+def started_at(pid: int) -> str:
+    """Clock ticks between the boot and the start of the process; empty when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def alive(pid: int, started: str) -> bool:
+    return bool(started) and started_at(pid) == started
+
+
+def replace(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def main(argv: list[str]) -> None:
+    """Never returns: HAProxy starts as Ray wants it, also where the configuration is unknown."""
+    binary, answer, *arguments = argv
+    try:
+        path = Path(arguments[arguments.index("-f") + 1])
+        prepared(path, Path(answer))
+        arguments = taking_over(arguments, path)
+        write_record(path.parent)
+    except (OSError, ValueError, IndexError) as error:
+        print(f"rayapp: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    os.execv(binary, [binary, *arguments])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
