@@ -26,7 +26,7 @@ from rayapp.cli_jobs import checked_job, job_names
 from rayapp.cli_keys import has_living_key, keys
 from rayapp.cli_memories import add, recent, search, shared_options, typed_command
 from rayapp.cli_output import console, table_of
-from rayapp.client.discovery import read_key
+from rayapp.client.discovery import key_advice, read_key
 from rayapp.errors import ConfigError, DependencyDown, RayappError
 from rayapp.settings import Settings, load_settings
 
@@ -116,18 +116,32 @@ def status(data_dir: DataDir = None) -> None:
     if state is None:
         console.print(f"Nothing runs for {paths.data}: start it with `rayapp up`.", soft_wrap=True)
         raise typer.Exit(EXIT_FAILED)
+    if not state.running:
+        console.print(not_running(state), soft_wrap=True)
+        raise typer.Exit(EXIT_FAILED)
     console.print(status_table(state))
     for line in places(state, paths):
         console.print(line, soft_wrap=True)
     if state.error:
         console.print(state.error, style="red", soft_wrap=True)
-    found = ask(state.http_url) if state.running and state.http_url else Readiness(False)
+    found = ask(state.http_url) if state.http_url else Readiness(False)
     phase = "" if state.phase == "ready" else f" ({state.phase})"
     console.print(f"{state.http_url}: {'ready' if found.ready else 'not ready'}{phase}")
     for reason in found.reasons:
         console.print(f"  {reason}", soft_wrap=True)
     if not found.ready:
         raise typer.Exit(EXIT_FAILED)
+
+
+def not_running(state: StackState) -> str:
+    """What became of a stack whose supervisor has ended, and what to do."""
+    if state.phase == "failed":
+        where = f"; see {state.log}" if state.log else ""
+        return (
+            f"The last start failed: {state.error.rstrip('.')}{where}. Mend that, then "
+            "`rayapp up` starts it again."
+        )
+    return "Its supervisor was killed: `rayapp up` ends what is left and starts it again."
 
 
 def places(state: StackState, paths: StackPaths) -> list[str]:
@@ -182,12 +196,16 @@ def demo(
     ] = None,
 ) -> None:
     """Start the stack if need be, store real input, ask a dozen questions, show the answers."""
-    from rayapp.demo import run
+    from rayapp.demo import DEMO_KEY, run
 
     key = read_key(api_key_file)
+    settings = settings_of(data_dir)
+    if settings.keys_required and key is None:
+        begin = "" if stack.is_running(settings.data.dir) else "start it with `rayapp up`, "
+        raise ConfigError(key_advice(DEMO_KEY, shared_options(data_dir), begin=begin))
     # On a running stack it starts nothing, but waits until the service is ready.
     up(data_dir=data_dir)
-    url = stack.url_of(settings_of(data_dir).data.dir)
+    url = stack.url_of(settings.data.dir)
     raise typer.Exit(
         asyncio.run(
             run(
@@ -240,12 +258,18 @@ def main() -> None:
     """Entry point: an error of ours is one sentence, not a stack trace."""
     try:
         app()
+    except OSError as error:
+        where = error.filename or "A file"
+        _say(f"{where} cannot be used ({error.strerror or error}): name another path.")
+        sys.exit(EXIT_FAILED)
     except RayappError as error:
-        Console(stderr=True).print(
-            error.message, style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        _say(error.message)
         dependency = EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_FAILED
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else dependency)
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True).print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

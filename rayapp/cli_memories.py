@@ -18,8 +18,9 @@ from rayapp.adapters.local_stack import stack
 from rayapp.cli_output import console
 from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.degraded import explained
-from rayapp.client.discovery import read_key
+from rayapp.client.discovery import key_advice, read_key
 from rayapp.domain.tiers import TIER_POLICY, Tier, parse_tier
+from rayapp.errors import ConfigError, Unauthorized
 from rayapp.settings import load_settings
 
 DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
@@ -103,11 +104,21 @@ def recent(
 def client_of(
     data_dir: Path | None, user: str | None, key_file: Path | None
 ) -> Iterator[SyncMemoryClient]:
-    """The running stack's API. Raises ConfigError when no stack runs, or the key cannot be read."""
+    """The running stack's API.
+
+    Raises:
+        ConfigError: no stack runs, a key is asked for and none was given, or it cannot be read.
+    """
     folder = load_settings(overrides={"data": {"dir": data_dir}} if data_dir else None).data.dir
     url = stack.url_of(folder)
-    with SyncMemoryClient(url, user_id=user, api_key=read_key(key_file)) as client:
-        yield client
+    try:
+        with SyncMemoryClient(url, user_id=user, api_key=read_key(key_file)) as client:
+            yield client
+    except Unauthorized:
+        if key_file is not None:
+            raise
+        whose = user or "USER"
+        raise ConfigError(key_advice(f"{whose} --user {whose}", shared_options(data_dir))) from None
 
 
 def kept_for(tier: str) -> str:
@@ -129,7 +140,7 @@ def typed_command() -> str:
     return "rayapp" if on_path == name else shlex.quote(name)
 
 
-def shared_options(data_dir: Path | None, key_file: Path | None) -> str:
+def shared_options(data_dir: Path | None, key_file: Path | None = None) -> str:
     """The options of a call that its next calls need too."""
     given = {"--data-dir": data_dir, "--api-key-file": key_file}
     return shlex.join([part for name, at in given.items() if at for part in (name, str(at))])

@@ -59,3 +59,18 @@ def read_key(path: Path | None) -> str | None:
     if not key:
         raise ConfigError(f"The key file {path} is empty: write the key of `rayapp keys create`.")
     return key
+
+
+def key_advice(create: str, options: str = "", *, begin: str = "") -> str:
+    """What to do when a service asks for keys and none was given.
+
+    Args:
+        create: owner and scopes for `rayapp keys create`.
+        options: further options of that command, as a shell takes them.
+        begin: what has to be done before.
+    """
+    command = f"rayapp keys create {create} {options}".rstrip()
+    return (
+        f"This service asks for a key: {begin}make one with `{command} > my.key`, and give it "
+        "with `--api-key-file my.key`."
+    )

@@ -10,14 +10,17 @@ from rich.console import Console
 
 from rayapp.client import MemoryClient
 from rayapp.client.degraded import explained
+from rayapp.client.discovery import key_advice
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.demo.conversation import bundled
 from rayapp.demo.material import Material
 from rayapp.demo.realdata import from_data
 from rayapp.demo.table import LEGEND, DemoAnswer, answer_table, closing_line
-from rayapp.errors import RayappError
+from rayapp.errors import RayappError, Unauthorized
 
 BATCH_ITEMS = 50  # small enough for the bar to move, large enough to be one quick call
+# It acts for a user of its own, and looks at the backlog of the index.
+DEMO_KEY = "demo --user demo --scope admin"
 RESULTS = 10  # hits asked per question
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
@@ -46,7 +49,9 @@ async def run(
         async with MemoryClient(url, user_id=material.user_id, api_key=api_key) as client:
             exit_code = await _show(client, material, console)
     except RayappError as error:
-        console.print(error.message, style="red", markup=False)
+        keyless = isinstance(error, Unauthorized) and api_key is None
+        message = key_advice(DEMO_KEY) if keyless else error.message
+        console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
     console.print("\nGo on with:")
     for command in next_commands(material, program, options):

@@ -33,6 +33,7 @@ class FakeService:
     reject_text: str = "\0"
     same: Callable[[str], str] = str  # texts with the same result are duplicates
     stuck: bool = False
+    needs_key: bool = False
     recipes: frozenset[str | None] = frozenset({None, "default"})
     order: Callable[[str | None, Sequence[str]], Sequence[str]] = lambda _recipe, ids: ids
     answers: list[dict[str, Any]] = field(default_factory=list)  # of /readyz; the last one repeats
@@ -52,6 +53,9 @@ class FakeService:
         )
 
     def refused(self, request: Request) -> Response | None:
+        if self.needs_key and "Authorization" not in request.headers:
+            body = {"success": False, "error": "Send a bearer key.", "code": "unauthorized"}
+            return JSONResponse(body, status_code=401)
         left = self.shed.get(request.url.path, 0)
         key = request.headers.get("Idempotency-Key")
         if key is not None:

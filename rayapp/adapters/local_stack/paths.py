@@ -93,10 +93,15 @@ class StackPaths:
         """Make every folder, private to the user.
 
         Raises:
-            ConfigError: the socket folder belongs to somebody else.
+            ConfigError: the data directory cannot be written, or the socket folder belongs to
+                somebody else.
         """
         for folder in (self.data, self.run, self.logs):
-            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise unwritable(folder, error.strerror or str(error)) from None
+            check_writable(folder)
         self.run.chmod(0o700)
         self.sockets.mkdir(mode=0o700, exist_ok=True)
         info = self.sockets.lstat()
@@ -105,6 +110,22 @@ class StackPaths:
                 f"{self.sockets} belongs to another user: remove it or use --data-dir."
             )
         self.sockets.chmod(0o700)
+
+
+def check_writable(folder: Path) -> None:
+    """Raises ConfigError when no file can be made in the folder, or it is none."""
+    if not folder.is_dir():
+        raise unwritable(folder, "Not a directory")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise unwritable(folder, "Permission denied")
+
+
+def unwritable(folder: Path, why: str) -> ConfigError:
+    """The sentence about a data directory that is of no use."""
+    return ConfigError(
+        f"{folder} cannot be written ({why}): make it writable for this user, or use another "
+        "place with --data-dir."
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -94,7 +94,11 @@ class Plan:
 
     def _qdrant(self) -> None:
         binary = binaries.find_qdrant()
-        if self._settings.qdrant.url or binary is None:
+        if self._settings.qdrant.url:
+            return
+        if binary is None:
+            # Said now: in a replica of Ray it would be said minutes later.
+            binaries.require_engine()
             return
         self.versions["qdrant"] = binaries.version_of(binary)
         self._book.take(["qdrant", "qdrant_grpc"])

@@ -64,7 +64,7 @@ def up(
         on_wait: hears why the service is not ready yet, on every change.
 
     Raises:
-        ConfigError: it cannot start; one sentence, then the last lines of the log.
+        ConfigError: it cannot start; one sentence that names the log.
         DependencyDown: it started but is not ready in time; names the reasons.
     """
     paths = StackPaths.of(settings.data.dir)
@@ -244,5 +244,5 @@ def _wait_started(paths: StackPaths, wait: bool, on_step: OnStep, seen: int) -> 
 
 
 def _with_log(state: StackState) -> str:
-    lines = tail(Path(state.log)) if state.log else ""
-    return f"{state.error}\n--- {state.log}\n{lines}" if lines else state.error
+    """Why it failed, and where more is written."""
+    return f"{state.error.rstrip('.')}; see {state.log}." if state.log else state.error

@@ -55,8 +55,13 @@ def read_state(paths: StackPaths) -> StackState | None:
     """
     try:
         return StackState.model_validate_json(paths.state.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise ConfigError(
+            f"{paths.state} cannot be read ({error.strerror}): use the account that ran "
+            "`rayapp up`, or another --data-dir."
+        ) from None
     except ValidationError as error:
         raise ConfigError(
             f"{paths.state} cannot be read ({error.error_count()} errors): run `rayapp down`."

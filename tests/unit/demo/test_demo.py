@@ -134,6 +134,16 @@ async def test_a_translation_stands_below_a_hebrew_question_and_its_hit(
     assert lines[at + 3].startswith("= ")
 
 
+async def test_a_running_service_that_asks_for_a_key_is_exit_two(service: FakeService) -> None:
+    service.needs_key = True
+    made = console()
+    assert await run(service.url, None, made) == 2
+    said = text_of(made).strip()
+    assert "\n" not in said
+    assert "`rayapp keys create demo --user demo --scope admin > my.key`" in said
+    assert await run(service.url, None, console(), api_key="rk_x") == 0
+
+
 async def test_an_absent_service_is_one_sentence_and_exit_four() -> None:
     made = console()
     assert await run(f"http://127.0.0.1:{closed_port()}", None, made) == 4

@@ -187,7 +187,7 @@ def test_disk_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_another_ray_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
 ) -> None:
-    monkeypatch.setattr(f"{CHECKS}._version", lambda _: version)
+    monkeypatch.setattr(f"{CHECKS}.binaries.version_of_wheel", lambda _: version)
     check = by_name(tmp_path)["ray"]
     assert check.verdict == "blocks"
     assert "2.60" in check.fix
