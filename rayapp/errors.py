@@ -9,6 +9,7 @@ RayappError
 ├── NotFound                not there, or not yours
 ├── Conflict                the state does not allow it
 │   ├── DuplicateMemory     an equal active item exists (details.memory_id)
+│   ├── BankFull            no place in the memory bank; nothing was stored
 │   ├── VersionConflict     the item changed since it was read
 │   └── IdempotencyConflict the key was used with another body, or is in progress
 ├── RateLimited             too many requests from this key
@@ -113,6 +114,10 @@ class Conflict(RayappError):
 
 class DuplicateMemory(Conflict):
     default_code = "duplicate_memory"
+
+
+class BankFull(Conflict):
+    default_code = "bank_full"
 
 
 class VersionConflict(Conflict):

@@ -40,6 +40,11 @@ ERRORS: Mapping[type[e.RayappError], ErrorRow] = {
     e.NotFound: ErrorRow(404, "Not there, or not yours."),
     e.Conflict: ErrorRow(409, "The state of the memory does not allow it."),
     e.DuplicateMemory: ErrorRow(409, "An equal active memory exists; `details.memory_id`."),
+    e.BankFull: ErrorRow(
+        409,
+        "The memory bank is full of more useful or pinned facts; nothing was stored. "
+        "`details.reason` is `less_useful` or `all_pinned`.",
+    ),
     e.VersionConflict: ErrorRow(409, "The memory changed since it was read; read it again."),
     e.IdempotencyConflict: ErrorRow(
         409, "The idempotency key was used with another body, or its request is in progress."

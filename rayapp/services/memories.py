@@ -10,23 +10,28 @@ from dataclasses import replace
 from rayapp.domain import creation
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.filtering import expired
-from rayapp.domain.lifecycle.capacity import surplus
 from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.supersession import reopened
 from rayapp.domain.tiers import TIER_POLICY, Tier
-from rayapp.errors import Conflict, DuplicateMemory, InvalidInput, NotFound, VersionConflict
+from rayapp.errors import (
+    BankFull,
+    Conflict,
+    DuplicateMemory,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+)
 from rayapp.protocols import Clock, InsertResult, MemoryStore, Metrics
+from rayapp.services.bank_room import BankRoom
 from rayapp.services.supersession import Beside, Supersession
 
 # An edit without an expected version is repeated on the new state when another one came between.
 EDIT_ATTEMPTS = 12
 # Longest first pause between two tries, seconds; a transaction takes about 3 ms.
 EDIT_PAUSE_S = 0.01
-# Looks at a full memory bank per write: one does it, more only while other writers interfere.
-SURPLUS_ROUNDS = 3
 
 
 class MemoriesService:
@@ -51,23 +56,31 @@ class MemoriesService:
         self._clock = clock
         self._metrics = metrics
         self._limits = limits
-        self._capacity = capacity
         self._new_id = new_id
         self._supersession = Supersession(store, clock, self._change)
+        self._room = BankRoom(store, capacity, self._make_room)
 
     async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
         item = await self._supersession.stamped(scope, self._item(scope, new))
+        if item.tier is not Tier.MEMORY_BANK:
+            return await self._stored(scope, item)
+        async with self._room.turn(scope.user_id):
+            for full in (await self._room.refused(scope, (item,))).values():
+                raise full
+            result = await self._stored(scope, item)
+            if result.status != "stored":
+                return result
+            archived, lost = await self._room.settle(scope, (item,))
+            for full in lost.values():
+                raise full
+        return replace(result, archived=archived)
+
+    async def _stored(self, scope: WriteScope, item: MemoryItem) -> StoreResult:
         result = await self._result(scope, item, await self._store.insert(item))
         if result.status == "rejected":
-            if result.code == Conflict.default_code:
-                raise Conflict(result.error or "")
-            raise DuplicateMemory(
-                result.error or "", code=result.code, details={"memory_id": result.memory_id}
-            )
+            raise _error_of(result)
         await self._supersession.close(scope, item, result.memory_id)
         self._metrics.count("stored", status=result.status)
-        if item.tier is Tier.MEMORY_BANK and result.status == "stored":
-            return replace(result, archived=await self._archive_surplus(scope))
         return result
 
     async def store_batch(
@@ -86,21 +99,61 @@ class MemoriesService:
                 made = replace(made, sequence=first + position)
                 items.append((position, made))
                 before.add(made)
+        facts = [item for _, item in items if item.tier is Tier.MEMORY_BANK]
+        if facts:
+            async with self._room.turn(scope.user_id):
+                full = await self._room.refused(scope, facts)
+                for position, item in items:
+                    if item.tier is Tier.MEMORY_BANK and item.memory_id in full:
+                        results[position] = _no_room(item, full[item.memory_id])
+                items = [(at, item) for at, item in items if results[at] is None]
+                await self._insert_batch(scope, items, results, before)
+                await self._settle_batch(scope, items, results)
+        else:
+            await self._insert_batch(scope, items, results, before)
+        done = [result for result in results if result is not None]
+        for result in done:
+            self._metrics.count("stored", status=result.status)
+        return done
+
+    async def _insert_batch(
+        self,
+        scope: WriteScope,
+        items: Sequence[tuple[int, MemoryItem]],
+        results: list[StoreResult | None],
+        before: Beside,
+    ) -> None:
+        """Store `items`; what became of each goes to its place in `results`."""
         inserted = await self._store.insert_many([item for _, item in items])
         for (position, item), outcome in zip(items, inserted, strict=True):
             results[position] = await self._closed(
                 scope, item, await self._result(scope, item, outcome), before
             )
-        done = [result for result in results if result is not None]
-        for result in done:
-            self._metrics.count("stored", status=result.status)
-        kept = [at for at, item in items if item.tier is Tier.MEMORY_BANK]
-        kept = [at for at in kept if done[at].status == "stored"]
-        if kept:
-            # One check for the whole batch; the last fact answers for all of them.
-            archived = await self._archive_surplus(scope)
-            done[kept[-1]] = replace(done[kept[-1]], archived=archived)
-        return done
+
+    async def _settle_batch(
+        self,
+        scope: WriteScope,
+        items: Sequence[tuple[int, MemoryItem]],
+        results: list[StoreResult | None],
+    ) -> None:
+        """One check for the whole batch; its last fact says who left for all of them."""
+        stored = {
+            item.memory_id: at
+            for at, item in items
+            if item.tier is Tier.MEMORY_BANK and _is_stored(results[at])
+        }
+        if not stored:
+            return
+        facts = [item for _, item in items if item.memory_id in stored]
+        archived, full = await self._room.settle(scope, facts)
+        for item in facts:
+            if item.memory_id in full:
+                results[stored[item.memory_id]] = _no_room(item, full[item.memory_id])
+        left = [item.memory_id for item in facts if item.memory_id not in full]
+        if left:
+            results[stored[left[-1]]] = StoreResult(
+                memory_id=left[-1], status="stored", archived=archived
+            )
 
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
         item = await self._store.get(scope, memory_id)
@@ -156,6 +209,27 @@ class MemoriesService:
     async def restore(
         self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
     ) -> MemoryItem:
+        """Raises BankFull when it needs a place that only pinned facts, goals and values hold."""
+        item = await self.get(ReadScope(scope.user_id, include_shared=False), memory_id)
+        if item.tier is not Tier.MEMORY_BANK:
+            return await self._restored(scope, memory_id, expected_version)
+        async with self._room.turn(scope.user_id):
+            return await self._restored_fact(scope, item, memory_id, expected_version)
+
+    async def _restored_fact(
+        self, scope: WriteScope, item: MemoryItem, memory_id: str, expected_version: int | None
+    ) -> MemoryItem:
+        """`item`: the fact as it is; the writer has its turn in the bank."""
+        if item.status is not Status.ACTIVE and item.memory_id == memory_id:
+            await self._room.check_return(scope, item)
+        restored = await self._restored(scope, memory_id, expected_version)
+        # What a person just brought back does not leave at once for its low quality.
+        await self._room.make(scope, keep=(restored.memory_id,))
+        return restored
+
+    async def _restored(
+        self, scope: WriteScope, memory_id: str, expected_version: int | None
+    ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
             now = self._clock.now()
@@ -165,13 +239,9 @@ class MemoriesService:
                 return item
             return reopened(creation.restored(item, now))
 
-        item = await self._change(
+        return await self._change(
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
         )
-        if item.tier is Tier.MEMORY_BANK:
-            # What a person just brought back does not leave at once for its low quality.
-            await self._archive_surplus(scope, keep=(item.memory_id,))
-        return item
 
     async def delete(self, scope: WriteScope, memory_id: str) -> None:
         """The text, its old versions and what was merged into it are gone for good."""
@@ -246,7 +316,8 @@ class MemoriesService:
             if outcome.clash == "text" if replaced else expired(existing, now):
                 # Hidden, but still the owner of this text: saying it again makes it current.
                 # A repeated import, by the same id, does not bring back what was replaced.
-                await self.restore(scope, existing.memory_id)
+                # Active all the time, so it needs no other place in the bank.
+                await self._restored(scope, existing.memory_id, None)
             if outcome.clash == "text":
                 await self._store.mention(scope, existing.memory_id, now)
                 await self._said_again(scope, existing, item)
@@ -272,41 +343,12 @@ class MemoriesService:
         if creation.edited(existing, edit, self._clock.now()) is not existing:
             await self.edit(scope, existing.memory_id, edit)
 
-    async def _archive_surplus(
-        self, scope: WriteScope, *, keep: tuple[str, ...] = ()
-    ) -> tuple[str, ...]:
-        """Keep at most `capacity` active memory_bank items.
-
-        Below the capacity this is one count of index keys. Candidates are read before the count
-        that decides: what another writer archives in between is among them, and is not replaced
-        by the next one.
-        """
-        read = ReadScope(scope.user_id, include_shared=False)
-        bank = ItemFilter(tiers=(Tier.MEMORY_BANK,), include_superseded=True)
-        gone: list[str] = []
-        over = await self._store.count(read, bank) - self._capacity
-        for _ in range(SURPLUS_ROUNDS):
-            if over <= 0:
-                break
-            pinned = await self._store.count(read, replace(bank, always_inject=True))
-            lowest = await self._store.lowest_quality(
-                scope, Tier.MEMORY_BANK, over + pinned + len(keep)
-            )
-            over = await self._store.count(read, bank) - self._capacity
-            for item in surplus(lowest, over, keep=keep):
-                gone += await self._leave(scope, item)
-            over = await self._store.count(read, bank) - self._capacity
-        return tuple(gone)
-
-    async def _leave(self, scope: WriteScope, item: MemoryItem) -> list[str]:
-        """Archive `item` unless it changed since it was judged; the next round sees it anew."""
-        try:
-            await self.archive(
-                scope, item.memory_id, reason="capacity", expected_version=item.version
-            )
-        except (Conflict, NotFound):
-            return []
-        return [item.memory_id]
+    async def _make_room(
+        self, scope: WriteScope, memory_id: str, expected_version: int
+    ) -> MemoryItem:
+        return await self.archive(
+            scope, memory_id, reason="capacity", expected_version=expected_version
+        )
 
     def _check_edit(self, edit: MemoryEdit) -> None:
         if edit.text is not None:
@@ -359,6 +401,25 @@ def _refuse_merged(item: MemoryItem, asked_for: str, wish: str) -> None:
             code="merged",
             details={"memory_id": item.memory_id},
         )
+
+
+def _error_of(result: StoreResult) -> Conflict:
+    """The error that a rejected single store raises."""
+    if result.code == Conflict.default_code:
+        return Conflict(result.error or "")
+    return DuplicateMemory(
+        result.error or "", code=result.code, details={"memory_id": result.memory_id}
+    )
+
+
+def _is_stored(result: StoreResult | None) -> bool:
+    return result is not None and result.status == "stored"
+
+
+def _no_room(item: MemoryItem, full: BankFull) -> StoreResult:
+    return StoreResult(
+        memory_id=item.memory_id, status="rejected", code=full.code, error=full.message
+    )
 
 
 def _rejected(existing: MemoryItem, why: str) -> StoreResult:

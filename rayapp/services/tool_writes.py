@@ -9,6 +9,7 @@ from typing import Any
 
 from rayapp.domain.context.escape import cut_line
 from rayapp.domain.learning_requests import OutcomeAnswer, OutcomeRequest, ResponseRequest
+from rayapp.domain.lifecycle.capacity import room_made
 from rayapp.domain.lifecycle.outcome_plan import fingerprint
 from rayapp.domain.memory import MemoryItem, Outcome, Source, SourceType, Status
 from rayapp.domain.requests import MemoryEdit, NewMemory, SearchQuery
@@ -121,7 +122,7 @@ class ToolWrites:
         duplicate = kept.status == "duplicate"
         text = "Known already" if duplicate else "Kept in the memory bank"
         if kept.archived:
-            text += f", and {len(kept.archived)} less useful facts were archived to make room"
+            text += f"; {room_made(kept.archived)}"
         return ToolAnswer(
             tool=call.name,
             text=f"{text}: memory_id {kept.memory_id}.",

@@ -20,9 +20,10 @@ from rayapp.api.schemas.bank import (
     BulkBody,
 )
 from rayapp.api.views import bank_view
+from rayapp.domain.lifecycle.capacity import room_made
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.requests import StoreResult
-from rayapp.errors import Conflict, DuplicateMemory, NotFound, TooLarge
+from rayapp.errors import BankFull, Conflict, DuplicateMemory, NotFound, TooLarge
 
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = f"{BANK}/{{memory_id}}"
@@ -61,12 +62,15 @@ async def bank_add(call: Call) -> Response:
 
 def kept(result: StoreResult) -> Response:
     duplicate = result.status == "duplicate"
+    message = "Already in the memory bank" if duplicate else "Kept in the memory bank"
+    if result.archived:
+        message += f"; {room_made(result.archived)}"
     return answer(
         {
             "success": True,
             "id": result.memory_id,
             "memory_id": result.memory_id,
-            "message": "Already in the memory bank." if duplicate else "Kept in the memory bank.",
+            "message": f"{message}.",
             "duplicate": duplicate,
             "archived": result.archived,
             "degraded": [],
@@ -154,7 +158,9 @@ OPERATIONS = (
         tag=_TAG,
         summary="Keep a fact",
         description="Without tags the fact is tagged `pinned`. With `memory_id` the memory of that "
-        "id is pinned: it stays where it is, and the fact takes over where it came from.",
+        "id is pinned: it stays where it is, and the fact takes over where it came from. A full "
+        "bank archives its least useful fact (`archived`), never one that is pinned, a goal or a "
+        "value; a fact that is less useful than all is refused with `bank_full`.",
         handler=bank_add,
         body=BankBody,
         example_body={"text": "Dana prefers tea.", "tags": ["taste"], "importance": 0.9},
@@ -169,7 +175,7 @@ OPERATIONS = (
             "archived": [],
             "degraded": [],
         },
-        errors=(TooLarge,),
+        errors=(TooLarge, BankFull),
         writes=True,
     ),
     Operation(
@@ -210,7 +216,7 @@ OPERATIONS = (
         aliases=BANK_ALIASES,
         answer=shapes.DoneAnswer,
         example=_DONE,
-        errors=(NotFound, Conflict, DuplicateMemory, TooLarge),
+        errors=(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
         writes=True,
     ),
     Operation(

@@ -23,7 +23,7 @@ from rayapp.api.schemas.bank import (
     ValuesAnswer,
 )
 from rayapp.domain.memory import MemoryItem
-from rayapp.errors import Conflict, NotFound, TooLarge
+from rayapp.errors import BankFull, Conflict, NotFound, TooLarge
 
 _TAG = "memory bank"
 _ID = "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11"
@@ -112,7 +112,7 @@ class BankList:
                 aliases=BANK_ALIASES,
                 answer=client.BankStoreAnswer,
                 example=stored,
-                errors=(TooLarge,),
+                errors=(TooLarge, BankFull),
                 writes=True,
             ),
             Operation(

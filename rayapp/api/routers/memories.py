@@ -28,6 +28,7 @@ from rayapp.api.views import item_view, result_view, version_view
 from rayapp.domain.memory import MEMORY_ID_PATTERN, MemoryItem
 from rayapp.domain.requests import ItemQuery, NewMemory, SearchQuery, StoreResult
 from rayapp.errors import (
+    BankFull,
     Conflict,
     DuplicateMemory,
     InvalidInput,
@@ -231,7 +232,7 @@ OPERATIONS = (
             "archived": [],
             "degraded": [],
         },
-        errors=(TooLarge, DuplicateMemory),
+        errors=(TooLarge, DuplicateMemory, BankFull),
         writes=True,
     ),
     Operation(

@@ -1,4 +1,4 @@
-"""Which facts leave the memory bank when it is full. Pure."""
+"""Who has a place in a memory bank that is full. Pure."""
 
 from __future__ import annotations
 
@@ -8,27 +8,73 @@ from datetime import UTC, datetime
 from rayapp.domain.memory import MemoryItem
 
 NEVER = datetime.min.replace(tzinfo=UTC)
+# The lists of a person. The tag `pinned` is none of them: facts without a tag carry it.
+WISH_TAGS: tuple[str, ...] = ("goal", "value")
+
+
+def is_wish(item: MemoryItem) -> bool:
+    """A person's explicit wish: pinned, a goal or a value. The bank never drops it by itself."""
+    return item.always_inject or not set(WISH_TAGS).isdisjoint(item.tags)
 
 
 def surplus(
-    items: Sequence[MemoryItem], count: int, *, keep: Collection[str] = ()
+    items: Sequence[MemoryItem],
+    count: int,
+    *,
+    keep: Collection[str] = (),
+    newest: Collection[str] = (),
 ) -> list[MemoryItem]:
-    """The `count` items that go first; `keep` holds ids that stay whatever their value.
+    """The `count` items that go first, fewer when only wishes are left; `keep` holds ids that
+    stay whatever their value.
 
-    What was replaced goes before what is current. What a person pinned (`always_inject`) goes only
-    when nothing else is left: it was asked to be at hand always.
+    What was replaced goes before what is current, of equals the older one; `newest` holds ids that
+    are the newest of all.
     """
-    leaving = sorted((item for item in items if item.memory_id not in keep), key=_value)
+    leaving = [item for item in items if item.memory_id not in keep and _may_leave(item)]
+    leaving.sort(
+        key=lambda item: (*_worth(item), item.memory_id in newest, item.stored_at, item.point_id)
+    )
     return leaving[: max(0, count)]
 
 
-def _value(item: MemoryItem) -> tuple[object, ...]:
-    """Replaced first, then poor and unproven, pinned last; the id makes it the same everywhere."""
+def without_room(
+    new: Sequence[MemoryItem], present: Sequence[MemoryItem], over: int
+) -> list[MemoryItem]:
+    """Those of `new` that must not be stored, in the order of `new`.
+
+    A new fact takes the place of one that is worth no more than it. A wish takes the place of any
+    that is not a wish; where only wishes are left, it finds none either.
+
+    Args:
+        present: active facts among which the least are; more do not change the answer.
+        over: how many facts too many there would be with all of `new`.
+    """
+    if over <= 0:
+        return []
+    places = [(*_worth(item), 0, 0) for item in present if _may_leave(item)]
+    places += [(*_worth(item), 1, -at) for at, item in enumerate(new)]
+    places.sort()
+    refused = {-place[-1] for place in places[:over] if place[-2] == 1}
+    return [item for at, item in enumerate(new) if at in refused]
+
+
+def room_made(archived: Sequence[str]) -> str:
+    """What a person or an assistant is told of those that left; at least one did."""
+    if len(archived) == 1:
+        return f"1 less useful fact was archived to make room ({archived[0]})"
+    return f"{len(archived)} less useful facts were archived to make room ({', '.join(archived)})"
+
+
+def _may_leave(item: MemoryItem) -> bool:
+    return item.superseded_by is not None or not is_wish(item)
+
+
+def _worth(item: MemoryItem) -> tuple[bool, bool, float, float, datetime]:
+    """Replaced first, then poor and unproven, wishes last."""
     return (
         item.superseded_by is None,
-        item.always_inject,
+        is_wish(item),
         item.quality.quality_score,
         item.stats.wilson_score,
         item.stats.last_outcome_at or NEVER,
-        item.point_id,
     )

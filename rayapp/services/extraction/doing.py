@@ -21,6 +21,7 @@ from rayapp.domain.memory import Outcome, Source, SourceType
 from rayapp.domain.requests import MemoryEdit, NewMemory
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.errors import (
+    BankFull,
     Conflict,
     DuplicateMemory,
     IdempotencyConflict,
@@ -137,7 +138,7 @@ class Doing:
             stored = await self._memories.store(_writer(exchange), new)
         except DuplicateMemory:
             return "known"  # said before, or put away by the user since
-        except InvalidInput as error:
+        except (InvalidInput, BankFull) as error:
             log.warning("a learned memory was refused: %s", error.message)
             return "refused"
         if stored.memory_id != one.memory_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -10,7 +11,8 @@ import pytest
 from rayapp.domain.memory import Source, SourceType, Status
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World
+from rayapp.testing.fake_services import World, fake_world
+from tests.unit.api.serving import client_of, settings_with
 
 BANK = "/api/memory/memory-bank"
 
@@ -204,3 +206,75 @@ async def test_a_merged_memory_is_409_and_names_its_winner(
     edited = await api.put(f"{BANK}/l", json={"tags": ["new"]})
     assert edited.status_code == 200
     assert (await api.get(f"{BANK}/w")).json()["memory"]["tags"] == ["new"]
+
+
+@pytest.fixture
+async def full() -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a bank of two facts with two facts in it."""
+    async with client_of(fake_world(settings_with(memory_bank={"capacity": 2})).services) as api:
+        for text in ("Dana has a dog", "לדנה יש חתול"):
+            await keep(api, text=text, importance=0.8, confidence=0.8)
+        yield api
+
+
+async def shown(api: httpx.AsyncClient, status: str = "active") -> list[str]:
+    page = (await api.get(BANK, params={"status": status})).json()
+    return sorted(memory["text"] for memory in page["memories"])
+
+
+@pytest.mark.parametrize(
+    ("path", "extra"),
+    [
+        (BANK, {"tags": ["taste"]}),
+        ("/api/memory/store", {"tier": "memory_bank", "tags": ["taste"]}),
+    ],
+)
+async def test_a_full_bank_refuses_what_is_less_useful_and_keeps_nothing_of_it(
+    full: httpx.AsyncClient, path: str, extra: dict[str, Any]
+) -> None:
+    before = await shown(full)
+    weak = {"text": "Dana prefers tea", "importance": 0.1, "confidence": 0.1, **extra}
+    for _ in range(3):
+        refused = await full.post(path, json=weak)
+        assert refused.status_code == 409, refused.text
+        told = refused.json()
+        assert (told["success"], told["code"]) == (False, "bank_full")
+        assert told["details"]["reason"] == "less_useful"
+        assert "was not kept" in told["error"]
+    assert (await shown(full), await shown(full, "archived")) == (before, [])
+
+
+async def test_a_goal_takes_a_place_and_the_answer_names_who_left(full: httpx.AsyncClient) -> None:
+    body = {"text": "לרוץ מרתון", "importance": 0.1}
+    kept = (await full.post(f"{BANK}/goals", json=body)).json()
+    (left,) = kept["archived"]
+    assert kept["message"] == (
+        f"Kept in the memory bank; 1 less useful fact was archived to make room ({left})."
+    )
+    goals = (await full.get(f"{BANK}/goals")).json()["goals"]
+    assert [goal["id"] for goal in goals] == [kept["id"]]
+    assert len(await shown(full, "archived")) == 1
+    await full.post(f"{BANK}/values", json={"text": "be kind"})
+    refused = await full.post(f"{BANK}/goals", json={"text": "learn Spanish"})
+    assert (refused.status_code, refused.json()["details"]["reason"]) == (
+        409,
+        "all_pinned",
+    )
+    assert (await full.get(f"{BANK}/goals")).json()["total"] == 1
+
+
+async def test_an_item_of_a_batch_without_room_is_rejected_alone(full: httpx.AsyncClient) -> None:
+    fact = {"tier": "memory_bank", "tags": ["t"], "confidence": 0.9}
+    batch = [
+        {**fact, "text": "weak", "importance": 0.1},
+        {**fact, "text": "strong", "importance": 0.9},
+        {"text": "a note"},
+    ]
+    rows = (await full.post("/api/memory/store/batch", json={"items": batch})).json()["results"]
+    assert [(row["status"], row.get("code")) for row in rows] == [
+        ("rejected", "bank_full"),
+        ("stored", None),
+        ("stored", None),
+    ]
+    assert len(rows[1]["archived"]) == 1
+    assert "strong" in await shown(full)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rayapp.domain.memory import Source, SourceType, Status
+from rayapp.domain.memory import MemoryItem, Source, SourceType, Status
 from rayapp.domain.requests import NewMemory, StoreResult
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import SYSTEM_USER, Tier
-from rayapp.errors import InvalidInput, NotFound, TooLarge
+from rayapp.errors import BankFull, InvalidInput, NotFound, TooLarge
 from rayapp.testing.builders import an_item
 from rayapp.testing.harness import Harness
 
@@ -47,35 +47,126 @@ async def harness() -> Harness:
 # --- capacity
 
 
-async def test_far_below_the_capacity_a_store_costs_one_count(harness: Harness) -> None:
+async def test_far_below_the_capacity_a_store_costs_two_counts(harness: Harness) -> None:
     await keep(harness, "one")
     harness.items.calls.clear()
     await keep(harness, "two")
-    assert harness.items.calls == ["insert", "count"]
+    assert harness.items.calls == ["count", "insert", "count"]
 
 
 async def test_a_pinned_fact_stays_while_plain_ones_exist(small: Harness) -> None:
     await keep(small, "pinned", memory_id="pin", importance=0.1, always_inject=True)
     for name in "abc":
         last = await keep(small, f"fact {name}", memory_id=name, importance=0.9)
-    assert last.archived in {("a",), ("b",), ("c",)}
-    assert "pin" in await active(small)
+    assert last.archived in {("a",), ("b",)}
+    assert await active(small) == sorted({"a", "b", "c", "pin"} - set(last.archived))
 
 
-async def test_of_pinned_facts_only_the_least_goes(small: Harness) -> None:
-    for n in range(4):
-        result = await keep(
-            small, f"pin {n}", memory_id=f"p{n}", importance=(n + 1) / 10, always_inject=True
-        )
-    assert result.archived == ("p0",)
-    assert await active(small) == ["p1", "p2", "p3"]
+async def everything(h: Harness) -> list[tuple[str, Status]]:
+    rows = [h.items.inner._rows[point].item for point in sorted(h.items.inner._rows)]
+    return [(item.memory_id, item.status) for item in rows]
 
 
-async def test_a_new_fact_of_less_worth_than_all_is_the_one_that_goes(small: Harness) -> None:
+async def test_a_new_fact_of_less_worth_than_all_is_refused_and_leaves_nothing(
+    small: Harness,
+) -> None:
     for name in "abc":
         await keep(small, f"fact {name}", memory_id=name)
-    assert (await keep(small, "weak", memory_id="w", importance=0.1)).archived == ("w",)
+    before = await everything(small)
+    for _ in range(3):
+        with pytest.raises(BankFull, match="less useful than each of them") as refused:
+            await keep(small, "weak", importance=0.1)
+        assert refused.value.details == {"capacity": 3, "reason": "less_useful"}
+    assert await everything(small) == before
+    assert (await keep(small, "fact a", importance=0.1)).status == "duplicate"
+
+
+@pytest.mark.parametrize(
+    "wish", [{"tags": ("goal",)}, {"tags": ("value",)}, {"always_inject": True}]
+)
+async def test_a_wish_takes_the_place_of_a_plain_fact_whatever_it_is_worth(
+    small: Harness, wish: dict[str, Any]
+) -> None:
+    plain = {"importance": 1.0, "confidence": 1.0}
+    for name in "abc":
+        await keep(small, f"fact {name}", memory_id=name, **plain)
+    kept = await keep(small, "לרוץ מרתון", memory_id="w", importance=0.1, confidence=0.1, **wish)
+    assert kept.status == "stored"
+    assert await active(small) == sorted({"a", "b", "c", "w"} - set(kept.archived))
+    assert len(kept.archived) == 1
+    after = await keep(small, "plain", memory_id="d", **plain)
+    gone = {*kept.archived, *after.archived}
+    assert await active(small) == sorted({"a", "b", "c", "d", "w"} - gone)
+    assert len(gone) == 2
+    assert {"d", "w"}.isdisjoint(gone)
+
+
+@pytest.mark.parametrize("wish", [{}, {"tags": ("goal",)}, {"always_inject": True}])
+async def test_where_only_wishes_are_left_nothing_is_let_in(
+    small: Harness, wish: dict[str, Any]
+) -> None:
+    for number, fields in enumerate(({"tags": ("goal",)}, {"tags": ("value",)})):
+        await keep(small, f"wish {number}", memory_id=f"w{number}", importance=0.1, **fields)
+    await keep(small, "wish 2", memory_id="w2", importance=0.1, always_inject=True)
+    before = await everything(small)
+    with pytest.raises(BankFull, match="archive or unpin one first") as refused:
+        await keep(small, "one more", importance=1.0, confidence=1.0, **wish)
+    assert refused.value.details["reason"] == "all_pinned"
+    assert await everything(small) == before
+    await small.services.memories.archive(ME, "w0")
+    await keep(small, "one more", importance=1.0, confidence=1.0, **wish)
+
+
+async def test_nothing_comes_back_where_only_wishes_are_left(small: Harness) -> None:
+    await keep(small, "weak", memory_id="weak", importance=0.1)
+    await small.services.memories.archive(ME, "weak")
+    for name in "abc":
+        await keep(small, f"wish {name}", memory_id=name, always_inject=True)
+    with pytest.raises(BankFull):
+        await small.services.memories.restore(ME, "weak")
     assert await active(small) == ["a", "b", "c"]
+
+
+async def test_a_fact_that_replaces_another_takes_its_place(small: Harness) -> None:
+    for name in "abc":
+        await keep(small, f"wish {name}", memory_id=name, always_inject=True)
+    kept = await keep(small, "moved to Haifa", memory_id="d", importance=0.1, supersedes="a")
+    assert kept.archived == ("a",)
+    assert await active(small) == ["b", "c", "d"]
+
+
+async def test_wishes_at_once_end_at_the_capacity(small: Harness) -> None:
+    inner = small.items.inner
+    await keep(small, "plain", memory_id="plain")
+    await keep(small, "pin", memory_id="pin", always_inject=True)
+    for name in ("insert", "count", "lowest_quality", "get", "replace"):
+        small.items.__dict__[name] = _yielding(getattr(inner, name))
+    answers = await asyncio.gather(
+        *(keep(small, f"goal {n}", memory_id=f"g{n}", tags=("goal",)) for n in range(6)),
+        return_exceptions=True,
+    )
+    kept = [one.memory_id for one in answers if isinstance(one, StoreResult)]
+    assert sorted([*kept, "pin"]) == await active(small)
+    assert len(kept) == 2
+    assert [type(one) for one in answers].count(BankFull) == 4
+
+
+async def test_another_process_that_fills_the_bank_meanwhile_is_told_truly(small: Harness) -> None:
+    """It stores between this writer's look and its write."""
+    for name in "ab":
+        await keep(small, f"wish {name}", memory_id=name, always_inject=True)
+    insert = small.items.inner.insert
+    other = an_item(tier=Tier.MEMORY_BANK, tags=("goal",), memory_id="other", text="another")
+
+    async def other_is_faster(item: MemoryItem) -> Any:
+        del small.items.__dict__["insert"]
+        await insert(other)
+        return await insert(item)
+
+    small.items.__dict__["insert"] = other_is_faster
+    with pytest.raises(BankFull):
+        await keep(small, "mine", memory_id="mine", tags=("goal",))
+    assert await active(small) == ["a", "b", "other"]
 
 
 async def test_a_superseded_fact_takes_room_too(small: Harness) -> None:
@@ -99,16 +190,21 @@ async def test_a_batch_makes_room_once_and_says_for_whom(small: Harness) -> None
     facts = [a_fact(f"fact {n}", memory_id=f"f{n}", importance=(n + 1) / 10) for n in range(5)]
     other = NewMemory(text="a note", memory_id="note")
     results = await small.services.memories.store_batch(ME, [*facts, other])
-    assert {result.status for result in results} == {"stored"}
-    assert [result.archived for result in results] == [(), (), (), (), ("f0", "f1"), ()]
+    assert [result.status for result in results] == ["rejected"] * 2 + ["stored"] * 4
+    assert [result.code for result in results] == ["bank_full"] * 2 + [None] * 4
+    assert {result.archived for result in results} == {()}
     assert await active(small) == ["f2", "f3", "f4"]
+    better = [a_fact(f"better {n}", memory_id=f"b{n}", importance=0.9) for n in range(2)]
+    results = await small.services.memories.store_batch(ME, [*better, a_fact("f", importance=0.0)])
+    assert [result.archived for result in results] == [(), ("f2", "f3"), ()]
+    assert await active(small) == ["b0", "b1", "f4"]
 
 
 async def test_a_batch_that_adds_nothing_looks_at_nothing(small: Harness) -> None:
     await keep(small, "one")
     small.items.calls.clear()
     await small.services.memories.store_batch(ME, [a_fact("one")])
-    assert "count" not in small.items.calls
+    assert small.items.calls.count("count") == 1
 
 
 async def test_writers_at_once_end_at_the_capacity(small: Harness) -> None:
@@ -117,11 +213,14 @@ async def test_writers_at_once_end_at_the_capacity(small: Harness) -> None:
     for name in ("insert", "count", "lowest_quality", "get", "replace"):
         small.items.__dict__[name] = _yielding(getattr(inner, name))
     stored = await asyncio.gather(
-        *(keep(small, f"fact {n}", memory_id=f"f{n}", importance=(n + 1) / 10) for n in range(8))
+        *(keep(small, f"fact {n}", memory_id=f"f{n}", importance=(n + 1) / 10) for n in range(8)),
+        *(keep(small, f"weak {n}", memory_id=f"w{n}", importance=0.01) for n in range(3)),
+        return_exceptions=True,
     )
-    assert len(await active(small)) == 3
-    gone = [memory_id for result in stored for memory_id in result.archived]
-    assert sorted(gone) == sorted({f"f{n}" for n in range(8)} - set(await active(small)))
+    assert await active(small) == ["f5", "f6", "f7"]
+    gone = [name for one in stored if isinstance(one, StoreResult) for name in one.archived]
+    kept = {one.memory_id for one in stored if isinstance(one, StoreResult)}
+    assert sorted(gone) == sorted(kept - {"f5", "f6", "f7"})
 
 
 def _yielding(call: Any) -> Any:

@@ -16,6 +16,7 @@ from rayapp.domain.tiers import Tier
 from rayapp.domain.tools.definitions import TOOLS_BY_NAME
 from rayapp.domain.tools.records import ToolAnswer, ToolCall
 from rayapp.errors import (
+    BankFull,
     Forbidden,
     IdempotencyConflict,
     InvalidInput,
@@ -321,6 +322,20 @@ async def test_a_fact_is_kept_once(desk: Desk) -> None:
         "assistant",
     )
     assert again.data == {"memory_id": item.memory_id, "duplicate": True, "archived": []}
+
+
+async def test_of_a_full_bank_the_assistant_hears_what_happened() -> None:
+    desk = Desk(await Harness.open(memory_bank={"capacity": 1}))
+    first = await desk.call("add_to_memory_bank", content="Dana has a dog", importance=0.6)
+    second = await desk.call("add_to_memory_bank", content="לדנה יש חתול", importance=0.9)
+    left = first.data["memory_id"]
+    assert second.data["archived"] == [left]
+    assert second.text == (
+        f"Kept in the memory bank; 1 less useful fact was archived to make room ({left}): "
+        f"memory_id {second.data['memory_id']}."
+    )
+    with pytest.raises(BankFull, match="was not kept"):
+        await desk.call("add_to_memory_bank", content="Dana likes tea", importance=0.1)
 
 
 async def test_a_raw_exchange_is_no_fact(desk: Desk) -> None:
