@@ -64,7 +64,7 @@ from rayapp.services.effects import EffectsService
 from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
 from rayapp.services.explain import ExplainingSearch
 from rayapp.services.graphs import GraphsService
-from rayapp.services.health import Dependencies, HealthService
+from rayapp.services.health import Dependencies, HealthService, ProcessBreakers
 from rayapp.services.index_watch import IndexWatch
 from rayapp.services.indexing import IndexingService
 from rayapp.services.jobs import JobsService
@@ -232,7 +232,11 @@ def build_services(
         health=HealthService(
             used,
             schema=parts.schema,
-            breakers=[parts.watch.breaker, models.breaker],
+            breakers={
+                "process": ProcessBreakers([parts.watch.breaker, models.breaker], runtime.clock),
+                "embedding": parts.embedder,
+                "reranker": reranker,
+            },
             start_problems=start_problems,
             notices=[notice] if notice else [],
             runtime=runtime,

@@ -25,6 +25,7 @@ from rayapp.domain.memory import IndexOp, MemoryItem, MemoryVersion
 from rayapp.domain.paging import SortKey
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
+from rayapp.resilience.breaker import BreakerSnapshot
 
 TextKind = Literal["query", "passage"]
 
@@ -526,7 +527,23 @@ class EmbedderInfo:
     langs: tuple[str, ...] = ()
 
 
-class Embedder(Protocol):
+class BreakerOwner(Protocol):
+    """Has circuit breakers: of this process, or of the replicas behind a handle."""
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        """One per breaker and replica; equal names are replicas. DependencyDown."""
+        ...
+
+    async def reset_breakers(self) -> list[str]:
+        """Close all of them in every replica, then ask what is behind them once.
+
+        Returns the names of those that were not closed. Whether it answers now is in the
+        `last_error` of `breakers`. DependencyDown.
+        """
+        ...
+
+
+class Embedder(BreakerOwner, Protocol):
     async def info(self) -> EmbedderInfo: ...
     async def embed(
         self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
@@ -545,7 +562,7 @@ class EmbeddingBackend(Protocol):
     async def close(self) -> None: ...
 
 
-class Reranker(Protocol):
+class Reranker(BreakerOwner, Protocol):
     async def rerank(
         self, query: str, documents: Sequence[str], *, timeout_s: float
     ) -> list[float] | None:

@@ -157,11 +157,11 @@ class Health(Protocol):
         ...
 
     async def components(self) -> list[Component]: ...
-    def breakers(self) -> dict[str, dict[str, Any]]:
-        """The breakers of this process by dependency."""
+    async def breakers(self) -> dict[str, dict[str, Any]]:
+        """By dependency: those of this process and of every replica of a model."""
         ...
 
-    def reset_breakers(self) -> list[str]:
+    async def reset_breakers(self) -> list[str]:
         """Close them by hand; the names of those that were not closed."""
         ...
 

@@ -111,7 +111,18 @@ BREAKER_EXAMPLE: dict[str, Any] = {
         "lastErrorCategory": None,
         "lastError": None,
     },
-    "breakers": {"qdrant": {"state": "closed", "isOpen": False, "failureCount": 0}},
+    "breakers": {
+        "qdrant": {
+            "state": "closed",
+            "isOpen": False,
+            "failureCount": 0,
+            "successCount": 0,
+            "lastError": None,
+            "next_probe_s": None,
+            "replicas": 1,
+            "tripped": 0,
+        }
+    },
     "embeddingServiceHealthy": True,
     "endpoint": None,
     "isOperational": True,

@@ -176,11 +176,11 @@ def pending_sweep_view(job: Job) -> dict[str, Any]:
 
 def breaker_view(row: Mapping[str, Any], threshold: int, open_s: float) -> dict[str, Any]:
     """The first client's names for a breaker; when it failed last is not kept."""
-    error = row.get("last_error")
+    error = row.get("lastError")
     return {
-        "isOpen": row.get("state") == "open",
-        "failureCount": row.get("failures", 0),
-        "successCount": row.get("successes", 0),
+        "isOpen": bool(row.get("isOpen")),
+        "failureCount": row.get("failureCount", 0),
+        "successCount": row.get("successCount", 0),
         "lastFailure": None,
         "threshold": threshold,
         "openDurationMs": round(open_s * 1000),

@@ -14,6 +14,7 @@ import numpy as np
 from rayapp.domain.index import Vector
 from rayapp.errors import DependencyDown
 from rayapp.protocols import EmbedderInfo, TextKind
+from rayapp.resilience.breaker import BreakerSnapshot
 from rayapp.services.embedding import EmbeddingService
 
 
@@ -38,8 +39,11 @@ class EmbeddingDeployment:
     async def health(self) -> dict[str, Any]:
         return await self._service.health()
 
-    async def reset_breaker(self) -> None:
-        self._service.reset_breaker()
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return await self._service.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        return await self._service.reset_breakers()
 
     async def check_health(self) -> None:
         """Serve calls it before the replica counts as ready: the model is warmed up here, once.

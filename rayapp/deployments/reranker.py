@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rayapp.errors import DependencyDown
+from rayapp.resilience.breaker import BreakerSnapshot
 from rayapp.services.reranking import RerankService
 
 
@@ -28,8 +29,11 @@ class RerankerDeployment:
     async def health(self) -> dict[str, Any]:
         return await self._service.health()
 
-    async def reset_breaker(self) -> None:
-        self._service.reset_breaker()
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return await self._service.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        return await self._service.reset_breakers()
 
     async def check_health(self) -> None:
         """Warms the model up before the replica counts as ready; depends on nothing else later."""

@@ -7,7 +7,7 @@ closed after M successful probes. A failed probe opens it again. Pattern: M. Nyg
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -54,6 +54,23 @@ class BreakerSnapshot:
     successes: int
     last_error: str | None
     next_probe_s: float | None
+
+
+# Which of several breakers of one name is shown first.
+_SEVERITY = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN)
+
+
+def worst_by_name(snapshots: Iterable[BreakerSnapshot]) -> Mapping[str, list[BreakerSnapshot]]:
+    """The breakers of each name, the worst first: every replica of a model has its own."""
+    found: dict[str, list[BreakerSnapshot]] = {}
+    for snapshot in snapshots:
+        found.setdefault(snapshot.name, []).append(snapshot)
+    for rows in found.values():
+        rows.sort(
+            key=lambda row: (_SEVERITY.index(row.state), row.last_error is not None, row.failures),
+            reverse=True,
+        )
+    return found
 
 
 class Breaker:
@@ -110,10 +127,12 @@ class Breaker:
         if ticket.generation == self._generation:
             self._probing = False
 
-    def reset(self) -> None:
-        """Close it by hand and forget the past."""
+    def reset(self) -> bool:
+        """Close it by hand and forget the past; False when it was closed."""
+        tripped = self._state is not BreakerState.CLOSED
         self._last_error = None
         self._enter(BreakerState.CLOSED)
+        return tripped
 
     def retry_after_s(self, now: float) -> float:
         """Seconds until a call may be admitted; 0 unless open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from rayapp.errors import (
 )
 from rayapp.protocols import Clock, EmbedderInfo, EmbeddingBackend, Metrics, TextKind
 from rayapp.resilience.batching import BackendTraits, estimate_tokens
-from rayapp.resilience.breaker import Breaker, BreakerState
+from rayapp.resilience.breaker import Breaker, BreakerSnapshot, BreakerState
 from rayapp.services.batch_queue import BatchQueue, Entry
 from rayapp.services.model_batches import BatchCap, Splitter
 from rayapp.settings import EmbeddingSettings
@@ -158,8 +159,15 @@ class EmbeddingService:
             raise _late(timeout_s) from None
         return vectors_or_raise([answer])[0]
 
-    def reset_breaker(self) -> None:
-        self._breaker.reset()
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return [self._breaker.snapshot(self._clock.monotonic())]
+
+    async def reset_breakers(self) -> list[str]:
+        """Close it, then ask the model once: its answer, or its error, is news."""
+        tripped = self._breaker.reset()
+        with suppress(RayappError):
+            await self.embed(["reset"], "query", timeout_s=self._settings.query_timeout_s)
+        return [self._breaker.name] if tripped else []
 
     async def health(self) -> dict[str, Any]:
         """Never raises; `healthy` is False when the breaker is open or the backend is away."""

@@ -21,7 +21,7 @@ from rayapp.errors import (
     RayappError,
 )
 from rayapp.protocols import Cache, Clock, Embedder, EmbedderInfo, Metrics, TextKind
-from rayapp.resilience.breaker import Breaker
+from rayapp.resilience.breaker import Breaker, BreakerSnapshot
 from rayapp.services.embedding import prepare, vectors_or_raise
 from rayapp.settings import EmbeddingSettings
 
@@ -107,6 +107,16 @@ class CachedEmbedder:
 
     async def health(self) -> dict[str, Any]:
         return await self._inner.health()
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        """Those of the layers and of the embedder behind them."""
+        now = self._clock.monotonic()
+        own = [layer.breaker.snapshot(now) for layer in self._layers if layer.breaker]
+        return own + await self._inner.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        own = [layer.breaker for layer in self._layers if layer.breaker and layer.breaker.reset()]
+        return [breaker.name for breaker in own] + await self._inner.reset_breakers()
 
     async def embed(
         self, texts: Sequence[str], kind: TextKind, *, timeout_s: float

@@ -13,7 +13,9 @@ from rayapp.domain.requests import Component
 from rayapp.errors import RayappError
 from rayapp.learning_protocols import OutcomeStore
 from rayapp.protocols import (
+    BreakerOwner,
     Cache,
+    Clock,
     Embedder,
     EventStore,
     IndexBacklog,
@@ -23,13 +25,15 @@ from rayapp.protocols import (
     TierCount,
     VectorIndex,
 )
-from rayapp.resilience.breaker import Breaker, BreakerState
+from rayapp.resilience.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
 from rayapp.service_protocols import Models
 from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.runtime import Runtime
 from rayapp.services.sweep_log import last_report
 
 CHECK_TIMEOUT_S = 3.0
+# A reset asks each model once, within the time limit of a query.
+RESET_TIMEOUT_S = 6.0
 # A backlog older than this says that the indexer stands still.
 OLD_PENDING_S = 60.0
 # Lifetime of the counts per tier, which scan the collection.
@@ -60,10 +64,26 @@ class Dependencies:
     models: Models | None = None
 
 
+class ProcessBreakers:
+    """Implements `BreakerOwner` for breakers of this process, behind which nothing is asked."""
+
+    def __init__(self, breakers: Sequence[Breaker], clock: Clock) -> None:
+        self._breakers = breakers
+        self._clock = clock
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        now = self._clock.monotonic()
+        return [breaker.snapshot(now) for breaker in self._breakers]
+
+    async def reset_breakers(self) -> list[str]:
+        return [breaker.name for breaker in self._breakers if breaker.reset()]
+
+
 class HealthService:
     """Implements `service_protocols.Health` with the clients that requests use.
 
     Args:
+        breakers: whoever has some, by the name that stands for it while it does not answer.
         start_problems: reasons found while starting (a schema mismatch); they block readiness.
         notices: what an operator should do some time; they block nothing.
     """
@@ -73,7 +93,7 @@ class HealthService:
         used: Dependencies,
         *,
         schema: IndexSchema,
-        breakers: Sequence[Breaker],
+        breakers: Mapping[str, BreakerOwner],
         start_problems: list[str],
         notices: Sequence[str] = (),
         runtime: Runtime,
@@ -117,15 +137,39 @@ class HealthService:
             checks.append(self._checked("models", self._models.health))
         return list(await asyncio.gather(*checks))
 
-    def breakers(self) -> dict[str, dict[str, Any]]:
-        return {breaker.name: self._breaker_row(breaker) for breaker in self._breakers}
+    async def breakers(self) -> dict[str, dict[str, Any]]:
+        """The worst of each name; an owner that does not answer is a row that says so."""
+        owners = self._breakers.items()
+        found = await asyncio.gather(*(self._read_breakers(*owner) for owner in owners))
+        silent = {name: row for one in found if isinstance(one, tuple) for name, row in [one]}
+        shown = [shot for one in found if isinstance(one, list) for shot in one]
+        rows = {name: _breaker_row(shots) for name, shots in worst_by_name(shown).items()}
+        return rows | silent
 
-    def reset_breakers(self) -> list[str]:
-        now = self._clock.monotonic()
-        tripped = [b for b in self._breakers if b.snapshot(now).state is not BreakerState.CLOSED]
-        for breaker in tripped:
-            breaker.reset()
-        return [breaker.name for breaker in tripped]
+    async def reset_breakers(self) -> list[str]:
+        """One owner that does not answer keeps none of the others open."""
+        owners = self._breakers.values()
+        answers = await asyncio.gather(
+            *(asyncio.wait_for(owner.reset_breakers(), RESET_TIMEOUT_S) for owner in owners),
+            return_exceptions=True,
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(
+                answer, RayappError | TimeoutError
+            ):
+                raise answer
+        names = [name for one in answers if isinstance(one, list) for name in one]
+        return list(dict.fromkeys(names))
+
+    async def _read_breakers(
+        self, name: str, owner: BreakerOwner
+    ) -> list[BreakerSnapshot] | tuple[str, dict[str, Any]]:
+        try:
+            return await asyncio.wait_for(owner.breakers(), CHECK_TIMEOUT_S)
+        except TimeoutError:
+            return name, _unknown_breaker(f"{name} did not answer within {CHECK_TIMEOUT_S:.0f} s.")
+        except RayappError as error:
+            return name, _unknown_breaker(error.message)
 
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         begun = self._clock.monotonic()
@@ -138,6 +182,7 @@ class HealthService:
             last_report(self._events),
         )
         components = await self.components()
+        breakers = await self.breakers()
         body: dict[str, Any] = {
             "success": True,
             "timestamp": self._clock.now().isoformat(),
@@ -152,7 +197,7 @@ class HealthService:
             },
             "needs_reindex_total": backlog.pending + backlog.failed,
             "needs_reindex_sample": [_failure_row(item) for item in failures],
-            "circuit_breakers": self.breakers(),
+            "circuit_breakers": breakers,
             "deferred_indexing": {
                 "queue_size": backlog.pending,
                 "processing": backlog.pending > 0,
@@ -239,17 +284,6 @@ class HealthService:
             details=details,
         )
 
-    def _breaker_row(self, breaker: Breaker) -> dict[str, Any]:
-        shot = breaker.snapshot(self._clock.monotonic())
-        return {
-            "state": shot.state.value,
-            "isOpen": shot.state.value == "open",
-            "failureCount": shot.failures,
-            "successCount": shot.successes,
-            "lastError": shot.last_error,
-            "next_probe_s": shot.next_probe_s,
-        }
-
     def _snapshot(self) -> dict[str, Any]:
         return {
             "timestamp": self._clock.now().isoformat(),
@@ -269,6 +303,34 @@ class HealthService:
             if ours in samples:
                 found[name] = _spread([seconds * 1000 for seconds in samples[ours]])
         return found
+
+
+def _breaker_row(shots: Sequence[BreakerSnapshot]) -> dict[str, Any]:
+    """The first one's state, and of how many replicas theirs is closed no more."""
+    worst = shots[0]
+    return {
+        "state": worst.state.value,
+        "isOpen": worst.state is BreakerState.OPEN,
+        "failureCount": worst.failures,
+        "successCount": worst.successes,
+        "lastError": worst.last_error,
+        "next_probe_s": worst.next_probe_s,
+        "replicas": len(shots),
+        "tripped": sum(shot.state is not BreakerState.CLOSED for shot in shots),
+    }
+
+
+def _unknown_breaker(why: str) -> dict[str, Any]:
+    return {
+        "state": "unknown",
+        "isOpen": False,
+        "failureCount": 0,
+        "successCount": 0,
+        "lastError": why,
+        "next_probe_s": None,
+        "replicas": 0,
+        "tripped": 0,
+    }
 
 
 def _failure_row(item: MemoryItem) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from rayapp.errors import DeadlineExceeded, InvalidInput, Overloaded, RayappError, RerankerDown
 from rayapp.protocols import Clock, Metrics, RerankBackend
 from rayapp.resilience.batching import BackendTraits, estimate_tokens
-from rayapp.resilience.breaker import Breaker, BreakerState
+from rayapp.resilience.breaker import Breaker, BreakerSnapshot, BreakerState
 from rayapp.resilience.deadline import Deadline
 from rayapp.services.model_batches import BatchCap, Splitter
 from rayapp.settings import RerankerSettings
@@ -97,8 +98,16 @@ class RerankService:
         if self._backend is not None:
             await self.rerank("warm up", ["warm up"], timeout_s=self._settings.timeout_s)
 
-    def reset_breaker(self) -> None:
-        self._breaker.reset()
+    async def breakers(self) -> list[BreakerSnapshot]:
+        """Empty without a backend."""
+        return [self._breaker.snapshot(self._clock.monotonic())] if self._backend else []
+
+    async def reset_breakers(self) -> list[str]:
+        """Close it, then ask the model once: its answer, or its error, is news."""
+        tripped = self._breaker.reset()
+        with suppress(RayappError):
+            await self.warm_up()
+        return [self._breaker.name] if tripped else []
 
     async def health(self) -> dict[str, Any]:
         snapshot = self._breaker.snapshot(self._clock.monotonic())

@@ -129,6 +129,7 @@ class SetHealth:
         self._store = store
         self.reasons: list[str] = []
         self.tripped: dict[str, dict[str, Any]] = {}
+        self.after_reset: dict[str, dict[str, Any]] = {}
         self.found: list[Component] = [
             Component(name="mongodb", healthy=True, latency_ms=0.1, message="ok", critical=True),
             Component(name="qdrant", healthy=True, latency_ms=0.1, message="ok"),
@@ -140,11 +141,11 @@ class SetHealth:
     async def components(self) -> list[Component]:
         return self.found
 
-    def breakers(self) -> dict[str, dict[str, Any]]:
+    async def breakers(self) -> dict[str, dict[str, Any]]:
         return dict(self.tripped)
 
-    def reset_breakers(self) -> list[str]:
-        names, self.tripped = list(self.tripped), {}
+    async def reset_breakers(self) -> list[str]:
+        names, self.tripped = list(self.tripped), dict(self.after_reset)
         return names
 
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:

@@ -49,6 +49,7 @@ from rayapp.settings import Settings, load_settings
 from rayapp.testing.clock import FakeClock
 from rayapp.testing.fake_data import data_stores
 from rayapp.testing.fake_jobs import FakeLauncher
+from rayapp.testing.models import NoBreakers
 
 
 @lru_cache(maxsize=1)
@@ -79,7 +80,7 @@ class Switchable:
         return guarded
 
 
-class ModelEmbedder:
+class ModelEmbedder(NoBreakers):
     """Implements `Embedder` on the bundled model; `hang` blocks until cancelled."""
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class ModelEmbedder:
         return {"healthy": True}
 
 
-class FixedReranker:
+class FixedReranker(NoBreakers):
     """Implements `Reranker`: `score` decides; None = no reranker."""
 
     def __init__(self, score: Callable[[str, str], float] | None = None) -> None:

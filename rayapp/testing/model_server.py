@@ -28,6 +28,7 @@ class ModelServer:
         change: edits the decoded reply before it is sent.
         key: bearer token it demands, none when empty.
         memory_texts: more texts than that are an out-of-memory 500.
+        broken_paths: paths that answer 500.
         poison: a text that makes it answer 422.
         requests: path, headers and body of every request.
     """
@@ -47,6 +48,7 @@ class ModelServer:
         self.change: Callable[[Any], Any] = lambda reply: reply
         self.key = ""
         self.memory_texts: int | None = None
+        self.broken_paths: set[str] = set()
         self.poison: str | None = None
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
 
@@ -72,6 +74,8 @@ class ModelServer:
     ) -> tuple[int, Any]:
         if self.key and headers.get("authorization") != f"Bearer {self.key}":
             return 401, {"detail": "who are you"}
+        if path in self.broken_paths:
+            return 500, {"detail": "as told"}
         if self.status != 200:
             return self.status, {"detail": "as told"}
         texts = request.get("texts") or request.get("inputs") or request.get("input") or []

@@ -16,6 +16,7 @@ from rayapp.domain.index import Vector
 from rayapp.errors import EmbedderDown, RerankerDown
 from rayapp.protocols import EmbedderInfo, TextKind
 from rayapp.resilience.batching import OUT_OF_MEMORY
+from rayapp.resilience.breaker import BreakerSnapshot
 
 
 def hash_vector(text: str, dims: int) -> Vector:
@@ -65,7 +66,17 @@ class HashBackend:
         self.closed = True
 
 
-class HashEmbedder:
+class NoBreakers:
+    """Implements `BreakerOwner` for fakes that have none."""
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return []
+
+    async def reset_breakers(self) -> list[str]:
+        return []
+
+
+class HashEmbedder(NoBreakers):
     """`Embedder` without a gateway; `down` makes every call an EmbedderDown."""
 
     def __init__(self, dims: int = 32) -> None:
@@ -115,7 +126,7 @@ class OverlapRerankBackend:
         return None
 
 
-class OverlapReranker:
+class OverlapReranker(NoBreakers):
     """`Reranker` without a gateway; `down` makes every call a RerankerDown."""
 
     def __init__(self) -> None:

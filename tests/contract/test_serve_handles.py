@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from rayapp.errors import (
 )
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.resilience.batching import BackendTraits
-from rayapp.resilience.breaker import Breaker, BreakerPolicy
+from rayapp.resilience.breaker import Breaker, BreakerPolicy, BreakerState
 from rayapp.services.embedding import EmbeddingService
 from rayapp.services.reranking import RerankService
 from rayapp.settings import EmbeddingSettings, RerankerSettings
@@ -60,6 +61,17 @@ def build_embedding() -> EmbeddingService:
         metrics=InMemoryMetrics(),
         clock=SystemClock(),
     )
+
+
+def build_tripped() -> EmbeddingService:
+    """One whose breaker opened before anybody called."""
+    service = build_embedding()
+    breaker = service._breaker
+    for _ in range(POLICY.failures):
+        ticket = breaker.admit(time.monotonic())
+        assert ticket is not None
+        breaker.fail(ticket, "EmbedderDown: away", time.monotonic())
+    return service
 
 
 def build_reranker() -> RerankService:
@@ -168,8 +180,10 @@ def cluster() -> Iterator[None]:
     )
     serve.run(embedding.bind(build_embedding), name="handles-embedding", route_prefix=None)
     serve.run(reranker.bind(build_reranker), name="handles-reranker", route_prefix=None)
+    tripped = embedding.options(num_replicas=2)
+    serve.run(tripped.bind(build_tripped), name="handles-tripped", route_prefix=None)
     yield
-    for name in ("handles-embedding", "handles-reranker"):
+    for name in ("handles-embedding", "handles-reranker", "handles-tripped"):
         serve.delete(name)
     if started:
         for stop in (serve.shutdown, ray.shutdown):
@@ -203,7 +217,17 @@ class TestHandles:
         assert (await embedder.info()).dims == 256
         assert (await embedder.health())["healthy"] is True
         assert await embedder.embed([], "query", timeout_s=5) == []
-        await embedder.reset_breaker()
+        assert [row.name for row in await embedder.breakers()] == ["embedder"]
+        assert await embedder.reset_breakers() == []
+
+    async def test_a_reset_reaches_every_replica(self) -> None:
+        embedder = HandleEmbedder(serve.get_app_handle("handles-tripped"))
+        before = await embedder.breakers()
+        assert [(row.state, row.last_error) for row in before] == [
+            (BreakerState.OPEN, "EmbedderDown: away")
+        ] * 2
+        assert await embedder.reset_breakers() == ["embedder"]
+        assert {row.state for row in await embedder.breakers()} == {BreakerState.CLOSED}
 
     async def test_errors_keep_class_and_details(self, embedder: HandleEmbedder) -> None:
         with pytest.raises(InvalidInput) as caught:
@@ -251,3 +275,5 @@ class TestHandles:
         assert "handles-reranker" not in serve.status().applications
         with pytest.raises(RerankerDown):
             await reranker.rerank("the cat", ["the cat"], timeout_s=1)
+        with pytest.raises(RerankerDown):
+            await reranker.reset_breakers()

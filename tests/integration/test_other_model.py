@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,8 +70,9 @@ def moved(model: ModelServer) -> Iterator[RunningService]:
             "query_timeout_s": 0.5,
             "batch_timeout_s": 1.0,
         }
+        reranker = {"backend": "http", "url": model.url, "timeout_s": 0.5}
         with pytest.raises(ConfigError, match="rayapp job reindex"):
-            started(folder, embedding=embedding)
+            started(folder, embedding=embedding, reranker=reranker)
         job = [sys.executable, "-m", "jobs.reindex", "--data-dir", str(folder), "--drop-old"]
         done = subprocess.run(job, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -120,3 +122,47 @@ def test_a_bad_model_degrades_reads_and_delays_writes(
             return not found["degraded"] and hit["score_summary"]["vector_rank"] is not None
 
         until(recovered, 150)
+
+
+def test_a_reset_reaches_the_embedder_and_the_reranker(
+    moved: RunningService, model: ModelServer
+) -> None:
+    path = "/api/memory/ops/circuit-breaker"
+    with moved.client("breakers") as http:
+        # A model reads them only where there are more than two candidates for each place.
+        for grain in ("corn", "rye", "oats", "barley", "wheat"):
+            text = f"the miller grinds the {grain} of farm {len(grain)}"
+            assert http.post("/api/memory/store", json={"text": text}).status_code == 201
+        moved.indexed(150)
+
+        def opened(*names: str) -> bool:
+            # A new question each time: the vector of an old one is in the cache.
+            body = {"query": f"which miller {time.monotonic()}", "limit": 1}
+            http.post("/api/memory/search", json=body)
+            rows = http.get(path).json()["breakers"]
+            return all(rows[name]["state"] == "open" for name in names)
+
+        # The reranker first: without a vector there is less for it to read.
+        model.broken_paths = {"/v1/rerank"}
+        until(lambda: opened("reranker"))
+        model.broken_paths = {"/v1/rerank", "/embeddings"}
+        until(lambda: opened("reranker", "embedding"))
+        rows = http.get("/api/memory/diagnostics").json()["circuit_breakers"]
+        assert {"qdrant", "models", "cache", "embedding", "reranker"} <= rows.keys()
+        for name in ("embedding", "reranker"):
+            assert rows[name]["lastError"]
+            assert rows[name]["next_probe_s"] > 1
+
+        refused = http.post(path, json={"action": "reset"})
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        until(lambda: opened("reranker", "embedding"))
+        model.broken_paths = set()
+        answer = http.post(path, json={"action": "reset"})
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        assert {body["breakers"][name]["state"] for name in ("embedding", "reranker")} == {"closed"}
+        assert body["message"].startswith("Closed by hand:")
+        # At once, though the next probe was many seconds away.
+        found = http.post("/api/memory/search", json={"query": "who grinds the rye"}).json()
+        assert found["degraded"] == []
+        assert found["results"][0]["score_summary"]["vector_rank"] is not None

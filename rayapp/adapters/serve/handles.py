@@ -20,6 +20,7 @@ from rayapp.errors import (
     RerankerDown,
 )
 from rayapp.protocols import EmbedderInfo, TextKind
+from rayapp.resilience.breaker import BreakerSnapshot
 
 # The replica answers within its own limit; the way there and back gets this much on top, so that
 # the replica's reason arrives before the caller's alarm.
@@ -69,6 +70,26 @@ async def call_once_more(
         raise to_rayapp_error(error, down) from error
 
 
+async def ask_all(handle: DeploymentHandle[Any], method: str, down: type[DependencyDown]) -> Any:
+    """The lists that every replica answers, one after the other.
+
+    A replica that dies meanwhile is left out: the one that follows it has closed breakers.
+
+    Raises:
+        DependencyDown: as `down`, when none answers in time.
+    """
+    try:
+        answers = await handle.broadcast(method).results_async(
+            timeout_s=INFO_TIMEOUT_S, return_exceptions=True
+        )
+    except (RayError, RayServeException, TimeoutError) as error:
+        raise to_rayapp_error(error, down) from error
+    failed = [one for one in answers if isinstance(one, Exception)]
+    if answers and len(failed) == len(answers):
+        raise to_rayapp_error(failed[0], down)
+    return [row for one in answers if not isinstance(one, Exception) for row in one]
+
+
 class HandleEmbedder:
     """Implements `Embedder` over `deployments.embedding.EmbeddingDeployment`."""
 
@@ -98,9 +119,13 @@ class HandleEmbedder:
         health: dict[str, Any] = await self._ask(self._handle.health.remote)
         return health
 
-    async def reset_breaker(self) -> None:
-        """Of the replica that answers; the others find out by their own probes."""
-        await self._ask(self._handle.reset_breaker.remote)
+    async def breakers(self) -> list[BreakerSnapshot]:
+        rows: list[BreakerSnapshot] = await ask_all(self._handle, "breakers", EmbedderDown)
+        return rows
+
+    async def reset_breakers(self) -> list[str]:
+        names: list[str] = await ask_all(self._handle, "reset_breakers", EmbedderDown)
+        return list(dict.fromkeys(names))
 
     async def _ask(self, remote: Callable[[], Any]) -> Any:
         return await call_once_more(remote, INFO_TIMEOUT_S, EmbedderDown)
@@ -129,9 +154,13 @@ class HandleReranker:
         health: dict[str, Any] = await self._ask(self._handle.health.remote)
         return health
 
-    async def reset_breaker(self) -> None:
-        """Of the replica that answers; the others find out by their own probes."""
-        await self._ask(self._handle.reset_breaker.remote)
+    async def breakers(self) -> list[BreakerSnapshot]:
+        rows: list[BreakerSnapshot] = await ask_all(self._handle, "breakers", RerankerDown)
+        return rows
+
+    async def reset_breakers(self) -> list[str]:
+        names: list[str] = await ask_all(self._handle, "reset_breakers", RerankerDown)
+        return list(dict.fromkeys(names))
 
     async def _ask(self, remote: Callable[[], Any]) -> Any:
         return await call_once_more(remote, INFO_TIMEOUT_S, RerankerDown)

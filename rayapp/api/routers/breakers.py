@@ -7,6 +7,7 @@ so a client that asks for it is told the state and that nothing was changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -32,7 +33,7 @@ async def state(call: Call) -> Response:
 
 
 async def act(call: Call) -> Response:
-    """`reset` closes this replica's breakers; the embedder's own closes by its next probe."""
+    """`reset` closes what requests meet: of this replica, of the embedder and of the reranker."""
     body = call.body_as(shapes.BreakerBody)
     if body.action not in {"reset", "degraded"}:
         raise InvalidInput(
@@ -47,26 +48,31 @@ async def act(call: Call) -> Response:
     if body.enabled and body.action == "degraded":
         found = await _body(call)
         return answer(found | {"message": ALREADY if found["isDegradedMode"] else NOT_FORCED})
-    reset = call.services.health.reset_breakers()
+    reset = await call.services.health.reset_breakers()
     found = await _body(call)
-    if not found["embeddingServiceHealthy"]:
-        error = found["circuitBreaker"]["lastError"] or "it does not answer"
-        return no_embedder(str(error))
+    # Whatever failed since the reset, which asked once itself, is away.
+    error = found["circuitBreaker"]["lastError"]
+    if error or not found["embeddingServiceHealthy"]:
+        return no_embedder(str(error or "it does not answer"))
+    return answer(found | {"message": _reset_message(reset, found["breakers"])})
+
+
+def _reset_message(reset: Sequence[str], breakers: Mapping[str, Mapping[str, Any]]) -> str:
     closed = f"Closed by hand: {', '.join(reset)}." if reset else "All breakers were closed."
-    return answer(found | {"message": closed})
+    failing = [f"{name} ({row['lastError']})" for name, row in breakers.items() if row["lastError"]]
+    return f"{closed} Still failing: {', '.join(failing)}." if failing else closed
 
 
 async def _body(call: Call) -> dict[str, Any]:
     settings = call.services.settings
-    breakers = call.services.health.breakers()
+    breakers = await call.services.health.breakers()
     components = await call.services.health.components()
     found = next((one for one in components if one.name == EMBEDDING), None)
     details = {} if found is None else found.details
     healthy = found is None or found.healthy
     rules = settings.breaker
-    view = breaker_view(
-        details.get("breaker") or {}, rules.embedder_failures, rules.embedder_open_s
-    )
+    row = breakers.get(EMBEDDING) or {}
+    view = breaker_view(row, rules.embedder_failures, rules.embedder_open_s)
     if view["lastError"] is None and found is not None and not found.healthy:
         view["lastError"] = found.message
     open_ones = [name for name, row in breakers.items() if row.get("isOpen")]
@@ -103,7 +109,8 @@ OPERATIONS = (
         path=_PATH,
         tag=_TAG,
         summary="Close the breakers by hand",
-        description="Those of the replica that answers. 503 while the embedder is still away. "
+        description="Those of the replica that answers, and of every replica of the embedder and "
+        "of a model reranker, which are then asked once. 503 while the embedder is still away. "
         "`degraded` with `enabled: true` answers the state and forces nothing.",
         handler=act,
         body=shapes.BreakerBody,

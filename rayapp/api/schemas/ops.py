@@ -260,7 +260,11 @@ class BreakerView(Answer):
 
 
 class BreakerAnswer(Answer):
-    """The breaker of the embedder; `breakers` are those of this replica by dependency."""
+    """The breaker of the embedder; `breakers` are all that a request meets, by dependency.
+
+    Each has `state`, `lastError`, `next_probe_s` (0: now, null: closed), and in how many of its
+    `replicas` it is `tripped`; shown is the worst one.
+    """
 
     success: Literal[True]
     circuitBreaker: BreakerView

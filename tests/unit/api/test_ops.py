@@ -420,13 +420,14 @@ class TestBreakers:
         self, api: httpx.AsyncClient, world: World
     ) -> None:
         row = {
-            "name": "embedding",
             "state": "open",
-            "failures": 2,
-            "successes": 0,
-            "last_error": "EmbedderDown: no answer",
+            "isOpen": True,
+            "failureCount": 2,
+            "successCount": 0,
+            "lastError": "EmbedderDown: no answer",
         }
-        world.health.found.append(away(breaker=row))
+        world.health.found.append(away())
+        world.health.tripped = {"embedding": row}
         body = (await api.get(BREAKER)).json()
         assert body["circuitBreaker"]["isOpen"] is True
         assert body["circuitBreaker"]["lastErrorCategory"] == "EmbedderDown"
@@ -443,6 +444,20 @@ class TestBreakers:
         answer = (await api.post(BREAKER, json=body)).json()
         assert (answer["success"], answer["breakers"]) == (True, {})
         assert "qdrant" in answer["message"]
+
+    async def test_what_still_fails_after_the_reset_is_said(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        failing = {"state": "closed", "isOpen": False, "lastError": "RerankerDown: away"}
+        world.health.tripped = {"reranker": {"state": "open", "isOpen": True}}
+        world.health.after_reset = {"reranker": failing}
+        answer = (await api.post(BREAKER, json={"action": "reset"})).json()
+        assert answer["message"] == (
+            "Closed by hand: reranker. Still failing: reranker (RerankerDown: away)."
+        )
+        world.health.after_reset = {"embedding": failing}
+        response = await api.post(BREAKER, json={"action": "reset"})
+        assert (response.status_code, bool(response.json()[STEPS])) == (503, True)
 
     @pytest.mark.parametrize(
         ("gone", "said"), [(False, "Nothing was changed"), (True, "It already answers without")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.errors import BadVector, EmbedderDown, InvalidInput
 from rayapp.resilience.batching import OUT_OF_MEMORY
-from rayapp.resilience.breaker import Breaker, BreakerPolicy, BreakerState, Ticket
+from rayapp.resilience.breaker import Breaker, BreakerPolicy, BreakerState, Ticket, worst_by_name
 
 POLICY = BreakerPolicy(failures=2, open_s=60.0, successes=2)
 
@@ -186,3 +187,16 @@ class TestCall:
         with pytest.raises(EmbedderDown) as caught:
             await opened(at=0).call(call, lambda: 10.0, EmbedderDown)
         assert (called, caught.value.code, caught.value.retry_after_s) == ([], "breaker_open", 50)
+
+
+def test_of_several_replicas_the_worst_is_shown_first() -> None:
+    closed, failing, tripped = Breaker("a", POLICY), Breaker("a", POLICY), opened(at=0)
+    ticket = failing.admit(0)
+    assert ticket is not None
+    failing.fail(ticket, "EmbedderDown: away", 0)
+    rows = [one.snapshot(1) for one in (closed, tripped, failing, Breaker("b", POLICY))]
+    found = worst_by_name([rows[0], rows[2], rows[3]])
+    assert {name: len(shots) for name, shots in found.items()} == {"a": 2, "b": 1}
+    assert found["a"][0].last_error == "EmbedderDown: away"
+    found = worst_by_name(replace(row, name="a") for row in rows)
+    assert found["a"][0].state is BreakerState.OPEN

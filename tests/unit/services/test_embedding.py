@@ -293,8 +293,21 @@ class TestBackendTrouble:
         for _ in range(2):
             with pytest.raises(EmbedderDown):
                 await bench.one("a")
-        bench.service.reset_breaker()
+        assert await bench.service.reset_breakers() == ["embedder"]
         assert len(await bench.one("a")) == DIMS
+
+    async def test_a_reset_asks_once_and_keeps_what_it_was_told(self, make: Make) -> None:
+        bench = make()
+        bench.backend.failures = [EmbedderDown("refused")] * 3
+        for _ in range(2):
+            with pytest.raises(EmbedderDown):
+                await bench.one("a")
+        assert await bench.service.reset_breakers() == ["embedder"]
+        (row,) = await bench.service.breakers()
+        assert (row.state, row.last_error) == (BreakerState.CLOSED, "EmbedderDown: refused")
+        assert await bench.service.reset_breakers() == []
+        (row,) = await bench.service.breakers()
+        assert (row.state, row.last_error) == (BreakerState.CLOSED, None)
 
     async def test_wrong_count_is_an_error_for_all(self, make: Make) -> None:
         bench = make()

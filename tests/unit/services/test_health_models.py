@@ -42,7 +42,7 @@ async def component_of(models: Models | None) -> Component | None:
             models=models,
         ),
         schema=IndexSchema(model="hash", dims=32, analyser="1"),
-        breakers=[],
+        breakers={},
         start_problems=[],
         runtime=bootstrap.runtime_of(load_settings("local", env={}), InMemoryMetrics(), clock),
     )

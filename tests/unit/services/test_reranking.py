@@ -116,8 +116,12 @@ class TestTrouble:
             await bench.rerank(*DOCUMENTS)
         assert caught.value.code == "breaker_open"
         assert bench.metrics.gauges["breaker_open", (("dependency", "reranker"),)] == 1
-        bench.service.reset_breaker()
+        assert await bench.service.reset_breakers() == ["reranker"]
         assert await bench.rerank(*DOCUMENTS) is not None
+        bench.backend.failures = [RerankerDown("still away")]
+        assert await bench.service.reset_breakers() == []
+        (row,) = await bench.service.breakers()
+        assert (row.name, row.last_error) == ("reranker", "RerankerDown: still away")
 
     async def test_a_hang_shorter_callers_cannot_see_opens_the_breaker(self) -> None:
         bench = Bench(delay_s=9.0, timeout_s=0.05)
