@@ -342,7 +342,7 @@ class BreakerSettings(Concern):
 
 
 class CompatSettings(Concern):
-    tier_documents: bool = Field(True, description="Contract routes answer `documents` for books.")
+    tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
 
 
 class LoggingSettings(Concern):

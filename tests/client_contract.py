@@ -2,7 +2,7 @@
 
 The rows are in `tests/contract/client_contract`. A row names its caller, sends what that caller
 sends, and lists the fields that it reads with their types: `text` is not empty, `time` is ISO-8601
-with a zone, `x|null` may be null, `name[]` is a list with at least one element.
+with a zone, `=x` is x itself, `x|null` may be null, `name[]` is a list with at least one element.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ TEXTS = (
     ("pattern", "patterns", "Restart Docker in Haifa when the build hangs"),
     ("working", "working", "Dana asked about trains from Haifa to Acre today"),
     ("hebrew", "history", "דנה גרה בחיפה ועובדת בעכו"),
+    ("book", "documents", "The contract of the flat in Haifa ends in May"),
 )
 BANK = (
     ("bank", "The home of Dana is in Haifa", ["home"]),
@@ -196,6 +197,8 @@ def _leaves(wanted: Mapping[str, Any]) -> Iterator[str]:
 def _fits(kind: str, value: Any) -> bool:
     if kind == "any":
         return True
+    if kind.startswith("="):
+        return bool(value == kind[1:])
     if kind in {"true", "false", "null"}:
         return value is {"true": True, "false": False, "null": None}[kind]
     if kind.endswith("|null"):

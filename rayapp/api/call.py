@@ -48,6 +48,11 @@ class Call:
         return WriteScope(self.user_id, self.principal)
 
     @property
+    def documents(self) -> bool:
+        """Whether this caller's name of the books tier is `documents`."""
+        return self.services.settings.compat.tier_documents
+
+    @property
     def recorder(self) -> Recorder:
         """Whose outcomes these are, and whether they count in full."""
         return Recorder(principal=self.principal, owner=self.owner)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from rayapp.api.graph_views import counters_view
-from rayapp.api.views import tier_name
 from rayapp.domain.graphs.rates import success_rate, wilson_of
 from rayapp.domain.graphs.records import Counters, RoutingRow
 from rayapp.domain.graphs.views import (
@@ -20,6 +19,7 @@ from rayapp.domain.graphs.views import (
 )
 from rayapp.domain.learning_requests import GraphNodeView, GraphView
 from rayapp.domain.memory import NEUTRAL_SCORE
+from rayapp.domain.tiers import tier_name
 
 # Related concepts beside one in a list; the first client shows five.
 MAX_RELATED = 10

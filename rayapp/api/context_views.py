@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.api.views import tier_name
 from rayapp.domain.context.meta import memory_meta, retrieval_debug
 from rayapp.domain.context.records import AssistantContext, ColdStart, GatingDecision
+from rayapp.domain.tiers import tier_name
 
 
 def context_view(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rayapp.api.views import tier_name
 from rayapp.domain.graphs.rates import action_success_rate, success_rate, wilson_of
 from rayapp.domain.graphs.records import ActionRow, ContentEdge, ContentNode, Counters
 from rayapp.domain.graphs.views import (
@@ -17,7 +16,7 @@ from rayapp.domain.graphs.views import (
 )
 from rayapp.domain.learning_requests import ConceptDefinition, GraphEdgeView, GraphNodeView
 from rayapp.domain.memory import MemoryItem
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import Tier, tier_name
 
 PREVIEW_CHARS = 220  # client contract
 MAX_EXAMPLES = 5

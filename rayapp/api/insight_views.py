@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rayapp.api.graph_views import cut
-from rayapp.api.views import tier_name
 from rayapp.domain.graphs.records import Concept
 from rayapp.domain.learning_requests import ContextInsights, PastExperience
+from rayapp.domain.tiers import tier_name
 
 
 def insights_view(found: ContextInsights, documents: bool) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from rayapp.domain.consistency import Drift, SweepReport
 from rayapp.domain.jobs import Job, JobState, PartitionRow, PartitionState
+from rayapp.domain.tiers import tier_name
 
 # Partitions and samples shown of one job; all of them would be megabytes for a large one.
 MAX_SHOWN = 20
@@ -28,6 +30,14 @@ ISSUE_WORDS: Mapping[Drift, str] = {
     Drift.ORPHAN: "orphan_in_qdrant",
     Drift.PAYLOAD: "payload_mismatch",
 }
+
+
+def named_job(job: Job, documents: bool) -> Job:
+    """The job with the tier of its parameters by the caller's name (`tier_name`)."""
+    tier = job.params.get("tier")
+    if not isinstance(tier, str):
+        return job
+    return replace(job, params={**job.params, "tier": tier_name(tier, documents)})
 
 
 def job_view(job: Job) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.api.views import tier_name
 from rayapp.domain.learning import AppliedOutcome, Skipped
 from rayapp.domain.learning_requests import (
     NothingScored,
@@ -12,6 +11,7 @@ from rayapp.domain.learning_requests import (
     PromotionReport,
     ResponseAnswer,
 )
+from rayapp.domain.tiers import tier_name
 
 NOTHING_SCORED: dict[NothingScored, str] = {
     "already_scored": "what this conversation was shown last has been scored already.",

@@ -40,7 +40,8 @@ all. Without keys the service serves loopback only, as the user `admin`. A calle
 `duplicate: true`; while the first one runs, and for another body, the answer is 409.
 
 **Times** are ISO-8601 in UTC; a time without a zone is read as UTC. **Tiers**: `documents` and
-`books` are one tier; both names are accepted everywhere.
+`books` are one tier; both names are accepted everywhere, and the setting `compat.tier_documents`
+says which one every answer has.
 
 **Errors** have one shape, and every answer carries `X-Request-Id`.
 

@@ -15,6 +15,7 @@ from rayapp.domain.data.records import (
     SanitizeReport,
     Verification,
 )
+from rayapp.domain.tiers import tier_name
 
 MAX_SHOWN_USERS = 20
 
@@ -114,7 +115,7 @@ def verification_view(found: Verification) -> dict[str, Any]:
     }
 
 
-def sanitize_view(report: SanitizeReport) -> dict[str, Any]:
+def sanitize_view(report: SanitizeReport, documents: bool) -> dict[str, Any]:
     steps = []
     if report.next_cursor is not None:
         steps.append("Ask again with nextCursor as cursor to go on.")
@@ -129,7 +130,7 @@ def sanitize_view(report: SanitizeReport) -> dict[str, Any]:
         "totalCorrupted": report.corrupted,
         "totalSanitized": report.sanitized,
         "totalFailed": report.failed,
-        "samples": list(report.samples),
+        "samples": [{**one, "tier": tier_name(one["tier"], documents)} for one in report.samples],
         "durationMs": round(report.duration_ms, 1),
         "nextCursor": report.next_cursor,
         "message": found if report.dry_run else f"{found} {report.sanitized} were cleaned.",

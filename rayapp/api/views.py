@@ -12,7 +12,7 @@ from rayapp.domain.ages import age as age
 from rayapp.domain.filtering import flag_names
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Source
 from rayapp.domain.requests import Hit, SearchAnswer, StoreResult
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import tier_name
 from rayapp.errors import EmbedderDown, IndexDown
 
 PREVIEW_CHARS = 200  # client contract
@@ -21,11 +21,6 @@ _DATAGOV_TEXTS = (
     "kind", "category", "dataset_id", "resource_id", "title", "organization", "format", "url",
     "error",
 )  # fmt: skip
-
-
-def tier_name(tier: Tier, documents: bool) -> str:
-    """`documents` instead of `books` on the routes of the first client."""
-    return "documents" if documents and tier is Tier.BOOKS else tier.value
 
 
 def preview(text: str) -> str:
@@ -62,12 +57,12 @@ def datagov_view(source: Source) -> dict[str, Any] | None:
     }
 
 
-def item_view(item: MemoryItem) -> dict[str, Any]:
+def item_view(item: MemoryItem, documents: bool) -> dict[str, Any]:
     """A memory on our own routes."""
     return {
         "memory_id": item.memory_id,
         "user_id": item.user_id,
-        "tier": item.tier.value,
+        "tier": tier_name(item.tier, documents),
         "status": item.status.value,
         "text": item.text,
         "content": item.text,
@@ -135,20 +130,21 @@ def result_view(result: StoreResult) -> dict[str, Any]:
     return view
 
 
-def hit_view(hit: Hit, now: datetime) -> dict[str, Any]:
+def hit_view(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
     """One search result; also what the first client reads at the top level."""
     item, summary, stats = hit.item, hit.summary, hit.item.stats
+    tier = tier_name(item.tier, documents)
     citation = {
         "source_type": item.source.type.value,
         "memory_id": item.memory_id,
-        "tier": item.tier.value,
+        "tier": tier,
     }
     if item.source.doc_id:
         citation["doc_id"] = item.source.doc_id
     return {
         "position": hit.position,
         "memory_id": item.memory_id,
-        "tier": item.tier.value,
+        "tier": tier,
         "content": item.text,
         "preview": preview(item.text),
         "created_at": item.created_at,
@@ -195,7 +191,7 @@ def hit_view(hit: Hit, now: datetime) -> dict[str, Any]:
     }
 
 
-def search_view(found: SearchAnswer, now: datetime) -> dict[str, Any]:
+def search_view(found: SearchAnswer, now: datetime, documents: bool) -> dict[str, Any]:
     errors = [{"stage": e.stage, "message": e.message, "code": e.code} for e in found.errors]
     lost_vectors = any(error.code in _VECTOR_CODES for error in found.errors)
     debug = {
@@ -208,7 +204,7 @@ def search_view(found: SearchAnswer, now: datetime) -> dict[str, Any]:
         "vector_stage_status": "failed" if lost_vectors else "ok",
         "recipe": found.recipe,
         "sort_by": found.sort_by,
-        "tiers": [tier.value for tier in found.tiers],
+        "tiers": [tier_name(tier, documents) for tier in found.tiers],
         "language": found.language,
         "expansions": found.expansions,
         "datagov": {
@@ -221,7 +217,7 @@ def search_view(found: SearchAnswer, now: datetime) -> dict[str, Any]:
     return {
         "success": True,
         "receipt_id": found.receipt_id,
-        "results": [hit_view(hit, now) for hit in found.hits],
+        "results": [hit_view(hit, now, documents) for hit in found.hits],
         "total": found.total,
         "abstained": found.abstained,
         "confidence": found.confidence,

@@ -71,6 +71,11 @@ TIER_POLICY: dict[Tier, TierPolicy] = {
 TIER_ALIASES: dict[str, Tier] = {"documents": Tier.BOOKS}
 
 
+def tier_name(tier: str, documents: bool) -> str:
+    """What a caller is told: a tier's own name, or the first client's for the books tier."""
+    return "documents" if documents and tier == Tier.BOOKS else str(tier)
+
+
 def parse_tier(name: str) -> Tier | None:
     """Return the tier called `name` (aliases included), or None when there is none."""
     alias = TIER_ALIASES.get(name)

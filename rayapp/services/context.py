@@ -231,11 +231,13 @@ class ContextService:
         found: Found,
         known: Sequence[MemoryItem],
     ) -> ContextBlock:
+        documents = self._runtime.settings.compat.tier_documents
         recalled = organic_recall(
             found.insights,
             known=known,
             repeated=repeated_question(request.query, request.recent, self._texts.expansions),
             language=task.language,
+            documents=documents,
         )
         before = StillBeforeIt(request.conversation_id, request.recent)
         relevant = (
@@ -254,7 +256,7 @@ class ContextService:
             Limits(
                 budget=request.token_budget or self._settings.token_budget,
                 stable_share=self._settings.stable_share,
-                documents=self._runtime.settings.compat.tier_documents,
+                documents=documents,
             ),
         )
 

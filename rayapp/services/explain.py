@@ -19,6 +19,7 @@ from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.collapse import Kept
 from rayapp.domain.retrieval.ranking import Ranked
 from rayapp.domain.scope import ReadScope
+from rayapp.domain.tiers import tier_name
 from rayapp.errors import NotFound
 from rayapp.protocols import MemoryStore
 from rayapp.resilience.deadline import Deadline
@@ -36,6 +37,7 @@ class ExplainingSearch:
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._timeout_s = runtime.settings.search.timeout_s
+        self._documents = runtime.settings.compat.tier_documents
 
     async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
         return await self._service.search(scope, query)
@@ -48,7 +50,7 @@ class ExplainingSearch:
         prepared = self._service.prepare(scope, query)
         trace = Trace(self._clock, self._metrics)
         deadline = Deadline(query.timeout_s or self._timeout_s, self._clock.monotonic)
-        stages = [_stored(item), _filtered(prepared, item)]
+        stages = [_stored(item), _filtered(prepared, item, self._documents)]
         gathered = await self._service.gather(prepared, deadline, trace)
         candidate = next(
             (c for c in gathered.candidates if c.item.memory_id == item.memory_id), None
@@ -72,9 +74,9 @@ class ExplainingSearch:
         )
 
 
-def _filtered(prepared: Prepared, item: MemoryItem) -> ExplainStage:
+def _filtered(prepared: Prepared, item: MemoryItem, documents: bool) -> ExplainStage:
     if item.tier not in prepared.tiers:
-        detail = f"Tier {item.tier.value} was not searched."
+        detail = f"Tier {tier_name(item.tier, documents)} was not searched."
         return ExplainStage(stage="filter", kept=False, detail=detail)
     kept = matches(item, prepared.where)
     detail = "Matches." if kept else "A filter, its expiry or its validity leaves it out."

@@ -58,7 +58,13 @@ class InsightsService:
         evidence = Evidence(
             priors=priors, turns=turns, items=tuple(items), failures=tuple(failures)
         )
-        found = insights_of(question, evidence, clock.now(), expansions)
+        found = insights_of(
+            question,
+            evidence,
+            clock.now(),
+            expansions,
+            documents=self._runtime.settings.compat.tier_documents,
+        )
         return replace(found, built_ms=(clock.monotonic() - started) * 1000)
 
     async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:

@@ -14,7 +14,7 @@ from rayapp.domain.lifecycle.outcome_plan import fingerprint
 from rayapp.domain.memory import MemoryItem, Outcome, Source, SourceType, Status
 from rayapp.domain.requests import MemoryEdit, NewMemory, SearchQuery
 from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.domain.tiers import Tier, parse_tier
+from rayapp.domain.tiers import Tier, parse_tier, tier_name
 from rayapp.domain.tools import texts
 from rayapp.domain.tools.arguments import Arguments
 from rayapp.domain.tools.definitions import MAX_RESULTS
@@ -34,8 +34,16 @@ class ToolWrites:
     """One method per tool. Everything is checked before the first write."""
 
     def __init__(
-        self, memories: Memories, bank: MemoryBank, search: Search, outcomes: Outcomes
+        self,
+        memories: Memories,
+        bank: MemoryBank,
+        search: Search,
+        outcomes: Outcomes,
+        *,
+        documents: bool,
     ) -> None:
+        """`documents`: what callers call the books tier (`tier_name`)."""
+        self._documents = documents
         self._memories = memories
         self._bank = bank
         self._search = search
@@ -65,7 +73,7 @@ class ToolWrites:
             tool=call.name,
             text=f"Kept the takeaway. {texts.scored_text(found.scored)}",
             data={
-                **texts.scored_data(found.scored),
+                **texts.scored_data(found.scored, self._documents),
                 "memory_id": found.memory_id,
                 "duplicate": found.duplicate,
             },
@@ -90,7 +98,9 @@ class ToolWrites:
             receipt_id=answers[0].receipt_id if answers else None,
         )
         return ToolAnswer(
-            tool=call.name, text=texts.scored_text(found), data=texts.scored_data(found)
+            tool=call.name,
+            text=texts.scored_text(found),
+            data=texts.scored_data(found, self._documents),
         )
 
     async def _recorded(
@@ -174,9 +184,10 @@ class ToolWrites:
             memory_id = await self._named(scope, call, reference)
             fact = await self._memories.get(_own(scope), memory_id)
             if fact.tier is not Tier.MEMORY_BANK:
+                tier = tier_name(fact.tier, self._documents)
                 raise InvalidInput(
-                    f"memory_id: {memory_id} is in tier {fact.tier.value}; {call.name} is for "
-                    "facts of the memory bank.",
+                    f"memory_id: {memory_id} is in tier {tier}; {call.name} is for facts of the "
+                    "memory bank.",
                     details={"field": "memory_id"},
                 )
             return fact

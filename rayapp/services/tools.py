@@ -60,7 +60,10 @@ class ToolsService:
     def __init__(self, parts: ToolParts, *, runtime: Runtime) -> None:
         self._parts = parts
         self._runtime = runtime
-        writes = ToolWrites(parts.memories, parts.bank, parts.search, parts.outcomes)
+        self._documents = runtime.settings.compat.tier_documents
+        writes = ToolWrites(
+            parts.memories, parts.bank, parts.search, parts.outcomes, documents=self._documents
+        )
         self._handlers: Mapping[str, Handler] = {
             INSIGHTS.name: self._insights,
             SEARCH.name: self._search,
@@ -104,7 +107,9 @@ class ToolsService:
             InsightsRequest(query=query, conversation_id=call.conversation_id),
         )
         return ToolAnswer(
-            tool=call.name, text=texts.insights_text(found), data=texts.insights_data(found)
+            tool=call.name,
+            text=texts.insights_text(found, self._documents),
+            data=texts.insights_data(found, self._documents),
         )
 
     async def _search(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
@@ -135,9 +140,9 @@ class ToolsService:
             "confidence": found.confidence,
             "total": found.total,
             "limited": False,
-            "results": [texts.hit_data(hit, now) for hit in found.hits],
+            "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
         }
-        text = texts.found_text(found, query, now)
+        text = texts.found_text(found, query, now, self._documents)
         return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
 
     def _question(self, args: Arguments) -> str:
@@ -174,9 +179,12 @@ class ToolsService:
 
     async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)
-        shown = [{"position": at, **texts.item_data(item, now)} for at, item in earlier]
+        shown = [
+            {"position": at, **texts.item_data(item, now, self._documents)} for at, item in earlier
+        ]
         data: dict[str, Any] = {"limited": True, "receipt_id": None, "results": shown}
-        return ToolAnswer(tool=call.name, text=texts.limited_text(earlier, now), data=data)
+        text = texts.limited_text(earlier, now, self._documents)
+        return ToolAnswer(tool=call.name, text=text, data=data)
 
     async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
         """What the last search of the conversation showed, as far as it is still there."""

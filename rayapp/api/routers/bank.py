@@ -30,7 +30,7 @@ BANK_ITEM = f"{BANK}/{{memory_id}}"
 
 
 def _view(call: Call, item: MemoryItem) -> dict[str, object]:
-    return bank_view(item, call.services.settings.compat.tier_documents)
+    return bank_view(item, call.documents)
 
 
 async def bank_page(call: Call) -> Response:

@@ -37,7 +37,7 @@ async def _insights(call: Call, request: InsightsRequest) -> Response:
     return answer(
         {
             "success": True,
-            **insights_view(found, call.services.settings.compat.tier_documents),
+            **insights_view(found, call.documents),
             "meta": {"built_ms": found.built_ms},
             "degraded": [],
         }
@@ -57,7 +57,7 @@ async def prefetch(call: Call) -> Response:
     shown = context_view(
         found,
         user_id=call.user_id,
-        documents=call.services.settings.compat.tier_documents,
+        documents=call.documents,
         with_text=body.include_context,
     )
     took = (call.services.clock.monotonic() - started) * 1000
@@ -80,7 +80,7 @@ async def _cold_start(call: Call, body: ColdStartBody) -> Response:
     started = call.services.clock.monotonic()
     found = await call.services.context.cold_start(call.reads, body.conversation_id)
     took = (call.services.clock.monotonic() - started) * 1000
-    documents = call.services.settings.compat.tier_documents
+    documents = call.documents
     return answer(
         {
             "success": True,

@@ -23,9 +23,14 @@ from rayapp.domain.stream_events import (
     StreamKind,
     StreamRequest,
 )
+from rayapp.domain.tiers import tier_name
 from rayapp.errors import Forbidden, Overloaded
 from rayapp.protocols import Clock
 from rayapp.service_protocols import Following
+
+# Fields that name a tier; `from` is a word of many languages.
+TIERS = ("tier", "from_tier")
+_FIELDS = {"from": "from_tier"}
 
 
 async def events(call: Call) -> Response:
@@ -39,15 +44,17 @@ async def events(call: Call) -> Response:
             follow=query.follow,
         ),
     )
-    return FollowingResponse(following, call.services.clock)
+    return FollowingResponse(following, call.services.clock, call.documents)
 
 
 class FollowingResponse(StreamingResponse):
     """Gives the stream back however the answer ends: its time, a failure, a caller who left."""
 
-    def __init__(self, following: Following, clock: Clock) -> None:
+    def __init__(self, following: Following, clock: Clock, documents: bool) -> None:
         super().__init__(
-            _lines(following.frames, clock), media_type=EVENT_STREAM, headers=STREAM_HEADERS
+            _lines(following.frames, clock, documents),
+            media_type=EVENT_STREAM,
+            headers=STREAM_HEADERS,
         )
         self._following = following
 
@@ -58,14 +65,15 @@ class FollowingResponse(StreamingResponse):
             await self._following.close()
 
 
-def frame_bytes(frame: Frame, at: datetime) -> bytes:
+def frame_bytes(frame: Frame, at: datetime, documents: bool) -> bytes:
     """One frame as the event stream has it. An id without data moves a follower's position on."""
     if frame.kind is MarkKind.ALIVE:
         return b": alive\nid: %s\n\n" % frame.position.encode()
     data: dict[str, object] = {"type": frame.kind.value, "at": at}
     if isinstance(frame, StreamEvent):
-        given = {"from_tier" if name == "from" else name: one for name, one in frame.data.items()}
-        data |= {"at": frame.at} | given
+        given = {_FIELDS.get(name, name): one for name, one in frame.data.items()}
+        named = {name: tier_name(given[name], documents) for name in TIERS if given.get(name)}
+        data |= {"at": frame.at} | given | named
     line = orjson.dumps(data, option=OPTIONS)
     for raw, escaped in UNICODE_BREAKS.items():
         line = line.replace(raw, escaped)
@@ -76,10 +84,12 @@ def frame_bytes(frame: Frame, at: datetime) -> bytes:
     )
 
 
-async def _lines(frames: AsyncIterator[Frame], clock: Clock) -> AsyncIterator[bytes]:
+async def _lines(
+    frames: AsyncIterator[Frame], clock: Clock, documents: bool
+) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     async for frame in frames:
-        yield frame_bytes(frame, clock.now())
+        yield frame_bytes(frame, clock.now(), documents)
 
 
 def _kinds(call: Call, wanted: tuple[StreamKind, ...] | None) -> frozenset[StreamKind]:

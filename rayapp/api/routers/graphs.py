@@ -51,10 +51,6 @@ PATTERNS = 50
 ACTION_ROWS = MAX_PAGE * len(Tier)
 
 
-def _documents(call: Call) -> bool:
-    return call.services.settings.compat.tier_documents
-
-
 async def graph(call: Call) -> Response:
     started = time.perf_counter()
     query = call.query_as(GraphQuery, GRAPH_ALIASES)
@@ -64,7 +60,7 @@ async def graph(call: Call) -> Response:
     return answer(
         {
             "success": True,
-            "nodes": [node_view(node, _documents(call)) for node in found.nodes],
+            "nodes": [node_view(node, call.documents) for node in found.nodes],
             "edges": [edge_view(edge) for edge in found.edges],
             "meta": {
                 "built_ms": elapsed_ms(started),
@@ -79,7 +75,7 @@ async def graph(call: Call) -> Response:
 async def kg(call: Call) -> Response:
     started = time.perf_counter()
     query = call.query_as(KgQuery)
-    documents = _documents(call)
+    documents = call.documents
     listing = await call.services.graphs.listing(
         call.reads, query.mode, concepts=MAX_PAGE, actions=ACTION_ROWS
     )
@@ -123,7 +119,7 @@ async def action_rollups(call: Call) -> Response:
     rows = await call.services.graphs.actions(
         call.reads, context_type=query.context_type, limit=ACTION_ROWS
     )
-    rollups = rollup_views(rows, tiers=query.include_tiers, documents=_documents(call))
+    rollups = rollup_views(rows, tiers=query.include_tiers, documents=call.documents)
     shown = rollups[: query.limit]
     return answer(
         {
@@ -141,7 +137,7 @@ async def definition(call: Call) -> Response:
     return answer(
         {
             "success": True,
-            **definition_view(found, _documents(call)),
+            **definition_view(found, call.documents),
             "meta": {"built_ms": elapsed_ms(started)},
             "degraded": [],
         }

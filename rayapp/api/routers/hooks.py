@@ -31,13 +31,12 @@ from rayapp.api.schemas.hooks import (
     HookScoreBody,
     HookScoreQuery,
 )
-from rayapp.api.views import tier_name
 from rayapp.domain.context.exchange import bare_name, only_block
 from rayapp.domain.context.meta import memory_meta
 from rayapp.domain.context.records import ExchangeAnswer, ExchangeRequest, Message
 from rayapp.domain.context.scores import OwedScore, ScoreRequest
 from rayapp.domain.requests import Hit, SearchQuery
-from rayapp.domain.tiers import CORE_TIERS
+from rayapp.domain.tiers import CORE_TIERS, tier_name
 from rayapp.errors import Conflict
 
 # Characters of `preview` (client contract).
@@ -71,7 +70,7 @@ async def _context(call: Call, asked: HookContextQuery) -> Response:
     owed = None
     if asked.conversation_id is not None:
         owed = await call.services.hooks.owed(call.reads, asked.conversation_id)
-    documents = call.services.settings.compat.tier_documents
+    documents = call.documents
     return answer(
         {
             "contexts": [_hit(hit, documents) for hit in found.hits],
@@ -112,7 +111,7 @@ async def exchange(call: Call) -> Response:
                 context,
                 user_id=call.user_id,
                 message_id=body.message_id,
-                documents=call.services.settings.compat.tier_documents,
+                documents=call.documents,
             ),
             "stored": _stored(found),
             **_owing(owed),

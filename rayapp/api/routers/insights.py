@@ -16,9 +16,8 @@ from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.schemas import client_answers as client
 from rayapp.api.schemas.insights import DiagnosticsQuery, GrowthQuery, HealthQuery
-from rayapp.api.views import tier_name
 from rayapp.domain.requests import Component, TierStats
-from rayapp.domain.tiers import Tier
+from rayapp.domain.tiers import Tier, tier_name
 
 # Client contract: the window its rates are taken over.
 RATE_WINDOW_MS = 300_000
@@ -36,7 +35,7 @@ def elapsed_ms(started: float) -> float:
 
 async def stats(call: Call) -> Response:
     started = time.perf_counter()
-    documents = call.services.settings.compat.tier_documents
+    documents = call.documents
     statistics = call.services.statistics
     rows, actions = await asyncio.gather(
         statistics.tiers(call.reads),
@@ -129,8 +128,8 @@ async def health(call: Call) -> Response:
 async def diagnostics(call: Call) -> Response:
     query = call.query_as(DiagnosticsQuery)
     body = await call.services.health.diagnostics(metrics=query.metrics)
-    if call.services.settings.compat.tier_documents and "by_tier" in body:
-        rows = [row | {"tier": tier_name(Tier(row["tier"]), True)} for row in body["by_tier"]]
+    if "by_tier" in body:
+        rows = [row | {"tier": tier_name(row["tier"], call.documents)} for row in body["by_tier"]]
         body = body | {"by_tier": rows}
     return answer({"success": True} | body)
 

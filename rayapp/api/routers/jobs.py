@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from rayapp.api.call import Call
 from rayapp.api.examples_ops import JOB_EXAMPLE, JOB_STREAM_EXAMPLE, PARTITIONS_EXAMPLE
 from rayapp.api.job_events import event_id, progress_events, rounds_within
-from rayapp.api.job_views import job_view, partitions_view
+from rayapp.api.job_views import job_view, named_job, partitions_view
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.schemas import jobs as shapes
@@ -24,7 +24,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 async def listed(call: Call) -> Response:
     query = call.query_as(shapes.JobListQuery)
     found = await call.services.jobs.recent(query.kind, query.limit)
-    views = [job_view(job) for job in found]
+    views = [job_view(named_job(job, call.documents)) for job in found]
     return answer({"success": True, "jobs": views, "total": len(views), "degraded": []})
 
 
@@ -35,7 +35,7 @@ async def one(call: Call) -> Response:
     return answer(
         {
             "success": True,
-            "job": job_view(job),
+            "job": job_view(named_job(job, call.documents)),
             "partitions": partitions_view(rows),
             "degraded": [],
         }
@@ -46,7 +46,8 @@ def _wishing(wish: JobWish) -> Callable[[Call], Awaitable[Response]]:
     async def handler(call: Call) -> Response:
         job_id = call.job_id()
         job = await call.services.jobs.wish(job_id, wish)
-        return answer({"success": True, "job": job_view(job), "degraded": []})
+        view = job_view(named_job(job, call.documents))
+        return answer({"success": True, "job": view, "degraded": []})
 
     return handler
 
@@ -54,13 +55,13 @@ def _wishing(wish: JobWish) -> Callable[[Call], Awaitable[Response]]:
 async def events(call: Call) -> Response:
     job_id, query = call.job_id(), call.query_as(shapes.JobEventsQuery)
     last_id = dict(call.scope["headers"]).get(b"last-event-id", b"").decode("latin-1") or None
-    jobs = call.services.jobs
-    job = await jobs.get(job_id)
-    if job.final and last_id == event_id(job):
-        return Response(status_code=204)  # tells an event source to stop reconnecting
 
     async def read() -> Job:
-        return await jobs.get(job_id)
+        return named_job(await call.services.jobs.get(job_id), call.documents)
+
+    job = await read()
+    if job.final and last_id == event_id(job):
+        return Response(status_code=204)  # tells an event source to stop reconnecting
 
     rounds = rounds_within(call.services.settings.serve.request_timeout_s) if query.follow else 1
     stream = progress_events(read, last_id=last_id, rounds=rounds, pause=asyncio.sleep)

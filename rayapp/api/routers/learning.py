@@ -39,10 +39,6 @@ from rayapp.domain.learning_requests import (
 from rayapp.errors import Conflict, NotFound
 
 
-def _documents(call: Call) -> bool:
-    return call.services.settings.compat.tier_documents
-
-
 async def outcomes(call: Call) -> Response:
     key = key_of(call)
     body = call.body_as(OutcomeBody, OUTCOME_ALIASES)
@@ -58,7 +54,7 @@ async def outcomes(call: Call) -> Response:
         action=body.action,
     )
     found = await call.services.outcomes.record(call.writes, request)
-    return answer(outcome_view(found, _documents(call)))
+    return answer(outcome_view(found, call.documents))
 
 
 async def record_response(call: Call) -> Response:
@@ -74,7 +70,7 @@ async def record_response(call: Call) -> Response:
         recorder=call.recorder,
     )
     found = await call.services.outcomes.record_response(call.writes, request)
-    return answer(response_view(found, _documents(call)))
+    return answer(response_view(found, call.documents))
 
 
 async def feedback(call: Call) -> Response:
@@ -136,7 +132,7 @@ async def score(call: Call) -> Response:
         found = await call.services.outcomes.record(call.writes, named)
         receipt_id = receipt_id or found.receipt_id
         answers.append(found)
-    return answer(outcome_view(together(answers), _documents(call)))
+    return answer(outcome_view(together(answers), call.documents))
 
 
 async def promote(call: Call) -> Response:

@@ -115,7 +115,7 @@ async def items(call: Call) -> Response:
     return answer(
         {
             "success": True,
-            "items": [item_view(item) for item in page.items],
+            "items": [item_view(item, call.documents) for item in page.items],
             "next_cursor": page.next_cursor,
             "total": page.total,
             "degraded": [],
@@ -123,17 +123,17 @@ async def items(call: Call) -> Response:
     )
 
 
-def _item(item: MemoryItem) -> Response:
-    return answer({"success": True, "memory": item_view(item), "degraded": []})
+def _item(call: Call, item: MemoryItem) -> Response:
+    return answer({"success": True, "memory": item_view(item, call.documents), "degraded": []})
 
 
 async def get_item(call: Call) -> Response:
-    return _item(await call.services.memories.get(call.reads, call.memory_id()))
+    return _item(call, await call.services.memories.get(call.reads, call.memory_id()))
 
 
 async def edit_item(call: Call) -> Response:
     edit = call.body_as(EditBody, {"content": "text"}).edit()
-    return _item(await call.services.memories.edit(call.writes, call.memory_id(), edit))
+    return _item(call, await call.services.memories.edit(call.writes, call.memory_id(), edit))
 
 
 async def delete_item(call: Call) -> Response:
@@ -149,7 +149,7 @@ async def archive_item(call: Call) -> Response:
     item = await call.services.memories.archive(
         call.writes, call.memory_id(), reason=body.reason, expected_version=body.expected_version
     )
-    return _item(item)
+    return _item(call, item)
 
 
 async def restore_item(call: Call) -> Response:
@@ -157,7 +157,7 @@ async def restore_item(call: Call) -> Response:
     item = await call.services.memories.restore(
         call.writes, call.memory_id(), expected_version=body.expected_version
     )
-    return _item(item)
+    return _item(call, item)
 
 
 async def versions(call: Call) -> Response:

@@ -66,9 +66,10 @@ def _writes(call: Call, user_id: str | None) -> WriteScope:
 async def sanitize_look(call: Call) -> Response:
     query = call.query_as(shapes.SanitizeQuery, shapes.SANITIZE_ALIASES)
     return _sanitized(
+        call,
         await call.services.upkeep.sanitize(
             call.writes, query.tier, dry_run=True, cursor=query.cursor
-        )
+        ),
     )
 
 
@@ -77,14 +78,16 @@ async def sanitize(call: Call) -> Response:
     if call.body:
         body = call.body_as(shapes.SanitizeBody, shapes.SANITIZE_ALIASES)
     return _sanitized(
+        call,
         await call.services.upkeep.sanitize(
             call.writes, body.tier, dry_run=body.dry_run, cursor=body.cursor
-        )
+        ),
     )
 
 
-def _sanitized(report: SanitizeReport) -> Response:
-    return answer({"success": True, **views.sanitize_view(report), "degraded": []})
+def _sanitized(call: Call, report: SanitizeReport) -> Response:
+    view = views.sanitize_view(report, call.documents)
+    return answer({"success": True, **view, "degraded": []})
 
 
 _TAG = "upkeep"

@@ -36,7 +36,7 @@ async def search(call: Call) -> Response:
     query = replace(body.search_query(), principal=call.principal)
     found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
-    return answer(search_view(found, call.services.clock.now()))
+    return answer(search_view(found, call.services.clock.now(), call.documents))
 
 
 async def recent(call: Call) -> Response:
@@ -47,11 +47,10 @@ async def recent(call: Call) -> Response:
         tiers = (*CORE_TIERS, *DATAGOV_ANSWERS)
     parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
     shown = await _page(call, parts, query)
-    documents = call.services.settings.compat.tier_documents
     return answer(
         {
             "success": True,
-            "memories": [recent_view(item, documents) for item in shown],
+            "memories": [recent_view(item, call.documents) for item in shown],
             "degraded": [],
         }
     )

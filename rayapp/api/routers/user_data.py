@@ -10,8 +10,9 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.schemas import data as shapes
-from rayapp.api.views import preview, tier_name
+from rayapp.api.views import preview
 from rayapp.domain.data.records import CLEARED_TIERS, ClearTarget, HiddenItem, TierTotal
+from rayapp.domain.tiers import tier_name
 from rayapp.errors import Conflict, InvalidInput, NotFound
 
 GHOST = "/api/memory/ghost"
@@ -46,7 +47,7 @@ def _ghost_view(call: Call, hidden: HiddenItem) -> dict[str, Any]:
     return {
         "memoryId": item.memory_id,
         "memory_id": item.memory_id,
-        "tier": tier_name(item.tier, call.services.settings.compat.tier_documents),
+        "tier": tier_name(item.tier, call.documents),
         "ghostedAt": item.archived_at or item.updated_at,
         "reason": hidden.reason,
         "expiresAt": None,
@@ -71,7 +72,8 @@ def _done(memory_id: str, message: str, status: str, reason: str | None) -> Resp
 async def stats(call: Call) -> Response:
     counts = await call.services.user_data.counts(call.reads)
     body: dict[str, Any] = {
-        target.value: _tier_view(counts.tiers[tier]) for target, tier in CLEARED_TIERS.items()
+        tier_name(tier, call.documents): _tier_view(counts.tiers[tier])
+        for tier in CLEARED_TIERS.values()
     }
     body["sessions"] = {"count": counts.rows.sessions}
     body["knowledge_graph"] = {"nodes": counts.rows.nodes, "edges": counts.rows.edges}
@@ -94,13 +96,19 @@ async def clear(call: Call) -> Response:
         {
             "success": True,
             "deleted_count": cleared.deleted,
-            "target": cleared.target.value,
+            "target": _target_name(cleared.target, call.documents),
             "timestamp": cleared.at,
             "remaining": cleared.left,
             "message": message,
             "degraded": [],
         }
     )
+
+
+def _target_name(target: ClearTarget, documents: bool) -> str:
+    """A tier by the caller's name; what is none keeps its own."""
+    tier = CLEARED_TIERS.get(target)
+    return target.value if tier is None else tier_name(tier, documents)
 
 
 def _target(name: str) -> ClearTarget:

@@ -116,7 +116,8 @@ class DataStatsAnswer(Answer):
     working: TierCounts
     history: TierCounts
     patterns: TierCounts
-    documents: TierCounts
+    books: TierCounts | None = Field(None, description="Books, where they have their own name.")
+    documents: TierCounts | None = Field(None, description="Books by the first client's name.")
     sessions: RowCount
     knowledge_graph: GraphCounts
     degraded: list[str]

@@ -27,7 +27,7 @@ from rayapp.domain.context.escape import cut_line, escape_id, escape_text
 from rayapp.domain.context.packing import total_tokens
 from rayapp.domain.context.records import ContextBlock, ContextLine, Section
 from rayapp.domain.memory import MemoryItem
-from rayapp.domain.tiers import Tier, parse_tier
+from rayapp.domain.tiers import Tier, parse_tier, tier_name
 
 HEADER = "═══ CONTEXTUAL MEMORY ═══"
 FOOTER = "═══════════════════════"
@@ -206,7 +206,7 @@ def _section(
 
 def _line(placed: Placed, position: int, documents: bool) -> tuple[str, ContextLine]:
     item, text = placed.item, escape_text(placed.item.text)
-    tier = "documents" if documents and item.tier is Tier.BOOKS else item.tier.value
+    tier = tier_name(item.tier, documents)
     bullet = BULLET if placed.section in STABLE_SECTIONS else ""
     row = f"{bullet}[{position}] [{tier}:{escape_id(item.memory_id)}] {text}"
     return row, ContextLine(

@@ -14,7 +14,7 @@ from rayapp.domain.learning_requests import ContextInsights
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer
 from rayapp.domain.text.normalize import normalize
-from rayapp.domain.tiers import CORE_TIERS, Tier
+from rayapp.domain.tiers import CORE_TIERS, Tier, tier_name
 
 SCHEMA_VERSION = "v1"
 # What stands for a conversation or a message that the caller did not name (client contract).
@@ -97,7 +97,7 @@ class _Names:
         self._documents = documents
 
     def tier(self, tier: Tier) -> str:
-        return "documents" if self._documents and tier is Tier.BOOKS else tier.value
+        return tier_name(tier, self._documents)
 
     def tiers(self, tiers: Iterable[Tier]) -> list[str]:
         return [self.tier(tier) for tier in dict.fromkeys(tiers)]

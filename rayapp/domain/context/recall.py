@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rayapp.domain.context.frame import Placed
 from rayapp.domain.context.records import Message
-from rayapp.domain.graphs.directives import Side, directives_of, side_of
+from rayapp.domain.graphs.directives import Side, advised_tiers, directives_of, side_of
 from rayapp.domain.graphs.question import fingerprint
 from rayapp.domain.learning_requests import ContextInsights, PastExperience
 from rayapp.domain.memory import MemoryItem
@@ -54,6 +54,7 @@ def organic_recall(
     known: Sequence[MemoryItem] = (),
     repeated: str | None = None,
     language: str = "other",
+    documents: bool = False,
 ) -> Recalled:
     """The most important lines first.
 
@@ -61,6 +62,7 @@ def organic_recall(
         known: facts that hold what the question asks for.
         repeated: an earlier question of the conversation that asked the same, if the messages
             show one; the graphs may know of another.
+        documents: what the reader calls the books tier (`tier_name`).
     """
     side = side_of(insights.language if insights else language)
     lines = [_KNOWN[side].format(ids=", ".join(one.memory_id for one in known))] if known else []
@@ -69,7 +71,7 @@ def organic_recall(
             side,
             solution=None,
             failures=(),
-            tiers=(),
+            tiers=None,
             actions=(),
             repeated=repeated,
             continuity=(),
@@ -82,7 +84,7 @@ def organic_recall(
         side,
         solution=None,
         failures=insights.failures,
-        tiers=insights.tiers,
+        tiers=advised_tiers(side, insights.tiers, documents),
         actions=insights.actions,
         # What was solved is asked again because it works.
         repeated=insights.repeated or (None if solved else repeated),

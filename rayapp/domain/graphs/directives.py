@@ -14,6 +14,7 @@ from typing import Literal
 from rayapp.domain.graphs.routing import MIN_USES, RECOMMENDED_WILSON
 from rayapp.domain.learning_requests import ActionAdvice, PastExperience, TierAdvice
 from rayapp.domain.memory import MemoryItem, Outcome
+from rayapp.domain.tiers import tier_name
 
 Side = Literal["he", "en"]
 
@@ -162,12 +163,15 @@ def directives_of(
     *,
     solution: tuple[MemoryItem, int] | None,
     failures: Sequence[PastExperience],
-    tiers: Sequence[TierAdvice],
+    tiers: str | None,
     actions: Sequence[ActionAdvice],
     repeated: str | None,
     continuity: Sequence[str],
 ) -> tuple[str, ...]:
-    """At most one sentence of each kind, the most important kind first."""
+    """At most one sentence of each kind, the most important kind first.
+
+    `tiers` is that of `advised_tiers`.
+    """
     lines: list[str] = []
     if solution is not None:
         item, count = solution
@@ -179,9 +183,8 @@ def directives_of(
             )
         )
     lines += [_failure(side, failure) for failure in failures[:1]]
-    advised = [_tier(side, advice) for advice in tiers if _helped(advice)][:MAX_TIERS]
-    if advised:
-        lines.append(_TIERS[side].format(tiers=", ".join(advised)))
+    if tiers is not None:
+        lines.append(tiers)
     lines += _actions(side, actions)
     if repeated is not None:
         lines.append(_REPEATED[side].format(quote=quoted(repeated)))
@@ -189,6 +192,18 @@ def directives_of(
         names = ", ".join(quoted(name, MAX_NAME) for name in continuity[:MAX_CONCEPTS])
         lines.append(_CONTINUITY[side].format(concepts=names))
     return tuple(lines[:MAX_DIRECTIVES])
+
+
+def advised_tiers(side: Side, tiers: Sequence[TierAdvice], documents: bool) -> str | None:
+    """The sentence about the tiers that helped; `documents`: see `tier_name`."""
+    helped = [advice for advice in tiers if _helped(advice)][:MAX_TIERS]
+    if not helped:
+        return None
+    named = [
+        _TIER[side].format(tier=tier_name(one.tier, documents), wilson=one.wilson, uses=one.uses)
+        for one in helped
+    ]
+    return _TIERS[side].format(tiers=", ".join(named))
 
 
 def _failure(side: Side, failure: PastExperience) -> str:
@@ -203,10 +218,6 @@ def _helped(advice: TierAdvice) -> bool:
     """A tier of which little is known is advised, but nobody can say that it helped."""
     known = advice.uses >= MIN_USES and advice.wilson >= RECOMMENDED_WILSON
     return known and advice.advised
-
-
-def _tier(side: Side, advice: TierAdvice) -> str:
-    return _TIER[side].format(tier=advice.tier.value, wilson=advice.wilson, uses=advice.uses)
 
 
 def _actions(side: Side, actions: Sequence[ActionAdvice]) -> Iterator[str]:

@@ -8,7 +8,13 @@ from datetime import datetime, timedelta
 
 from rayapp.domain.filtering import matches
 from rayapp.domain.graphs.belonging import happened_to
-from rayapp.domain.graphs.directives import Side, counted_reason, directives_of, solved_reason
+from rayapp.domain.graphs.directives import (
+    Side,
+    advised_tiers,
+    counted_reason,
+    directives_of,
+    solved_reason,
+)
 from rayapp.domain.graphs.question import (
     Question,
     by_success,
@@ -92,8 +98,13 @@ def insights_of(
     evidence: Evidence,
     now: datetime,
     expansions: Expansions | None = None,
+    *,
+    documents: bool = False,
 ) -> ContextInsights:
-    """Everything but `built_ms`. Only items that are active and not over are shown."""
+    """Everything but `built_ms`. Only items that are active and not over are shown.
+
+    `documents`: what the reader calls the books tier (`tier_name`).
+    """
     rows = rows_of(question, evidence.priors)
     shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now))}
     buried = {i.point_id: i for i in evidence.items if _buried(i)}
@@ -123,7 +134,7 @@ def insights_of(
             question.side,
             solution=(known[0], known[1].success_count) if known else None,
             failures=failures,
-            tiers=tiers,
+            tiers=advised_tiers(question.side, tiers, documents),
             actions=actions,
             repeated=repeated,
             continuity=continuity,

@@ -12,6 +12,7 @@ from rayapp.domain.learning import Skipped
 from rayapp.domain.learning_requests import ContextInsights, OutcomeAnswer, PastExperience
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer
+from rayapp.domain.tiers import tier_name
 
 # Characters of a question or of a fact that an answer repeats to say what it is about.
 ECHO_CHARS = 120
@@ -26,12 +27,15 @@ SKIPPED_BECAUSE = {
 CLOSING = "After you answered, call record_response with the numbers of the results you used"
 
 
-def mark(item: MemoryItem) -> str:
-    """`tier:id`, as the lines of a context block name a memory."""
-    return f"[{item.tier.value}:{escape_id(item.memory_id)}]"
+def mark(item: MemoryItem, documents: bool) -> str:
+    """`tier:id`, as the lines of a context block name a memory.
+
+    `documents`, here and below: what the caller calls the books tier (`tier_name`).
+    """
+    return f"[{tier_name(item.tier, documents)}:{escape_id(item.memory_id)}]"
 
 
-def found_text(found: SearchAnswer, query: str, now: datetime) -> str:
+def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) -> str:
     """Results numbered from 1, whole, with what is known of each."""
     echo = cut_line(query, ECHO_CHARS)
     if not found.hits:
@@ -40,13 +44,13 @@ def found_text(found: SearchAnswer, query: str, now: datetime) -> str:
     noun = "memory" if count == 1 else "memories"
     lines = [f'Found {count} relevant {noun} for "{echo}" (confidence: {found.confidence}).']
     for hit in found.hits:
-        lines += hit_lines(hit, now)
+        lines += hit_lines(hit, now, documents)
     receipt = f"; receipt_id: {escape_id(found.receipt_id)}" if found.receipt_id else ""
     return "\n".join([*lines, *_missing(found.degraded), f"{CLOSING}{receipt}."])
 
 
-def hit_lines(hit: Hit, now: datetime) -> list[str]:
-    head = f"[{hit.position}] {mark(hit.item)} {escape_text(hit.item.text)}"
+def hit_lines(hit: Hit, now: datetime, documents: bool) -> list[str]:
+    head = f"[{hit.position}] {mark(hit.item, documents)} {escape_text(hit.item.text)}"
     return [head, f"    Score: {hit.summary.final_score:.2f} | {item_facts(hit.item, now)}"]
 
 
@@ -62,16 +66,17 @@ def item_facts(item: MemoryItem, now: datetime) -> str:
     return " | ".join(facts)
 
 
-def hit_data(hit: Hit, now: datetime) -> dict[str, Any]:
-    return {"position": hit.position, "score": hit.summary.final_score, **item_data(hit.item, now)}
+def hit_data(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
+    data = item_data(hit.item, now, documents)
+    return {"position": hit.position, "score": hit.summary.final_score, **data}
 
 
-def item_data(item: MemoryItem, now: datetime) -> dict[str, Any]:
+def item_data(item: MemoryItem, now: datetime, documents: bool) -> dict[str, Any]:
     """A memory as plain JSON; its text is as it was stored, because JSON quotes it."""
     outcome = item.stats.last_outcome
     return {
         "memory_id": item.memory_id,
-        "tier": item.tier.value,
+        "tier": tier_name(item.tier, documents),
         "content": item.text,
         "tags": list(item.tags),
         "created_at": iso(item.created_at),
@@ -82,7 +87,7 @@ def item_data(item: MemoryItem, now: datetime) -> dict[str, Any]:
     }
 
 
-def limited_text(earlier: Sequence[tuple[int, MemoryItem]], now: datetime) -> str:
+def limited_text(earlier: Sequence[tuple[int, MemoryItem]], now: datetime, documents: bool) -> str:
     """Why there is no further search in this turn, and what the one before it found."""
     lines = [
         "One search per turn is done already, so nothing was searched: answer from what was "
@@ -91,25 +96,25 @@ def limited_text(earlier: Sequence[tuple[int, MemoryItem]], now: datetime) -> st
     if earlier:
         lines.append("Found before in this conversation:")
     for position, item in earlier:
-        lines.append(f"[{position}] {mark(item)} {escape_text(item.text)}")
+        lines.append(f"[{position}] {mark(item, documents)} {escape_text(item.text)}")
         lines.append(f"    {item_facts(item, now)}")
     return "\n".join(lines)
 
 
-def insights_text(found: ContextInsights) -> str:
+def insights_text(found: ContextInsights, documents: bool) -> str:
     """What to do next first, then the experience behind it."""
     lines = [f"- {escape_text(one)}" for one in found.directives]
     if found.known_solution is not None:
-        lines.append(_labelled("Known solution", found.known_solution))
-    lines += [_experience("Helped before", one) for one in found.patterns]
-    lines += [_experience("Failed before", one) for one in found.failures]
+        lines.append(_labelled("Known solution", found.known_solution, documents))
+    lines += [_experience("Helped before", one, documents) for one in found.patterns]
+    lines += [_experience("Failed before", one, documents) for one in found.failures]
     if not lines:
         return "Nothing was learned about this yet; use search_memory."
     about = ", ".join(escape_text(one.label) for one in found.matched)
     return "\n".join([f"What was learned about {about or 'this'}:", *lines])
 
 
-def insights_data(found: ContextInsights) -> dict[str, Any]:
+def insights_data(found: ContextInsights, documents: bool) -> dict[str, Any]:
     known = found.known_solution
     return {
         "language": found.language,
@@ -119,20 +124,24 @@ def insights_data(found: ContextInsights) -> dict[str, Any]:
         "directives": list(found.directives),
         "tier_recommendations": [
             {
-                "tier": one.tier.value,
+                "tier": tier_name(one.tier, documents),
                 "wilson_score": one.wilson,
                 "uses": one.uses,
                 "advised": one.advised,
             }
             for one in found.tiers
         ],
-        "relevant_patterns": [_experience_data(one) for one in found.patterns],
-        "past_failures": [_experience_data(one) for one in found.failures],
+        "relevant_patterns": [_experience_data(one, documents) for one in found.patterns],
+        "past_failures": [_experience_data(one, documents) for one in found.failures],
         "topic_continuity": list(found.continuity),
         "repeated_question": found.repeated,
         "known_solution": None
         if known is None
-        else {"memory_id": known.memory_id, "tier": known.tier.value, "content": known.text},
+        else {
+            "memory_id": known.memory_id,
+            "tier": tier_name(known.tier, documents),
+            "content": known.text,
+        },
     }
 
 
@@ -146,14 +155,14 @@ def scored_text(found: OutcomeAnswer) -> str:
     return " ".join(lines)
 
 
-def scored_data(found: OutcomeAnswer) -> dict[str, Any]:
+def scored_data(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
     return {
         "receipt_id": found.receipt_id,
         "duplicate": found.duplicate,
         "updated": [
             {
                 "memory_id": one.memory_id,
-                "tier": one.tier.value,
+                "tier": tier_name(one.tier, documents),
                 "uses": one.uses,
                 "success_count": one.success_count,
                 "score": one.score,
@@ -173,19 +182,19 @@ def _missing(degraded: Sequence[str]) -> list[str]:
     return [f"Parts of the search were skipped: {', '.join(degraded)}."] if degraded else []
 
 
-def _labelled(label: str, item: MemoryItem) -> str:
-    return f"- {label}: {mark(item)} {escape_text(item.text)}"
+def _labelled(label: str, item: MemoryItem, documents: bool) -> str:
+    return f"- {label}: {mark(item, documents)} {escape_text(item.text)}"
 
 
-def _experience(label: str, one: PastExperience) -> str:
+def _experience(label: str, one: PastExperience, documents: bool) -> str:
     reason = f" ({escape_text(one.reason)})" if one.reason else ""
-    return _labelled(label, one.item) + reason
+    return _labelled(label, one.item, documents) + reason
 
 
-def _experience_data(one: PastExperience) -> dict[str, Any]:
+def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
     return {
         "memory_id": one.item.memory_id,
-        "tier": one.item.tier.value,
+        "tier": tier_name(one.item.tier, documents),
         "content": one.item.text,
         "outcome": one.outcome.value,
         "concept": one.concept,

@@ -164,14 +164,14 @@ async def test_a_follower_who_goes_away_frees_its_place(world: World) -> None:
 
 def test_a_mark_moves_the_position_without_an_event() -> None:
     mark = StreamMark(position="82AB", kind=MarkKind.ALIVE)
-    assert frame_bytes(mark, AT) == b": alive\nid: 82AB\n\n"
+    assert frame_bytes(mark, AT, False) == b": alive\nid: 82AB\n\n"
 
 
 def test_an_event_is_one_line_whatever_is_in_it() -> None:
     event = StreamEvent(
         position="82AB", kind=StreamKind.PROMOTED, at=AT, data={"from": "a\u2028b\x85", "tier": "ת"}
     )
-    lines = frame_bytes(event, AT).decode().splitlines()
+    lines = frame_bytes(event, AT, False).decode().splitlines()
     assert lines[:2] == ["id: 82AB", "event: promoted"]
     assert json.loads(lines[2].removeprefix("data: ")) == {
         "type": "promoted",

@@ -59,9 +59,11 @@ async def test_two_names_of_one_field_must_agree(api: httpx.AsyncClient) -> None
 
 
 @pytest.mark.parametrize("name", ["books", "documents"])
-async def test_core_routes_answer_books(api: httpx.AsyncClient, name: str) -> None:
+async def test_both_names_are_taken_and_the_settings_is_answered(
+    api: httpx.AsyncClient, name: str
+) -> None:
     await store(api, memory_id="m-1", tier=name)
-    assert (await api.get(ITEM)).json()["memory"]["tier"] == "books"
+    assert (await api.get(ITEM)).json()["memory"]["tier"] == "documents"
 
 
 async def test_a_naive_time_is_utc_and_a_zone_is_converted(api: httpx.AsyncClient) -> None:

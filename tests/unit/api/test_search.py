@@ -65,12 +65,12 @@ async def test_a_hit_carries_the_fixed_shape_and_the_clients_fields(
     world.clock.advance(3 * 86_400)
     body = (await api.post(SEARCH, json={"query": "Haifa"})).json()
     hit = body["results"][0]
-    assert (hit["position"], hit["memory_id"], hit["tier"]) == (1, "m-1", "books")
+    assert (hit["position"], hit["memory_id"], hit["tier"]) == (1, "m-1", "documents")
     assert (hit["content"], len(hit["preview"]) <= 200) == (text, True)
     assert (hit["age"], hit["tags"], hit["uses"]) == ("3 d", ["family"], 0)
     assert hit["score"] == hit["score_summary"]["final_score"] == 1.0
     assert hit["citations"] == [
-        {"source_type": "document", "memory_id": "m-1", "tier": "books", "doc_id": "doc-9"}
+        {"source_type": "document", "memory_id": "m-1", "tier": "documents", "doc_id": "doc-9"}
     ]
     assert body["debug"] == body["retrievalDebug"]
     assert body["degraded"] == []
@@ -102,7 +102,7 @@ TIER_FORMS: list[tuple[dict[str, Any], tuple[Tier, ...] | None]] = [
     ({"tier": "all"}, CORE_TIERS),
     ({"tiers": ["all"]}, CORE_TIERS),
     ({"tier": "documents"}, (Tier.BOOKS,)),
-    ({"tiers": ["books", "working"]}, (Tier.BOOKS, Tier.WORKING)),
+    ({"tiers": ["documents", "working"]}, (Tier.BOOKS, Tier.WORKING)),
     ({"tiers": []}, ()),
     ({"tiers": None}, None),
 ]
