@@ -120,6 +120,8 @@ class PromotionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionSchedule:
+    """`running`: the next cycle over all users comes by itself, not: one goes on now."""
+
     interval_ms: int
     running: bool
     last_run_at: datetime | None

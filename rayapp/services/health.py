@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rayapp.domain.index import IndexSchema
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Component
 from rayapp.errors import RayappError
@@ -27,7 +28,6 @@ from rayapp.protocols import (
 )
 from rayapp.resilience.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
 from rayapp.service_protocols import Models
-from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.runtime import Runtime
 from rayapp.services.sweep_log import last_report
 

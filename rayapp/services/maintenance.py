@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rayapp.domain.lifecycle.schedule import Activity, cycle_due
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE, Activity, cycle_due
 from rayapp.errors import Conflict, RayappError
 from rayapp.protocols import Lease, LeaseStore
 from rayapp.services.duties import Duties, Duty
@@ -21,7 +21,6 @@ from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime
 
 log = logging.getLogger("rayapp.maintenance")
-OWNER_LEASE = "maintenance"
 # Pause between two looks at who stored enough for a cycle, seconds.
 ACTIVITY_S = 10.0
 # Pause between two cleanings of dead graph references, seconds, and rows per cleaning.

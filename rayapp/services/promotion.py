@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rayapp.domain.learning import Move
 from rayapp.domain.learning_requests import PromotionReport, PromotionSchedule
@@ -20,6 +20,7 @@ from rayapp.domain.lifecycle.promotion import (
     replaced_state,
     transition_id,
 )
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE, is_scheduled
 from rayapp.domain.memory import ChangeType, MemoryItem
 from rayapp.errors import (
     Conflict,
@@ -133,11 +134,17 @@ class PromotionService:
     async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
         """Of the cycles over all users, and of those over this user alone."""
         names = [LEASE] if user_id is None else [LEASE, _lease_name(user_id)]
-        running = await asyncio.gather(*map(self._leases.current, names))
+        owner = await self._leases.current(OWNER_LEASE)
         released = await asyncio.gather(*map(self._leases.last_released, names))
+        scheduled = is_scheduled(
+            owned=owner is not None,
+            last_cycle=released[0],
+            interval=timedelta(seconds=self._settings.interval_s),
+            now=self._clock.now(),
+        )
         return PromotionSchedule(
             interval_ms=round(self._settings.interval_s * 1000),
-            running=any(lease is not None for lease in running),
+            running=scheduled,
             last_run_at=max((at for at in released if at is not None), default=None),
         )
 

@@ -107,7 +107,7 @@ class ScheduleView(Answer):
 
     kind: Literal["promotion_cycle"]
     interval_ms: int
-    running: bool
+    running: bool = Field(description="The next cycle comes by itself; not: one goes on now.")
     last_run_at: datetime | None
 
 

@@ -1,8 +1,12 @@
-"""When a user's own promotion cycle is due, between the cycles over all users. Pure."""
+"""When promotion cycles run: those over all users, and a user's own between them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+# Whoever holds this lease runs the cycles.
+OWNER_LEASE = "maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +24,14 @@ def cycle_due(now: Activity, seen: Activity, exchanges: int) -> bool:
     """
     switched = now.conversations > max(1, seen.conversations)
     return switched or now.stored - seen.stored >= exchanges
+
+
+def is_scheduled(
+    *, owned: bool, last_cycle: datetime | None, interval: timedelta, now: datetime
+) -> bool:
+    """Whether the next cycle over all users will come by itself.
+
+    It does while somebody owns them. Between two owners it does too, until a cycle is overdue;
+    before the first cycle an owner is still to come.
+    """
+    return owned or last_cycle is None or now - last_cycle <= interval

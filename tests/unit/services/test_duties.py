@@ -12,11 +12,11 @@ from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.consistency import Drift
 from rayapp.domain.job_kinds import DATAGOV
 from rayapp.domain.jobs import JobState, JobWish, Partition, Plan
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE
 from rayapp.errors import IndexDown, JobsDown, RayappError
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.services.duties import ONCE, RETRY_S, Duties, Duty
 from rayapp.services.jobs import JobsService
-from rayapp.services.maintenance import OWNER_LEASE
 from rayapp.services.owner_duties import RESUME_S, cleanup_duty, preload_duty, sweep_duty
 from rayapp.services.preload import DatagovPreload
 from rayapp.settings import Settings, load_settings

@@ -10,11 +10,11 @@ import pytest
 from rayapp import bootstrap
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
 from rayapp.domain.learning_requests import PromotionReport
-from rayapp.domain.lifecycle.schedule import Activity, cycle_due
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE, Activity, cycle_due
 from rayapp.errors import Conflict, StoreDown
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import Lease
-from rayapp.services.maintenance import ACTIVITY_S, CLEAN_S, OWNER_LEASE, MaintenanceService
+from rayapp.services.maintenance import ACTIVITY_S, CLEAN_S, MaintenanceService
 from rayapp.settings import load_settings
 from rayapp.testing.clock import FakeClock
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.domain.lifecycle.promotion import replaced_state
+from rayapp.domain.lifecycle.schedule import OWNER_LEASE
 from rayapp.domain.memory import ChangeType, MemoryItem, Source, Stats, Status
 from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict
@@ -232,16 +233,30 @@ class TestMerge:
 
 
 class TestSchedule:
-    async def test_says_when_it_ran_and_whether_it_runs(self) -> None:
+    async def test_says_when_it_ran_and_that_it_will_run_again(self) -> None:
         world = World(interval_s=90)
         before = await world.service.schedule()
-        assert (before.interval_ms, before.running, before.last_run_at) == (90_000, False, None)
-        assert await world.leases.acquire(LEASE, "a", 60)
-        assert (await world.service.schedule()).running
-        world.clock.advance(61)
+        assert (before.interval_ms, before.running, before.last_run_at) == (90_000, True, None)
         await world.service.run(None)
         after = await world.service.schedule()
-        assert (after.running, after.last_run_at) == (False, world.clock.now())
+        assert (after.running, after.last_run_at) == (True, world.clock.now())
+
+    async def test_between_cycles_it_is_scheduled_for_every_user(self) -> None:
+        world = World(interval_s=90)
+        await world.service.run(None)
+        assert await world.leases.acquire(OWNER_LEASE, "a", 3_600)
+        world.clock.advance(3_000)
+        assert await world.leases.current(LEASE) is None
+        for user in (None, "dana"):
+            assert (await world.service.schedule(user)).running
+
+    async def test_an_overdue_cycle_that_nobody_owns_is_not_scheduled(self) -> None:
+        world = World(interval_s=90)
+        await world.service.run(None)
+        world.clock.advance(90)
+        assert (await world.service.schedule()).running
+        world.clock.advance(1)
+        assert not (await world.service.schedule()).running
 
     async def test_a_cycle_of_one_user_is_not_a_cycle_of_all(self) -> None:
         world = World()
@@ -258,9 +273,6 @@ class TestSchedule:
         await world.service.run(None)
         for user in (None, "dana", "noa"):
             assert (await world.service.schedule(user)).last_run_at == world.clock.now()
-        assert await world.leases.acquire(f"{LEASE}:dana", "a", 60)
-        running = [(await world.service.schedule(user)).running for user in ("dana", "noa", None)]
-        assert running == [True, False, False]
 
 
 class TestDueUsers:
