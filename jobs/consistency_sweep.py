@@ -10,7 +10,6 @@ from typing import Any
 from jobs.frame import run_main
 from jobs.spec import JobSpec
 from rayapp import bootstrap
-from rayapp.deployments.process import vector_index
 from rayapp.domain.job_kinds import CONSISTENCY
 from rayapp.errors import InvalidInput
 from rayapp.job_protocols import JobWork
@@ -49,6 +48,9 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
+    # Not at the top: see `JobSpec.imports`.
+    from rayapp.deployments.process import vector_index
+
     stores = bootstrap.mongo_stores(settings)
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
     return SweepWork(
@@ -70,6 +72,7 @@ SPEC = JobSpec(
     add_arguments=add_arguments,
     params_of=params_of,
     open_work=open_work,
+    imports=("rayapp.deployments.process",),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import faulthandler
+import importlib
 import os
 import signal
 import time
@@ -35,16 +36,16 @@ from rayapp.domain.jobs import Job, Plan
 from rayapp.errors import InvalidInput, RayappError
 from rayapp.job_protocols import JobWork
 from rayapp.observability.logging import configure_logging
-from rayapp.services.job_runner import (
+from rayapp.services.job_following import STOPPED, RunRequest
+from rayapp.services.job_results import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_DONE,
     EXIT_INCOMPLETE,
     JobResult,
-    JobRunner,
-    JobStores,
-    RunRequest,
+    expected,
 )
+from rayapp.services.job_runner import JobRunner, JobStores
 from rayapp.services.job_steps import PASSING
 from rayapp.settings import Settings, load_settings
 
@@ -73,6 +74,8 @@ def run_main(spec: JobSpec, argv: Sequence[str] | None = None, *, module: str | 
         return asyncio.run(run.to_the_end(params))
     except RayappError as error:
         console.print(error.message)
+        if error.code == STOPPED:
+            return EXIT_INCOMPLETE
         return EXIT_DEPENDENCY if isinstance(error, PASSING) else EXIT_BAD_ARGUMENTS
     except KeyboardInterrupt:
         console.print("Stopped before the job began.")
@@ -128,12 +131,18 @@ class _Run:
             Progress(self._console) as progress,
             progress.step(self._spec.kind, 0) as bar,
         ):
-            result = await runner.run(self._request(params), _shown_on(bar))
+            result = await runner.run(self._request(params), _shown_on(bar), self._follows)
         self._console.print(result.sentence)
         if self._console.is_terminal:
             self._console.print(report_table(result.job))
         self._write(_job_report(result, time.monotonic() - self._begun))
         return result.exit_code
+
+    def _follows(self, job: Job) -> None:
+        self._console.print(
+            f"Job {job.job_id} has a driver already: showing its progress, and taking over if it "
+            "dies. Ctrl-C leaves it alone."
+        )
 
     def _request(self, params: Mapping[str, Any]) -> RunRequest:
         return RunRequest(
@@ -164,6 +173,8 @@ class _Run:
         yield_cpu()
         connect(self._settings, self._spec.kind)
         try:
+            for name in self._spec.imports:
+                importlib.import_module(name)
             stores = bootstrap.mongo_stores(self._settings)
             workers = self._workers()
             if warm is not None:
@@ -240,7 +251,7 @@ def _signals(runner: JobRunner) -> Iterator[None]:
 
 
 def _shown_on(bar: Bar) -> Callable[[Job], None]:
-    return lambda job: bar.at(job.done, job.total)
+    return lambda job: bar.at(job.done, expected(job))
 
 
 def report_table(job: Job) -> Table:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rayapp.errors import ConfigError, JobsDown
-from rayapp.services.job_runner import EXIT_DEPENDENCY
+from rayapp.services.job_results import EXIT_DEPENDENCY
 from rayapp.settings import Settings
 
 # Set by Ray in the driver of a submitted job.

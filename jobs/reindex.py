@@ -69,7 +69,7 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     """The job embeds by itself: the live gateway keeps its capacity for searches."""
-    # Imported after the stack's environment is set: Ray reads it at import.
+    # Not at the top: see `JobSpec.imports`.
     from rayapp.deployments.process import vector_index
 
     metrics = InMemoryMetrics()
@@ -109,6 +109,7 @@ SPEC = JobSpec(
     params_of=params_of,
     open_work=open_work,
     embeds=True,
+    imports=("rayapp.deployments.process",),
     warms=lambda params: not params.get("rollback"),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,9 @@ class JobSpec:
             set and Ray is connected.
         writes: False for a kind that `--dry-run` never applies to.
         embeds: its workers embed, so each gets `jobs.worker_gpus`.
+        imports: modules that import Ray. The frame imports them when the stack's environment is
+            set, which Ray reads at import, and before the job's lease is taken: Ray Serve takes
+            seconds, in which no lease is renewed.
         warms: for params of which every worker is usually needed: they start beside the plan.
     """
 
@@ -35,4 +38,5 @@ class JobSpec:
     open_work: Callable[[Settings, Mapping[str, Any]], Awaitable[JobWork]]
     writes: bool = True
     embeds: bool = False
+    imports: Sequence[str] = ()
     warms: Callable[[Mapping[str, Any]], bool] = lambda params: False

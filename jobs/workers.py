@@ -147,6 +147,8 @@ class RayWorkers:
         for actor in [*self._actors, *self._warm]:
             self._end(actor)
         self._warm.clear()
+        # A driver that follows another one, and then takes over, begins with new workers.
+        self._free, self._stopping = asyncio.Queue(), False
 
     async def _worker(self, job: Job) -> Any:
         """A free worker; a further one is started while there are fewer than wanted. None after

@@ -36,12 +36,21 @@ class JobStore(Protocol):
 
     async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
         """Make the holder of `fence` the driver: the job and its partitions get the fence, the job
-        runs, `attempts` follows `job_rules.attempts_after_take`, `error` and `finished_at` are
-        cleared. A wish to cancel stays, a wish to pause ends. A failed job may be taken again: it
-        goes on from its checkpoints.
+        runs, `attempts` follows `job_rules.attempts_after_take`, `error`, `exit_code` and
+        `finished_at` are cleared. A wish to cancel stays, a wish to pause ends. A failed job may be
+        taken again: it goes on from its checkpoints.
 
         Raises NotFound; Conflict, code `lease_lost`, when a driver of a higher fence has it;
         Conflict, code `job_final`, when it was completed or cancelled, or failed without a plan.
+        """
+        ...
+
+    async def refence(self, job_id: str, old: int, new: int) -> None:
+        """The driver of the fence `old` got its lease back with the fence `new`: the job and its
+        partitions get it, too, and nothing else changes. Repeating it is harmless.
+
+        Raises NotFound; Conflict, code `lease_lost`, when the job has neither fence: another
+        driver has it, or had it.
         """
         ...
 
@@ -80,6 +89,7 @@ class JobStore(Protocol):
         *,
         report: Mapping[str, Any] | None = None,
         error: str | None = None,
+        exit_code: int | None = None,
     ) -> Job:
         """Completed, failed, cancelled; or, not final: paused, and submitted, for a driver that
         hands the job to the next one. Jobs that ended are kept for 90 days."""

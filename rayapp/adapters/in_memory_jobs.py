@@ -77,14 +77,25 @@ class InMemoryJobStore:
             fence=fence,
             attempts=attempts_after_take(job),
             error=None,
+            exit_code=None,
             submission_id=submission_id,
             started_at=job.started_at or now,
             finished_at=None,
         )
+        self._give_rows(job_id, fence)
+        return taken
+
+    async def refence(self, job_id: str, old: int, new: int) -> None:
+        job = self._job(job_id)
+        if job.fence not in (old, new):
+            raise lease_lost(job_id)
+        self._save(job, fence=new)
+        self._give_rows(job_id, new)
+
+    def _give_rows(self, job_id: str, fence: int) -> None:
         rows = self._rows.get(job_id, {})
         for index, row in rows.items():
             rows[index] = replace(row, fence=max(row.fence, fence))
-        return taken
 
     async def planned(self, job_id: str, fence: int, plan: Plan) -> None:
         plan, job = plain_plan(plan), self._driven(job_id, fence)
@@ -142,6 +153,7 @@ class InMemoryJobStore:
         *,
         report: Mapping[str, Any] | None = None,
         error: str | None = None,
+        exit_code: int | None = None,
     ) -> Job:
         job = self._driven(job_id, fence)
         if job.final:
@@ -151,6 +163,7 @@ class InMemoryJobStore:
             ended,
             report=plain(report),
             error=error,
+            exit_code=exit_code,
             finished_at=self._now() if ended.final else None,
         )
 
@@ -158,6 +171,7 @@ class InMemoryJobStore:
         job = self._job(job_id)
         if job.state is JobState.FAILED and job.planned and wish is JobWish.RUN:
             job = replace(job, state=JobState.SUBMITTED, attempts=0, error=None, finished_at=None)
+            job = replace(job, exit_code=None)
         if job.final:
             raise job_final(job_id, job.state)
         if cancelled_at_once(job.state, wish):

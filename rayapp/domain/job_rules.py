@@ -11,6 +11,8 @@ from typing import Any
 from rayapp.domain.jobs import Job, JobState, JobWish, PartitionRow, Plan, Step
 from rayapp.errors import Conflict, InvalidInput, NotFound
 
+# Codes of refused writes: another driver has the job; no driver takes it any more.
+LEASE_LOST, JOB_FINAL = "lease_lost", "job_final"
 # People read them in a report; more would make every checkpoint slower.
 SAMPLES_KEPT = 20
 # Nobody drives a job in one of these, so nobody would ever see a wish to cancel it.
@@ -106,7 +108,7 @@ def driven_by(row: Job | PartitionRow, fence: int) -> None:
 def lease_lost(job_id: str) -> Conflict:
     return Conflict(
         f"Another driver has job {job_id} and goes on with it: stop this one.",
-        code="lease_lost",
+        code=LEASE_LOST,
         details={"job_id": job_id},
     )
 
@@ -114,7 +116,7 @@ def lease_lost(job_id: str) -> Conflict:
 def job_final(job_id: str, state: JobState) -> Conflict:
     return Conflict(
         f"Job {job_id} is {state.value}: start a new one.",
-        code="job_final",
+        code=JOB_FINAL,
         details={"job_id": job_id, "state": state.value},
     )
 

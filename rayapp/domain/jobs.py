@@ -109,6 +109,7 @@ class Job:
         attempts: drivers that died, and the present one; one that stopped in order counts not.
         submission_id: of the Ray job that runs it.
         error: one sentence, when it failed.
+        exit_code: of the driver that failed, so that whoever followed it ends with the same.
     """
 
     job_id: str
@@ -126,6 +127,7 @@ class Job:
     stage: str = ""
     report: Mapping[str, Any] | None = None
     error: str | None = None
+    exit_code: int | None = None
     fence: int = 0
     attempts: int = 0
     submission_id: str | None = None

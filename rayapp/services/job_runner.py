@@ -9,72 +9,51 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from rayapp.domain.job_rules import can_be_resumed
+from rayapp.domain.job_rules import JOB_FINAL, LEASE_LOST, can_be_resumed
 from rayapp.domain.jobs import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Plan
 from rayapp.errors import ConfigError, Conflict, InvalidInput, NotFound, RayappError
 from rayapp.job_protocols import JobStore, JobWork, WorkerLost, Workers
 from rayapp.protocols import Clock, LeaseStore
-from rayapp.services.job_lease import JobLease, beside
+from rayapp.services.job_following import (
+    RECENT_JOBS,
+    FollowListener,
+    JobFollower,
+    OnProgress,
+    RunRequest,
+    the_named,
+)
+from rayapp.services.job_lease import RETRY_S, JobLease, beside
+from rayapp.services.job_results import (
+    EXIT_BAD_ARGUMENTS,
+    EXIT_DEPENDENCY,
+    EXIT_INCOMPLETE,
+    JobResult,
+    has_ended,
+    result_of,
+)
 from rayapp.services.job_steps import PASSING, Sleep, tried
 from rayapp.settings import JobsSettings
 
 log = logging.getLogger("rayapp.jobs")
 T = TypeVar("T")
 
-# Exit codes of every job.
-EXIT_DONE, EXIT_BAD_ARGUMENTS, EXIT_INCOMPLETE, EXIT_DEPENDENCY = 0, 2, 3, 4
 # Between two looks at the progress: a bar that moves, and a few reads per second at most.
 PROGRESS_S = 0.5
 # What a plan raises for arguments that cannot be met; nothing was begun then.
 REFUSALS = (ConfigError, Conflict, InvalidInput, NotFound)
-# Jobs of a kind looked through for one to resume.
-RECENT_JOBS = 100
 # After a worker died, before its partition is tried again, seconds.
 LOST_PAUSE_S = 0.5
 
 OpenWork = Callable[[Mapping[str, Any]], Awaitable[JobWork]]
-OnProgress = Callable[[Job], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStores:
     jobs: JobStore
     leases: LeaseStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What one driver shall do.
-
-    Attributes:
-        new_id: of the job, when a new one is made.
-        job_id: go on with exactly this stored job; its own parameters count.
-        resume: go on with the last job of equal parameters, if it did not end.
-        submission_id: of the Ray job this driver is.
-        concurrency: partitions at a time.
-    """
-
-    kind: str
-    params: Mapping[str, Any]
-    new_id: str
-    job_id: str | None = None
-    resume: bool = True
-    submission_id: str | None = None
-    requested_by: str = ""
-    concurrency: int = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """How a run ended: `sentence` tells people, the exit code tells scripts."""
-
-    job: Job
-    exit_code: int
-    sentence: str
-    partitions: int = 0
 
 
 class _StopAsked(Exception):
@@ -126,7 +105,7 @@ class JobRunner:
         """What a run would do; nothing is written."""
         params = request.params
         if request.job_id is not None:
-            params = (await self._named(request, request.job_id)).params
+            params = (await the_named(self._jobs, request, request.job_id)).params
         work = await self._open_work(params)
         try:
             return await tried(work.plan, self._clock, self._sleep)
@@ -134,39 +113,90 @@ class JobRunner:
             await work.close()
 
     async def run(
-        self, request: RunRequest, on_progress: OnProgress = lambda job: None
+        self,
+        request: RunRequest,
+        on_progress: OnProgress = lambda job: None,
+        on_follow: OnProgress = lambda job: None,
     ) -> JobResult:
         """Run to the end, a pause or a failure.
+
+        While another driver has the same work, this one follows it (`on_follow` hears that): it
+        shows that driver's progress, ends with its result, and takes over when it died.
 
         Raises Conflict, code `busy`, NotFound, InvalidInput, DependencyDown: nothing was begun.
         What goes wrong later is in the result and, when the store can be reached, in the job.
         """
-        lease = JobLease(
+        if request.job_id is not None:
+            named = await the_named(self._jobs, request, request.job_id)
+            if has_ended(named):
+                return result_of(named)
+
+        async def followed(job: Job) -> None:
+            # Workers that were started beside the plan are of no use to a follower.
+            await self._workers.close()
+            on_follow(job)
+
+        follower = JobFollower(
+            self._jobs,
+            self._lease_of(request.kind),
+            request,
+            self._stop,
+            clock=self._clock,
+            sleep=self._sleep,
+            listener=FollowListener(on_follow=followed, on_progress=on_progress),
+        )
+        while (result := await follower.seat()) is None:
+            self._taken = None
+            try:
+                drive = self._drive(request, follower.job, on_progress)
+                return await self._lease.guard(drive)
+            except RayappError as error:
+                if not (_is_lost(error) or self._came_too_late(error)):
+                    if self._taken is None:
+                        raise
+                    # The store is gone: another driver may write to the job now.
+                    return _failed(self._taken, error)
+                # Another driver has the job, had it, or will have it: this one sees it through.
+                log.warning("%s: %s", request.kind, error.message)
+                follower.job = self._taken or follower.job
+                if follower.job is None and request.job_id is not None:
+                    follower.job = await the_named(self._jobs, request, request.job_id)
+            finally:
+                await self._lease.release()
+            await self._sleep(RETRY_S)
+        return result
+
+    def _lease_of(self, kind: str) -> JobLease:
+        self._lease = JobLease(
             self._leases,
-            request.kind,
+            kind,
             self._process,
+            self._move,
             ttl_s=self._settings.lease_s,
             clock=self._clock,
             sleep=self._sleep,
         )
-        held = await lease.acquire()
-        if held is None:
-            raise await self._busy(request.kind)
-        try:
-            return await lease.guard(self._drive(request, held.fence, on_progress))
-        except RayappError as error:
-            if self._taken is None:
-                raise
-            # The lease is gone, or the store with it: another driver may write to the job now.
-            return _failed(self._taken, error)
-        finally:
-            await lease.release()
+        return self._lease
 
-    async def _drive(self, request: RunRequest, fence: int, on_progress: OnProgress) -> JobResult:
-        found = await self._find(request)
-        self._taken = job = await self._jobs.take(
-            found.job_id, fence, submission_id=request.submission_id
-        )
+    def _came_too_late(self, error: RayappError) -> bool:
+        """The job that was found had ended before it was taken."""
+        return self._taken is None and isinstance(error, Conflict) and error.code == JOB_FINAL
+
+    async def _move(self, old: int, new: int) -> None:
+        """The lease was taken back late: the job goes with it."""
+        if self._taken is not None:
+            await self._jobs.refence(self._taken.job_id, old, new)
+
+    async def _drive(
+        self, request: RunRequest, known: Job | None, on_progress: OnProgress
+    ) -> JobResult:
+        job_id = (known or await self._find(request)).job_id
+        async with self._lease.steady():
+            self._taken = job = await self._jobs.take(
+                job_id, self._lease.fence, submission_id=request.submission_id
+            )
+        # Another driver that was here since the job was found may have done the same work.
+        await self._tried(self._lease.confirm)
         try:
             work = await self._open_work(job.params)
             try:
@@ -197,12 +227,12 @@ class JobRunner:
         await self._stage(job, "finish")
         rows = await self._tried(lambda: self._jobs.partitions(job.job_id))
         finish = await self._unless_ended(self._tried(lambda: work.finish(rows)), on_progress)
-        return await self._complete(job, finish, rows)
+        return await self._complete(job, finish)
 
     async def _find(self, request: RunRequest) -> Job:
         """The named job, the one to resume, or a new one."""
         if request.job_id is not None:
-            return await self._named(request, request.job_id)
+            return await the_named(self._jobs, request, request.job_id)
         if request.resume:
             for job in await self._jobs.recent(request.kind, RECENT_JOBS):
                 # Only the last one counts: what an older one left was done by a later one.
@@ -220,35 +250,18 @@ class JobRunner:
         await self._jobs.create(job)
         return job
 
-    async def _named(self, request: RunRequest, job_id: str) -> Job:
-        job = await self._jobs.get(job_id)
-        if job is None:
-            raise NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
-        if job.kind != request.kind:
-            raise InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
-        return job
-
-    async def _busy(self, kind: str) -> Conflict:
-        jobs = await self._jobs.unfinished(kind)
-        running = next((job.job_id for job in jobs if job.state is JobState.RUNNING), None)
-        return Conflict(
-            f"Job {running or kind} is running: wait for it, pause it or cancel it.",
-            code="busy",
-            details={"job_id": running, "kind": kind},
-        )
-
     async def _plan(self, job: Job, work: JobWork, on_progress: OnProgress) -> Job:
         await self._stage(job, "plan")
         plan = await self._unless_ended(self._tried(work.plan), on_progress)
-        await self._tried(lambda: self._jobs.planned(job.job_id, job.fence, plan))
+        await self._fenced(lambda fence: self._jobs.planned(job.job_id, fence, plan))
         self._taken = job = await self._progress(job)
         return job
 
     async def _stage(self, job: Job, name: str) -> None:
-        await self._tried(lambda: self._jobs.stage(job.job_id, job.fence, name))
+        await self._fenced(lambda fence: self._jobs.stage(job.job_id, fence, name))
 
     async def _progress(self, job: Job) -> Job:
-        return await self._tried(lambda: self._jobs.progress(job.job_id, job.fence))
+        return await self._fenced(lambda fence: self._jobs.progress(job.job_id, fence))
 
     async def _all_partitions(self, job: Job, concurrency: int, on_progress: OnProgress) -> Job:
         """Until all are done; the job as it then is."""
@@ -292,8 +305,16 @@ class JobRunner:
         that the partition itself is not what kills them."""
         tries, steps = 0, row.steps
         while True:
+            fence = self._lease.fence
             try:
-                return await self._workers.work_on(job, row)
+                return await self._workers.work_on(replace(job, fence=fence), row)
+            except Conflict as error:
+                # The lease was taken back: the step at hand is made again under the new fence.
+                if not await self._lease.outlived(error, fence):
+                    raise
+                row = await self._row(row)
+                if row.state is PartitionState.DONE:
+                    return True
             except WorkerLost as lost:
                 row = await self._row(row)
                 tries, steps = (1 if row.steps > steps else tries + 1), row.steps
@@ -315,7 +336,9 @@ class JobRunner:
         while True:
             await self._sleep(PROGRESS_S)
             try:
-                job = await self._jobs.progress(self._driven.job_id, self._driven.fence)
+                job = await self._lease.fenced(
+                    lambda fence: self._jobs.progress(self._driven.job_id, fence)
+                )
             except PASSING:
                 continue  # the workers try again for themselves, the lease has its own limit
             on_progress(job)
@@ -339,36 +362,40 @@ class JobRunner:
     async def _left(self, job: Job, state: JobState) -> JobResult:
         # Not tried again: a stack that goes down takes the store with it, and whoever looks for
         # lost jobs reads the wish in the row.
-        job = await self._jobs.end(job.job_id, job.fence, state)
-        text = f"Job {job.job_id} {LEFT[state][0]} after {job.done} of {job.total} records."
-        sentence = f"{text} {LEFT[state][1]}".strip()
-        return JobResult(job=job, exit_code=EXIT_INCOMPLETE, sentence=sentence)
+        ended = await self._lease.fenced(lambda fence: self._jobs.end(job.job_id, fence, state))
+        return result_of(ended)
 
-    async def _complete(self, job: Job, finish: Finish, rows: list[PartitionRow]) -> JobResult:
+    async def _complete(self, job: Job, finish: Finish) -> JobResult:
         report = {**finish.report, "complete": finish.complete}
-        await self._tried(
-            lambda: self._jobs.end(job.job_id, job.fence, JobState.COMPLETED, report=report)
+        ended = await self._fenced(
+            lambda fence: self._jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
         )
-        ended = await self._jobs.get(job.job_id) or job
-        good = finish.complete and ended.failed == 0
-        text = f"Job {job.job_id} is done: {ended.done} records"
-        if not good:
-            text += f", {ended.failed} failed" if ended.failed else ", not all of it was done"
-        code = EXIT_DONE if good else EXIT_INCOMPLETE
-        return JobResult(job=ended, exit_code=code, sentence=f"{text}.", partitions=len(rows))
+        return result_of(ended)
 
     async def _fail(self, job: Job, error: RayappError) -> JobResult:
-        """A job without a plan cannot be resumed, so its row says why it never began."""
-        lost = error.code == "lease_lost"
-        refused = isinstance(error, REFUSALS) and not self._driven.planned and not lost
-        if not lost:
-            try:
-                job = await self._jobs.end(
-                    job.job_id, job.fence, JobState.FAILED, error=error.message
+        """A job without a plan cannot be resumed, so its row says why it never began.
+
+        Raises Conflict, code `lease_lost`, when another driver has the job."""
+        if _is_lost(error):
+            raise error
+        refused = isinstance(error, REFUSALS) and not self._driven.planned
+        failed = _failed(job, error, EXIT_BAD_ARGUMENTS if refused else None)
+        try:
+            ended = await self._lease.fenced(
+                lambda fence: self._jobs.end(
+                    job.job_id,
+                    fence,
+                    JobState.FAILED,
+                    error=error.message,
+                    exit_code=failed.exit_code,
                 )
-            except RayappError as second:
-                log.warning("job %s: its failure is not stored: %s", job.job_id, second.message)
-        return _failed(job, error, EXIT_BAD_ARGUMENTS if refused else None)
+            )
+        except RayappError as second:
+            if _is_lost(second):
+                raise
+            log.warning("job %s: its failure is not stored: %s", job.job_id, second.message)
+            return failed
+        return result_of(ended)
 
     async def _unless_ended(
         self, work: Coroutine[Any, Any, T], on_progress: OnProgress = lambda job: None
@@ -388,19 +415,16 @@ class JobRunner:
         await self._stop.wait()
         raise _StopAsked
 
+    async def _fenced(self, call: Callable[[int], Awaitable[T]]) -> T:
+        return await self._tried(lambda: self._lease.fenced(call))
+
     async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
         return await tried(call, self._clock, self._sleep)
 
 
-# How a job is left that has not completed, and what comes next.
-LEFT = {
-    JobState.PAUSED: ("was paused", "Run it again to go on."),
-    JobState.CANCELLED: ("was cancelled", ""),
-    JobState.SUBMITTED: (
-        "was interrupted",
-        "Its driver had to end: the service starts the next one, or run it again to go on.",
-    ),
-}
+def _is_lost(error: RayappError) -> bool:
+    """Another driver has the lease, or the job."""
+    return isinstance(error, Conflict) and error.code == LEASE_LOST
 
 
 def _failed(job: Job, error: RayappError, code: int | None = None) -> JobResult:

@@ -339,6 +339,59 @@ class JobContract:
         assert caught.value.code == "lease_lost"
         assert (await the_job(store), await store.partitions("j-1")) == before
 
+    async def test_a_driver_that_got_its_lease_back_goes_on_under_its_new_fence(
+        self, store: JobStore
+    ) -> None:
+        before = await planned(store)
+        for _ in range(2):  # its answer may be lost, so it is repeated
+            await store.refence("j-1", 1, 2)
+        job, rows = await the_job(store), await store.partitions("j-1")
+        assert (job.fence, [row.fence for row in rows]) == (2, [2, 2])
+        assert (job.attempts, job.state, job.wish) == (before.attempts, before.state, before.wish)
+        step = Step(cursor={"at": 1}, done=1)
+        with pytest.raises(Conflict) as late:
+            await store.checkpoint("j-1", 0, 1, step)
+        assert late.value.code == "lease_lost"
+        await store.checkpoint("j-1", 0, 2, step)
+        assert (await store.progress("j-1", 2)).done == 1
+
+    async def test_the_fence_of_another_driver_is_never_replaced(self, store: JobStore) -> None:
+        await planned(store)
+        await store.take("j-1", 2, submission_id=None)
+        with pytest.raises(Conflict) as lost:
+            await store.refence("j-1", 1, 3)
+        assert lost.value.code == "lease_lost"
+        with pytest.raises(NotFound):
+            await store.refence("nobody", 1, 2)
+        rows = await store.partitions("j-1")
+        assert ((await the_job(store)).fence, {row.fence for row in rows}) == (2, {2})
+
+    async def test_one_of_a_driver_that_is_back_and_its_successor_has_the_job(
+        self, store: JobStore
+    ) -> None:
+        for n in range(5):
+            job_id = f"j-{n}"
+            await planned(store, job_id)
+            back, _ = await asyncio.gather(
+                store.refence(job_id, 1, 2),
+                store.take(job_id, 3, submission_id=None),
+                return_exceptions=True,
+            )
+            assert back is None or isinstance(back, Conflict)
+            rows = await store.partitions(job_id)
+            assert ((await the_job(store, job_id)).fence, {row.fence for row in rows}) == (3, {3})
+
+    async def test_the_exit_code_of_a_failure_is_kept_until_the_next_driver(
+        self, store: JobStore
+    ) -> None:
+        await planned(store)
+        ended = await store.end("j-1", 1, JobState.FAILED, error="Away.", exit_code=4)
+        assert (ended.exit_code, (await the_job(store)).exit_code) == (4, 4)
+        assert (await store.wish("j-1", JobWish.RUN)).exit_code is None
+        await store.take("j-1", 2, submission_id=None)
+        await store.end("j-1", 2, JobState.FAILED, error="Away.", exit_code=4)
+        assert (await store.take("j-1", 3, submission_id=None)).exit_code is None
+
     async def test_an_unplanned_job_is_not_planned_by_an_old_driver(self, store: JobStore) -> None:
         await taken(store)
         await store.take("j-1", 2, submission_id=None)

@@ -117,6 +117,7 @@ class MongoJobStore:
             "fence": fence,
             "attempts": ATTEMPTS,
             "error": None,
+            "exit_code": None,
             "submission_id": {"$literal": submission_id},
             "started_at": {"$ifNull": ["$started_at", "$$NOW"]},
             "finished_at": None,
@@ -136,6 +137,20 @@ class MongoJobStore:
                 {"$set": {"fence": fence}, "$unset": {EXPIRES_FROM: True}},
             )
         return _job(doc)
+
+    async def refence(self, job_id: str, old: int, new: int) -> None:
+        """The job first, as in `take`: it decides whose the partitions are."""
+        with translated():
+            done = await self._jobs.update_one(
+                {"job_id": job_id, "fence": {"$in": [old, new]}},
+                {"$set": {"fence": new}, **TOUCHED},
+            )
+            if not done.matched_count:
+                await self._found(job_id)
+                raise lease_lost(job_id)
+            await self._rows.update_many(
+                {"job_id": job_id, "fence": {"$lt": new}}, {"$set": {"fence": new}}
+            )
 
     async def planned(self, job_id: str, fence: int, plan: Plan) -> None:
         plan = plain_plan(plan)
@@ -217,10 +232,12 @@ class MongoJobStore:
         *,
         report: Mapping[str, Any] | None = None,
         error: str | None = None,
+        exit_code: int | None = None,
     ) -> Job:
         """A job that has ended stays as it is: a repeated end changes nothing."""
         final = state in FINAL_STATES
         change: Document = {"state": state.value, "report": plain(report), "error": error}
+        change["exit_code"] = exit_code
         times = {"updated_at": True, "finished_at": True} if final else {"updated_at": True}
         if not final:
             change["finished_at"] = None
@@ -245,7 +262,7 @@ class MongoJobStore:
         if wish is JobWish.RUN:
             where = {"job_id": job_id, "$or": [UNFINISHED, FAILED_WITH_PLAN]}
             change |= _if_failed(state=JobState.SUBMITTED.value, attempts=0)
-            change |= _if_failed(error=None, finished_at=None)
+            change |= _if_failed(error=None, exit_code=None, finished_at=None)
         with translated():
             doc = await self._jobs.find_one_and_update(
                 where, [{"$set": change}], return_document=ReturnDocument.AFTER

@@ -13,6 +13,7 @@ import pytest
 from jobs import consistency_sweep, frame
 from jobs.job_arguments import parser_of
 from rayapp import bootstrap
+from rayapp.deployments import process
 from rayapp.domain.consistency import Drift
 from rayapp.domain.job_kinds import CONSISTENCY, checked_params
 from rayapp.domain.jobs import Job, PartitionRow
@@ -88,7 +89,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SweepWorld:
     monkeypatch.setattr(frame, "attached", lambda _folder: h.settings)
     monkeypatch.setattr(frame, "connect", lambda _settings, _name: None)
     monkeypatch.setattr(bootstrap, "mongo_stores", lambda _settings: h._stores())
-    monkeypatch.setattr(consistency_sweep, "vector_index", lambda _settings: h.index)
+    monkeypatch.setattr(process, "vector_index", lambda _settings: h.index)
     monkeypatch.setattr(frame._Run, "_workers", lambda _self: OneWorker(world))
     return world
 

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from jobs.job_arguments import parser_of
 from rayapp import bootstrap
 from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
+from rayapp.client.progress import Bar
 from rayapp.clock import SystemClock
-from rayapp.domain.jobs import Job
+from rayapp.domain.jobs import Job, JobState
 from rayapp.errors import ConfigError, InvalidInput, StoreDown
 from rayapp.job_protocols import JobWork
+from rayapp.services.job_results import result_of
 from rayapp.services.job_steps import Pace, PartitionSteps
 from rayapp.settings import Settings
 from tests.integration.toys import toy_job
@@ -148,6 +151,27 @@ async def test_a_dry_run_prints_the_plan_and_writes_nothing(
 def test_a_broken_step_answers_3(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--breaks") == 3
     assert "ValueError: this partition is broken" in capsys.readouterr().out
+
+
+def test_the_progress_is_never_beyond_its_end() -> None:
+    """A plan estimates how much there is; a sweep also looks at what was stored meanwhile."""
+
+    class Shown(Bar):
+        at_: tuple[int, int | None] = (0, None)
+
+        def advance(self, count: int = 1) -> None:
+            raise AssertionError
+
+        def at(self, done: int, total: int | None = None) -> None:
+            self.at_ = (done, total)
+
+    bar = Shown()
+    job = Job(job_id="j", kind="toy", params={}, created_at=CLOCK.now(), total=3_369, done=3_370)
+    frame._shown_on(bar)(job)
+    assert bar.at_ == (3_370, 3_370)
+    assert "after 3370 of 3370" in result_of(replace(job, state=JobState.PAUSED)).sentence
+    frame._shown_on(bar)(replace(job, done=5))
+    assert bar.at_ == (5, 3_369)
 
 
 def test_a_dependency_that_is_away_answers_4(

@@ -55,4 +55,12 @@ async def test_the_worker_that_has_room_gets_the_only_partition(
     job: Any = SimpleNamespace(params={}, facts={}, fence=1)
     row: Any = SimpleNamespace(index=0)
     assert await pool.work_on(job, row)
+    pool.stop()
+    assert not await pool.work_on(job, row)
+    await pool.close()
+    # A driver that followed another one, and takes over, gets new ones.
+    started = len(made)
+    made.clear()
+    assert await pool.work_on(job, row)
+    assert (started > 0, len(made)) == (True, 1)
     await pool.close()

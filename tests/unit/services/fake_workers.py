@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,7 @@ class LocalWorkers:
         self._stopping = False
         self.calls: list[int] = []
         self.closed = False
+        self.when_closed: Callable[[], None] = lambda: None
 
     async def work_on(self, job: Job, row: PartitionRow) -> bool:
         if self._stopping:
@@ -139,3 +140,4 @@ class LocalWorkers:
 
     async def close(self) -> None:
         self.closed = True
+        self.when_closed()

@@ -9,12 +9,9 @@ from typing import Any
 
 from rayapp.adapters.in_memory_jobs import InMemoryJobStore
 from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
-from rayapp.services.job_runner import (
-    JobResult,
-    JobRunner,
-    JobStores,
-    RunRequest,
-)
+from rayapp.services.job_following import RunRequest
+from rayapp.services.job_results import JobResult
+from rayapp.services.job_runner import JobRunner, JobStores
 from rayapp.settings import JobsSettings
 from rayapp.testing.clock import FakeClock
 from tests.unit.services.fake_workers import (

@@ -18,7 +18,7 @@ from rayapp.domain.jobs import (
     PartitionState,
     Step,
 )
-from rayapp.services.job_runner import (
+from rayapp.services.job_results import (
     EXIT_DONE,
     EXIT_INCOMPLETE,
 )
