@@ -41,24 +41,32 @@ SECTIONS = (IDENTITY, COMMUNICATION, "response_behavior", "memory_usage", "forma
 TOP_KEYS = (*SECTIONS, TRAITS, INSTRUCTIONS)
 RECOMMENDED = ("response_behavior", "memory_usage")
 
-# Words with a meaning of their own; any other word is shown as it is, and warned about.
+# Words with a meaning of their own; any other word is shown as it is, and warned about. The second
+# line of a field holds what the first client's editor offers.
 KNOWN_WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    (COMMUNICATION, "tone"): ("warm", "professional", "direct", "enthusiastic", "neutral"),
+    (COMMUNICATION, "tone"): (
+        *("warm", "direct", "enthusiastic", "neutral"),
+        *("friendly", "professional", "casual", "formal"),
+    ),
     (COMMUNICATION, "verbosity"): ("concise", "balanced", "detailed"),
-    (COMMUNICATION, "formality"): ("casual", "professional", "formal"),
+    (COMMUNICATION, "formality"): ("professional", "casual", "neutral", "formal"),
     ("response_behavior", "citation_style"): ("always_cite", "cite_patterns", "conversational"),
     ("response_behavior", "clarification"): ("ask_questions", "make_assumptions"),
     ("response_behavior", "prioritize"): ("accuracy", "speed"),
-    ("memory_usage", "priority"): ("always_reference", "when_relevant"),
-    ("memory_usage", "pattern_trust"): ("heavily_favor", "balanced"),
+    ("memory_usage", "priority"): (
+        *("always_reference", "when_relevant"),
+        *("recent", "balanced", "patterns"),
+    ),
+    ("memory_usage", "pattern_trust"): ("heavily_favor", "balanced", "low", "medium", "high"),
     ("memory_usage", "historical_context"): ("reference_past", "current_only"),
     ("formatting", "structure"): ("mixed", "bullets", "prose"),
     ("formatting", "code_blocks"): ("separate", "inline"),
     ("formatting", "emphasis"): ("markdown", "plain"),
 }
+_MANNERS = ("use_analogies", "use_examples", "use_humor")
 SWITCHES: Mapping[str, tuple[str, ...]] = {
-    COMMUNICATION: ("use_analogies", "use_examples", "use_humor"),
-    "response_behavior": ("show_reasoning", "step_by_step"),
+    COMMUNICATION: _MANNERS,
+    "response_behavior": ("show_reasoning", "step_by_step", *_MANNERS),
 }
 IDENTITY_TEXTS = ("name", "role", "background")
 _OTHER_KEYS: Mapping[str, tuple[str, ...]] = {IDENTITY: (*IDENTITY_TEXTS, "expertise")}

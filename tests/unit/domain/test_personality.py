@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -34,6 +35,66 @@ def a_template(**sections: Any) -> str:
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_preset_is_without_a_warning(name: str) -> None:
     assert checked(PRESETS[name].content).warnings == ()
+
+
+# What the first client's editor offers, and the fields that it writes, in its order.
+EDITOR_OPTIONS = {
+    "tone": {"friendly", "professional", "casual", "formal"},
+    "verbosity": {"concise", "balanced", "detailed"},
+    "formality": {"casual", "neutral", "formal"},
+    "priority": {"recent", "balanced", "patterns"},
+    "pattern_trust": {"low", "medium", "high"},
+}
+EDITOR_FIELDS = {
+    "identity": ("name", "role", "background"),
+    "communication": ("tone", "verbosity", "formality"),
+    "response_behavior": ("use_analogies", "use_examples", "use_humor"),
+    "memory_usage": ("priority", "pattern_trust"),
+}
+
+
+def editor_reads(content: str, key: str) -> str:
+    """The first value of that name on one line, up to a quote of either kind."""
+    found = re.search(rf"""{key}:\s*["']?([^"'\n]+)["']?""", content)
+    return found[1].strip() if found else ""
+
+
+def editor_saves(content: str) -> str:
+    """A template as the editor writes it after it read it: the fields that it knows."""
+    lines = ["# Saved"]
+    for section, keys in EDITOR_FIELDS.items():
+        lines.append(f"{section}:")
+        for key in keys:
+            value = editor_reads(content, key)
+            switch = value in ("true", "false") and section == "response_behavior"
+            lines.append(f"  {key}: {value}" if switch else f'  {key}: "{value}"')
+    lines.append(f'custom_instructions: "{editor_reads(content, "custom_instructions")}"')
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_loading_and_saving_in_the_first_clients_editor(name: str) -> None:
+    content = PRESETS[name].content
+    saved, kept = checked(editor_saves(content)), checked(content)
+    assert saved.fields == kept.fields
+    for lang in ("en", "he"):
+        assert rendered(saved, lang) == rendered(kept, lang)
+    for key, options in EDITOR_OPTIONS.items():
+        assert editor_reads(content, key) in options
+
+
+@pytest.mark.parametrize("lang", ["en", "he"])
+@pytest.mark.parametrize("key", EDITOR_OPTIONS)
+def test_what_the_editor_offers_is_understood(key: str, lang: PromptLang) -> None:
+    section = next(name for name, keys in EDITOR_FIELDS.items() if key in keys)
+    for word in EDITOR_OPTIONS[key]:
+        found = checked(a_template(**{section: {key: word}}))
+        assert not [one for one in found.warnings if key in one]
+        prompt = rendered(found, lang)
+        if (key, word) != ("pattern_trust", "medium"):
+            known = ENGLISH if lang == "en" else HEBREW
+            said = known.words.get((key, word)) or known.sentences[key, word]
+            assert said in prompt
 
 
 @given(st.text(max_size=300))
