@@ -66,12 +66,14 @@ def _holding(section: re.Match[str]) -> str:
     """A backend with a limit for what its backup server holds, that repeats what it may."""
     servers = re.findall(r"(?m)^\s*server (\S+) (?!.* backup$)", section[0])
     rules = [f"    acl served srv_is_up({section[1]}/{name})\n" for name in servers]
+    # None is there yet: the backup holds everything.
+    held = " unless served" if servers else ""
     rules += [
-        f"    http-request set-timeout server {HOLD_S}s unless served\n",
+        f"    http-request set-timeout server {HOLD_S}s{held}\n",
         f"    http-request disable-l7-retry unless {REPEATABLE}\n",
         "    retry-on conn-failure empty-response\n",
     ]
-    if not servers or rules[-1] in section[0]:
+    if rules[-1] in section[0]:
         return section[0]
     head, first, rest = section[0].partition("\n")
     return "".join([head, first, *rules, rest])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -204,8 +205,13 @@ def test_a_haproxy_that_died_with_its_manager_is_back(proxy: Proxy, backend: int
 
 
 def test_while_ray_starts_again_there_is_an_answer(proxy: Proxy, backend: int) -> None:
+    proxy.written(backend)
+    proxy.manager()
+    until(lambda: httpx.get(f"{proxy.url}/x").status_code == 200)
     pid = proxy.front.wait_for_ray("127.0.0.1", proxy.port)
-    until(proxy.answers)
+    until(lambda: httpx.get(f"{proxy.url}/x").status_code == 503)
+    proxy.front.write()  # as every start of Ray does
+    proxy.folder.mkdir()
     answer = httpx.get(f"{proxy.url}/api/memory/stats")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert not served("127.0.0.1", proxy.port, "/healthz", 5.0)
@@ -215,6 +221,13 @@ def test_while_ray_starts_again_there_is_an_answer(proxy: Proxy, backend: int) -
     assert served("127.0.0.1", proxy.port, "/healthz", 5.0)
     until(lambda: not haproxy_launch.started_at(pid))
     assert proxy.front.look() is None, "the one that gave way is not missed"
+
+
+def test_what_stands_in_ends_with_the_stack(proxy: Proxy) -> None:
+    pid = proxy.front.wait_for_ray("127.0.0.1", proxy.port)
+    until(proxy.answers)
+    proxy.front.stop()
+    assert not haproxy_launch.started_at(pid)
 
 
 def test_a_search_is_asked_again_when_its_replica_dies_and_a_store_is_not(proxy: Proxy) -> None:
@@ -248,7 +261,8 @@ def test_a_search_is_asked_again_when_its_replica_dies_and_a_store_is_not(proxy:
     assert asked == {"/api/memory/search": 2, "/api/memory/store": 1}
 
 
-def test_what_no_replica_answers_is_not_waited_for(proxy: Proxy) -> None:
+@pytest.mark.parametrize("replica", [True, False], ids=["dead", "none"])
+def test_what_no_replica_answers_is_not_waited_for(proxy: Proxy, replica: bool) -> None:
     """Serve's own proxy would hold a request for as long as there is no replica."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         proxy.written(free_port())
@@ -257,6 +271,8 @@ def test_what_no_replica_answers_is_not_waited_for(proxy: Proxy) -> None:
         config = text.replace(
             "listen stats", f"    server held 127.0.0.1:{port} backup\nlisten stats"
         )
+        if not replica:
+            config = re.sub(r"\n    server one .*", "", config)
         (proxy.folder / CONFIG).write_text(config)
         proxy.manager()
         begun = time.monotonic()

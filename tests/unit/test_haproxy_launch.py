@@ -146,3 +146,10 @@ def test_a_backend_limits_what_its_backup_holds() -> None:
     assert made.index("unless served") < made.index("server one")
     assert made.count("unless served") == 1
     assert amended(made, ANSWER) == made
+
+
+def test_a_backend_without_replicas_holds_no_longer() -> None:
+    section = "backend http-rayapp\n    log global\n    server held 127.0.0.1:3 check backup\n"
+    made = amended(FULL + section, ANSWER)
+    assert "    http-request set-timeout server 8s\n" in made
+    assert "served" not in made

@@ -61,9 +61,17 @@ class Child:
         self.leader = ProcessRef.of(self.name, self.process.pid)
 
     def stop(self) -> int:
-        """End it with all its descendants; returns how many needed a SIGKILL."""
+        """End it with all its descendants; returns how many needed a SIGKILL.
+
+        What outlived its leader has nobody to end it in order, and is in the way of the next start.
+        """
         leaders = [self.leader] if self.leader else []
-        return stop_all(members(self.stack_id, self.name, leaders), wait_s=self.stop_wait_s)
+        orphans = self.leader is not None and self.ref is None
+        return stop_all(
+            members(self.stack_id, self.name, leaders),
+            wait_s=self.stop_wait_s,
+            grace_s=0.0 if orphans else self.stop_wait_s,
+        )
 
     @property
     def ref(self) -> ProcessRef | None:

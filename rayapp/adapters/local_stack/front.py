@@ -19,6 +19,7 @@ from rayapp.adapters.local_stack.paths import StackPaths, write_private
 from rayapp.adapters.local_stack.processes import mark_of
 
 CONFIG = "haproxy.cfg"
+WAITING_FOLDER = "waiting"
 # A HAProxy that cannot start is not tried more often.
 AGAIN_S = 1.0
 # What a client gets from HAProxy itself, in the shape of every error of the API.
@@ -83,7 +84,8 @@ class Front:
     def write(self) -> None:
         """The files, and none of an earlier Ray; before Ray starts."""
         for config in self._paths.sockets.glob(f"*/{CONFIG}"):
-            shutil.rmtree(config.parent, ignore_errors=True)
+            if config.parent.name != WAITING_FOLDER:
+                shutil.rmtree(config.parent, ignore_errors=True)
         self._answer.write_bytes(ANSWER)
         program = [sys.executable, "-IS", haproxy_launch.__file__, self._haproxy, self._answer]
         write_private(self.launcher, f'#!/bin/sh\nexec {shlex.join(map(str, program))} "$@"\n')
@@ -108,8 +110,11 @@ class Front:
         return self._start(folder)
 
     def wait_for_ray(self, host: str, port: int) -> int:
-        """Answer 503 with Retry-After until the HAProxy of the next Ray takes over; its pid."""
-        folder = self._paths.sockets / "waiting"
+        """Answer 503 with Retry-After until the HAProxy of the next Ray takes over; its pid.
+
+        Call it before the old Ray is stopped: it takes over from the old HAProxy.
+        """
+        folder = self._paths.sockets / WAITING_FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         config = WAITING.format(
             socket=folder / haproxy_launch.SOCKET,
@@ -120,12 +125,18 @@ class Front:
         (folder / CONFIG).write_text(config, encoding="utf-8")
         return self._start(folder)
 
+    def stop(self) -> None:
+        """End what was started here; what Ray started ends with Ray."""
+        for process in self._started:
+            process.kill()
+            process.wait()
+
     def _start(self, folder: Path) -> int:
         self._started = [process for process in self._started if process.poll() is None]
         with (folder / "supervisor.log").open("wb") as log:
             process = subprocess.Popen(
                 [str(self.launcher), "-db", "-dR", "-f", str(folder / CONFIG)],
-                env=os.environ | mark_of(self._paths.stack_id, "ray"),
+                env=os.environ | mark_of(self._paths.stack_id, "front"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

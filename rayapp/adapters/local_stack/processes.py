@@ -94,12 +94,20 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def stop_all(processes: Iterable[psutil.Process], *, wait_s: float) -> int:
-    """SIGTERM, wait, SIGKILL what is left; returns how many needed the SIGKILL."""
-    alive = [process for process in processes if is_alive(process)]
-    _signal(alive, signal.SIGTERM)
-    _, left = psutil.wait_procs(alive, timeout=wait_s)
-    left = [process for process in left if is_alive(process)]
+def stop_all(
+    processes: Iterable[psutil.Process], *, wait_s: float, grace_s: float | None = None
+) -> int:
+    """SIGTERM, wait, SIGKILL what is left; returns how many needed the SIGKILL.
+
+    Args:
+        wait_s: how long their end may take.
+        grace_s: how long they may take to end by themselves, `wait_s` by default; 0 asks nobody.
+    """
+    left = [process for process in processes if is_alive(process)]
+    if grace_s is None or grace_s > 0:
+        _signal(left, signal.SIGTERM)
+        _, left = psutil.wait_procs(left, timeout=wait_s if grace_s is None else grace_s)
+        left = [process for process in left if is_alive(process)]
     _signal(left, signal.SIGKILL)
     psutil.wait_procs(left, timeout=wait_s)
     return len(left)

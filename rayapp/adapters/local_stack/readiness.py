@@ -18,7 +18,8 @@ READY_TIMEOUT_S = 180.0
 SAME_REASONS_S = 45.0
 NO_ANSWER = "no answer yet"
 # Said while nothing is wrong: they last as long as models load, and name no cause.
-PASSING = ((NO_ANSWER,), ("starting",))
+STARTING = "starting"
+PASSING = ((NO_ANSWER,), (STARTING,))
 
 OnWait = Callable[[str], None]
 
@@ -42,6 +43,9 @@ def ask(url: str) -> Readiness:
         return Readiness(True)
     try:
         body = response.json()
+        if body.get("code") == STARTING:
+            # HAProxy, which has no replica to ask.
+            return Readiness(False, (STARTING,))
         reasons = tuple(str(reason) for reason in body["reasons"])
         return Readiness(False, reasons, bool(body.get("blocked")))
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -118,12 +118,19 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError):  # it has ended, and its log says why
             driver.stdin.close()
         if self._ended(driver, DEPLOY_TIMEOUT_S) != 0:
-            last = (tail(log, 1) or "it printed nothing")[:300]
-            raise ConfigError(f"The application did not start: {last}")
+            raise ConfigError(self._why_not_deployed(log))
         self._deployed = True
         self._good_at = time.monotonic()
         self._step("application", begun)
         self.state.log = ""
+
+    def _why_not_deployed(self, log: Path) -> str:
+        ray = self._ray_child()
+        if ray is not None and ray.ref is None:
+            # The driver was cut short and had nothing to say.
+            return f"Ray ended while the application started: {tail(ray.log, 1)[:300]}"
+        last = (tail(log, 1) or "it printed nothing")[:300]
+        return f"The application did not start: {last}"
 
     @contextlib.contextmanager
     def _driver(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -220,14 +227,19 @@ class Supervisor:
         """With it go all replicas; the driver gets ready while Ray starts."""
         assert self._plan is not None
         self._deployed = False
-        ray.start()
-        self._save()
+        begun = time.monotonic()
         http = self._plan.settings.http
         if self._plan.front is not None:
             self._plan.front.wait_for_ray(http.host, http.port)
+        ray.start()
+        self._save()
         with self._driver("--app", self._app, "--hold") as driver:
             self._await(ray)
+            ready = time.monotonic()
             self._deploy(driver)
+        stopped_s, ready_s = ray.started_at - begun, ready - ray.started_at
+        deployed_s = time.monotonic() - ready
+        self._log(f"ray: stop {stopped_s:.1f} s, start {ready_s:.1f} s, deploy {deployed_s:.1f} s")
 
     def _app_lost(self) -> bool:
         """True when no replica has answered for a minute."""
@@ -253,17 +265,22 @@ class Supervisor:
             joined = [] if self._plan.own_ray else ["--joined"]
             with self._driver("--stop", *joined) as driver:
                 self._ended(driver, DRAIN_TIMEOUT_S, stoppable=False)
-        self._end(list(reversed(self._plan.children)))
+        self._end_all(self._plan)
 
     def _end(self, children: list[Child]) -> None:
         for child in children:
             forced = child.stop()
             self._log(f"{child.name} stopped, {forced} processes by force")
 
+    def _end_all(self, plan: Plan) -> None:
+        if plan.front is not None:
+            plan.front.stop()
+        self._end(list(reversed(plan.children)))
+
     def _fail(self, message: str) -> int:
         self._log(message)
         if self._plan is not None:
-            self._end(list(reversed(self._plan.children)))
+            self._end_all(self._plan)
         self.state.phase = "failed"
         self.state.error = message
         self._save()

@@ -52,6 +52,23 @@ def test_start_stop_and_identity(child: Child) -> None:
     assert child.ref is None
 
 
+def test_what_outlives_its_leader_is_ended_without_being_asked(
+    child: Child, tmp_path: Path
+) -> None:
+    """Seconds that the next start of Ray would wait for processes nobody ends in order."""
+    ready, asked = tmp_path / "ready", tmp_path / "asked"
+    orphan = f"trap 'touch {asked}; exit' TERM; touch {ready}; while :; do sleep 0.05; done"
+    child.command = ["sh", "-c", f'sh -c "{orphan}" & wait']
+    child.ready = ready.exists
+    child.start()
+    wait(child)
+    assert child.process is not None
+    child.process.kill()
+    child.process.wait()
+    assert child.stop() >= 1
+    assert not asked.exists()
+
+
 def test_waits_until_ready(child: Child) -> None:
     answers = iter([False, False, True])
     child.ready = lambda: next(answers)

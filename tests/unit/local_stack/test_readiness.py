@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.adapters.local_stack import readiness
+from rayapp.adapters.local_stack.front import REFUSAL
 from rayapp.adapters.local_stack.readiness import NO_ANSWER, Readiness, ask, wait_ready
 from rayapp.errors import ConfigError, DependencyDown
 from tests.unit.fake_service import FakeService, closed_port, serving
@@ -44,7 +45,8 @@ def test_starting_is_no_reason_to_give_up_early(
     service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "SAME_REASONS_S", 0.0)
-    service.answers = [*[not_ready("starting")] * 4, {"ready": True}]
+    from_haproxy = {"ready": False} | REFUSAL
+    service.answers = [*[not_ready("starting"), from_haproxy] * 2, {"ready": True}]
     wait_ready(service.url, lambda _: None)
     assert service.answers == [{"ready": True}]
 
