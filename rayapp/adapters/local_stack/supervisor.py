@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rayapp.adapters.local_stack import programs
@@ -197,11 +197,19 @@ class Supervisor:
                 self._restart(ray)
 
     def _keep_front(self, front: Front) -> None:
-        pid = front.look()
+        pid = self._tried(front.look)
         if pid is not None:
             self.state.restarts["haproxy"] = self.state.restarts.get("haproxy", 0) + 1
             self._log(f"haproxy restart {self.state.restarts['haproxy']}, pid {pid}")
             self._save()
+
+    def _tried(self, start: Callable[[], int | None]) -> int | None:
+        """A full disk or table of processes must not end the stack that it is about to help."""
+        try:
+            return start()
+        except OSError as error:
+            self._log(f"haproxy cannot be started: {error}")
+            return None
 
     def _restart(self, child: Child) -> None:
         child.restarts += 1
@@ -230,7 +238,8 @@ class Supervisor:
         begun = time.monotonic()
         http = self._plan.settings.http
         if self._plan.front is not None:
-            self._plan.front.wait_for_ray(http.host, http.port)
+            front = self._plan.front
+            self._tried(lambda: front.wait_for_ray(http.host, http.port))
         ray.start()
         self._save()
         with self._driver("--app", self._app, "--hold") as driver:
