@@ -37,6 +37,7 @@ from rayapp import bootstrap
 from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
 from rayapp.adapters.inference.static_model import find_model, load_static_model
 from rayapp.adapters.recipe_files import load_calibration
+from rayapp.cli_output import report_console
 from rayapp.domain.retrieval.answering import Features, features_of
 from rayapp.domain.retrieval.calibration import Calibration, file_name
 from rayapp.domain.retrieval.ranking import Ranked, with_rerank
@@ -346,7 +347,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--recipe", action="append", default=[], help="recipe; default: all")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the result")
     given = parser.parse_args(argv)
-    console = Console(markup=False, emoji=False)
+    console = report_console()
     try:
         path = run(given.data, settings_of(given.model), given.recipe, given.out, console)
     except RayappError as error:

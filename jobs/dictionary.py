@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from jobs.suites.suite import read_json
 from rayapp.adapters.expansion_files import load_expansions
+from rayapp.cli_output import report_console
 from rayapp.domain.text.coverage import Coverage, coverage_of, pairs_by_domain
 from rayapp.errors import ConfigError
 from rayapp.settings import CONFIG_DIR
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, help="JSON report")
     options = parser.parse_args(argv)
-    console = Console(markup=False, emoji=False)
+    console = report_console()
     try:
         made = report(options.folder, options.data)
     except ConfigError as error:

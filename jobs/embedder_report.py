@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from jobs.suites.datagov_set import SCHEMAS, load_datagov
@@ -33,6 +32,7 @@ from jobs.suites.locomo import load_locomo
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question, read_json, rows_of
 from rayapp.adapters.inference.static_model import StaticModel, find_model, load_static_model
+from rayapp.cli_output import report_console
 from rayapp.domain.evaluation import Judged, summarise
 from rayapp.errors import ConfigError, RayappError
 from rayapp.models.bilingual_fit import EnglishRows, FitRecipe, Sources, fit
@@ -262,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, help="JSON report")
     options = parser.parse_args(argv)
-    console = Console(markup=False, emoji=False)
+    console = report_console()
     try:
         if options.out is not None:
             check_files([options.out])

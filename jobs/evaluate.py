@@ -36,6 +36,7 @@ from jobs.suites.report import latency
 from jobs.suites.results import Evaluated, Outputs, Results, show, show_gates
 from jobs.suites.runner import RunOptions
 from jobs.suites.searched import MOST_DEGRADED
+from rayapp.cli_output import report_console
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
@@ -313,7 +314,7 @@ def _commit(folder: Path | None, results: Results, console: Console) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected failure into one sentence and its exit code."""
-    console = Console(markup=False, emoji=False)
+    console = report_console()
     try:
         return asyncio.run(evaluate(parser().parse_args(argv), console))
     except RayappError as error:

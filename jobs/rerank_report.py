@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
-from rich.console import Console
 
 from jobs.recipe_names import known_recipes
 from jobs.suites.heq import FILE as HEQ_FILE
@@ -28,6 +27,7 @@ from jobs.suites.suite import read_json, rows_of
 from rayapp import bootstrap
 from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
 from rayapp.adapters.inference.static_model import find_model, load_static_model
+from rayapp.cli_output import report_console
 from rayapp.domain.evaluation import METRICS, Estimate, Judged, estimate
 from rayapp.domain.retrieval.recipes import Recipe, RerankBlend
 from rayapp.errors import RayappError
@@ -157,7 +157,7 @@ def compare(options: argparse.Namespace, recipe: Recipe) -> dict[str, Pairs]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected failure into one sentence and its exit code."""
     options = parser().parse_args(argv)
-    console = Console(markup=False, emoji=False, highlight=False)
+    console = report_console()
     try:
         (recipe,) = known_recipes(bootstrap.load_texts().recipes, [options.recipe])
         if options.out is not None:

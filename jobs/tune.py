@@ -36,6 +36,7 @@ from jobs.suites.tuning import FOLDS, Parameter, Scored, Scores, Search, Tuned, 
 from rayapp import bootstrap
 from rayapp.adapters.datagov.files import FolderSource
 from rayapp.adapters.inference.static_model import find_model, load_static_model
+from rayapp.cli_output import report_console
 from rayapp.client.progress import Progress
 from rayapp.domain.datagov.items import items_of
 from rayapp.domain.datagov.prepare import prepared
@@ -343,7 +344,7 @@ def tune(options: argparse.Namespace, model: str, console: Console) -> Tuned:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected failure into one sentence and its exit code."""
     options = parser().parse_args(arguments)
-    console = Console(markup=False, emoji=False)
+    console = report_console()
     try:
         model = options.model or load_settings(env={}).embedding.model
         tuned = tune(options, model, console)

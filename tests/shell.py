@@ -22,7 +22,6 @@ def typed(line: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]
         "PATH": f"{BIN}:{os.environ.get('PATH', os.defpath)}",
         "HOME": str(cwd),
         "LANG": "C.UTF-8",
-        "COLUMNS": "120",
         **more,
     }
     return subprocess.run(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,12 @@ from starlette.responses import JSONResponse, Response
 from jobs.evaluate import main
 from jobs.suites.kinds import KINDS
 from jobs.suites.outputs import check_files, put
+from jobs.suites.report import METRICS
 from rayapp.errors import ConfigError
+from tests.shell import typed
 from tests.unit.fake_service import FakeService, serving
+
+ROOT = Path(__file__).resolve().parents[3]
 
 TEXTS = [f"פסקה {number} על נושא{number}" for number in range(6)]
 
@@ -283,3 +289,13 @@ def test_our_own_question_files_are_part_of_the_data() -> None:
     ours = {path.name for kind in KINDS.values() for path in kind.ours}
     assert ours == {"datagov_questions.yaml", "contradictions.yaml"}
     assert all(path.is_file() for kind in KINDS.values() for path in kind.ours)
+
+
+def test_no_name_of_a_column_is_cut_where_the_output_is_no_terminal(
+    service: HurtService, data: Path
+) -> None:
+    line = f"{sys.executable} -m jobs.evaluate --suite heq --data {data} --url {service.url}"
+    done = typed(line, ROOT)
+    head = next(line for line in done.stdout.splitlines() if "system" in line)
+    cells = [cell.strip() for cell in re.split("[┃│]", head)[1:-1]]
+    assert cells == ["set", "system", "n", *METRICS], done.stdout
