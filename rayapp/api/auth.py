@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from rayapp.protocols import ApiKey
 from rayapp.service_protocols import Services
 from rayapp.services.auth import ApiKeyService, usable_user
 
+logger = logging.getLogger(__name__)
+
+# Of an answer whose caller sent a key that nobody looked at.
+NOTICE_HEADER = "X-Auth-Notice"
 RouteScope = Literal["public", "read", "write", "admin"]
 Headers = Mapping[bytes, bytes]
 
@@ -207,6 +212,7 @@ class Identity:
     owner: bool
     may_write: bool = True
     admin: bool = False
+    notice: str = ""
 
 
 class Guard:
@@ -222,6 +228,7 @@ class Guard:
             services.api_keys, clock=services.clock, cache_s=settings.auth.cache_s
         )
         self._limiter = RateLimiter(settings.rate_limit)
+        self._key_seen = False
 
     def check_host(self, method: str, headers: Headers) -> None:
         """Against DNS rebinding and cross-site posts, which reach loopback without a key.
@@ -245,7 +252,7 @@ class Guard:
             Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
         """
         if not self._keys_required:
-            return Identity("local", _user(headers) or self._default_user, owner=True, admin=True)
+            return self._local(headers)
         key = await self._keys.authenticate(_bearer(headers))
         if rule.scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
@@ -254,6 +261,17 @@ class Guard:
         may_write = not key.scopes.isdisjoint({"write", "admin"})
         admin = "admin" in key.scopes
         return Identity(key.principal, self._user_of(key, headers), owner, may_write, admin)
+
+    def _local(self, headers: Headers) -> Identity:
+        """The user that is named. A key that was sent opens nothing and names nobody: say so."""
+        user_id = _user(headers) or self._default_user
+        notice = ""
+        if b"authorization" in headers:
+            notice = f"local mode checks no key: yours was ignored, user {user_id} served"
+            if not self._key_seen:
+                self._key_seen = True
+                logger.warning("a key was sent in local mode, which checks none (auth.mode)")
+        return Identity("local", user_id, owner=True, admin=True, notice=notice)
 
     def _user_of(self, key: ApiKey, headers: Headers) -> str:
         wanted = _user(headers)

@@ -19,7 +19,7 @@ from types import TracebackType
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rayapp.api.auth import Guard, RouteRule
+from rayapp.api.auth import NOTICE_HEADER, Guard, RouteRule
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.refusals import Refusals, room_of
@@ -116,6 +116,7 @@ class Gate:
         scope, receive, send = asgi
         async with _Limits(services, rule, receive, passage.reply) as limits:
             who = await self._guard_of(services).admit(rule, passage.headers)
+            passage.reply.notice = who.notice
             body = await self._body(rule, asgi, passage.headers, services)
             scope[SCOPE_KEY] = Call(
                 services,
@@ -230,6 +231,7 @@ class _Reply:
         self._id = request_id
         self.status = self.CLIENT_CLOSED
         self.finished = False
+        self.notice = ""
 
     @property
     def request_id(self) -> str:
@@ -242,7 +244,10 @@ class _Reply:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._id)]
+            added = [(b"x-request-id", self._id)]
+            if self.notice:
+                added.append((NOTICE_HEADER.lower().encode(), self.notice.encode("ascii")))
+            message["headers"] = [*message.get("headers", ()), *added]
         elif message["type"] == "http.response.body":
             self.finished = not message.get("more_body", False)
         await self._send(message)

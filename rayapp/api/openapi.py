@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from rayapp import errors as e
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import NOTICE_HEADER, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
 from rayapp.api.operation import JSON, Operation
 from rayapp.api.paths import PATH_PARAMETERS
@@ -197,7 +197,13 @@ def _success(
 ) -> dict[str, Any]:
     return {
         "description": text,
-        "headers": {"X-Request-Id": {"schema": {"type": "string"}}},
+        "headers": {
+            "X-Request-Id": {"schema": {"type": "string"}},
+            NOTICE_HEADER: {
+                "description": "Local mode checks no key: the one that was sent was ignored.",
+                "schema": {"type": "string"},
+            },
+        },
         "content": {media: {"schema": _ref(model), "example": example}},
     }
 

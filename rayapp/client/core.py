@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import uuid
 from collections.abc import Mapping
@@ -27,6 +28,9 @@ from rayapp.errors import (
     Unauthorized,
 )
 
+logger = logging.getLogger("rayapp.client")
+
+NOTICE_HEADER = "X-Auth-Notice"
 ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
     400: InvalidInput,
     401: Unauthorized,
@@ -48,6 +52,7 @@ class Core(Calls):
         self.url = url.rstrip("/")
         self._user_id = usable(user_id)
         self._retry = retry or RetryPolicy()
+        self._heeded = False
 
     def reading(
         self,
@@ -91,6 +96,7 @@ class Core(Calls):
             came = yield request
             if isinstance(came, httpx.Response):
                 if came.is_success:
+                    self._heed(came)
                     return json_of(came)
                 error = failure(came)
                 retry_after_s = error.retry_after_s
@@ -104,6 +110,13 @@ class Core(Calls):
     def headers_of(self, user_id: str | None) -> dict[str, str]:
         user = usable(user_id) if user_id is not None else self._user_id
         return {} if user is None else {"X-User-Id": user}
+
+    def _heed(self, response: httpx.Response) -> None:
+        """Say once what the service says of the key that it was sent."""
+        notice = response.headers.get(NOTICE_HEADER)
+        if notice and not self._heeded:
+            self._heeded = True
+            logger.warning("%s: %s", self.url, notice)
 
     def unreachable(self, error: object) -> DependencyDown:
         """Why there was no answer, and what to do."""

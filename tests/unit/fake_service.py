@@ -34,6 +34,7 @@ class FakeService:
     same: Callable[[str], str] = str  # texts with the same result are duplicates
     stuck: bool = False
     needs_key: bool = False
+    notice: str = ""  # `X-Auth-Notice` of every search
     recipes: frozenset[str | None] = frozenset({None, "default"})
     order: Callable[[str | None, Sequence[str]], Sequence[str]] = lambda _recipe, ids: ids
     answers: list[dict[str, Any]] = field(default_factory=list)  # of /readyz; the last one repeats
@@ -133,7 +134,8 @@ class FakeService:
                 "debug": {"stage_timings_ms": {"dense_ms": 0.5, "hydrate_ms": 0.25}},
                 "hasMore": False,
                 "nextOffset": None,
-            }
+            },
+            headers={"X-Auth-Notice": self.notice} if self.notice else None,
         )
 
     async def diagnostics(self, request: Request) -> Response:

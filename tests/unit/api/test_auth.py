@@ -38,10 +38,36 @@ async def user_seen(api: httpx.AsyncClient, headers: dict[str, str]) -> str | in
     return response.json()["stats"]["user_id"] if response.is_success else response.status_code
 
 
+async def test_where_keys_are_checked_nothing_is_said_of_them() -> None:
+    world = fake_world(keys_settings())
+    async with client_of(world.services) as api:
+        response = await api.get(STATS, headers=bearer(await key_of(world, "read")))
+    assert response.is_success
+    assert "X-Auth-Notice" not in response.headers
+
+
 class TestKeyless:
     async def test_the_user_is_admin_or_the_header(self, api: httpx.AsyncClient) -> None:
         assert await user_seen(api, {}) == "admin"
         assert await user_seen(api, {"X-User-Id": "dana@example"}) == "dana@example"
+
+    async def test_a_key_that_nobody_looks_at_is_said_on_the_answer_and_once_in_the_log(
+        self, api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        assert "X-Auth-Notice" not in (await api.get(STATS)).headers
+        notices = [
+            (await api.get(STATS, headers=bearer("rk_of_production", user))).headers[
+                "X-Auth-Notice"
+            ]
+            for user in (None, "dana")
+        ]
+        assert notices == [
+            f"local mode checks no key: yours was ignored, user {user} served"
+            for user in ("admin", "dana")
+        ]
+        said = [record for record in caplog.records if "a key was sent" in record.message]
+        assert len(said) == 1
+        assert "rk_of_production" not in caplog.text
 
     @pytest.mark.parametrize(
         ("user", "status"),

@@ -40,6 +40,18 @@ async def test_store_search_and_users_apart(service: FakeService) -> None:
     assert service.searches[0] == {"query": "איפה דנה גרה בחיפה", "limit": 5, "user": "dana"}
 
 
+async def test_what_a_service_says_of_the_key_is_logged_once(
+    service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with MemoryClient(service.url, api_key="rk_x") as client:
+        await client.search("a")
+        assert caplog.messages == []
+        service.notice = "local mode checks no key"
+        await client.search("a")
+        await client.search("b")
+    assert caplog.messages == [f"{service.url}: local mode checks no key"]
+
+
 async def test_batch_keeps_order_and_names_the_rejected(service: FakeService) -> None:
     service.reject_text = "bad"
     async with MemoryClient(service.url) as client:
