@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from importlib import metadata
@@ -26,6 +27,7 @@ from rayapp.cli_jobs import checked_job, job_names
 from rayapp.cli_keys import has_living_key, keys
 from rayapp.cli_memories import add, recent, search, shared_options, typed_command
 from rayapp.cli_output import console, table_of
+from rayapp.cli_progress import StartProgress
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.errors import ConfigError, DependencyDown, RayappError
 from rayapp.settings import Settings, load_settings
@@ -66,17 +68,14 @@ def up(
 ) -> None:
     """Start what the environment does not provide; a second call changes nothing."""
     settings = settings_of(data_dir, profile)
-    with console.status("starting") as status:
+    with StartProgress(console) as progress:
 
         def show(step: Step) -> None:
             console.print(f"{step.name:<12} ready {step.seconds:6.2f} s")
-            status.update(f"after {step.name}")
 
-        def tell(reasons: str) -> None:
-            console.print(f"not ready yet: {reasons}")
-            status.update(Text(f"waiting: {reasons}"))
-
-        result = stack.up(settings, wait=wait, app=application, on_step=show, on_wait=tell)
+        result = stack.up(
+            settings, wait=wait, app=application, on_step=show, on_wait=progress.waiting
+        )
     url = result.state.http_url
     if not result.started:
         console.print(f"Already running at {url}; nothing was started.")
@@ -154,8 +153,9 @@ def places(state: StackState, paths: StackPaths) -> list[str]:
     else:
         lines.append("logs of the application: on the nodes of the cluster")
     if state.dashboard_url:
-        token = f" (token: {paths.token})" if paths.token.exists() else ""
-        lines.append(f"dashboard: {state.dashboard_url}{token}")
+        token = f"cat {shlex.quote(str(paths.token))}"
+        asks = f" (it asks for a token: `{token}` prints it)" if paths.token.exists() else ""
+        lines.append(f"dashboard: {state.dashboard_url}{asks}")
     return lines
 
 
@@ -171,6 +171,13 @@ def status_table(state: StackState) -> Table:
             str(state.restarts.get(ref.name, 0)),
         )
     return table
+
+
+@app.command()
+def env(data_dir: DataDir = None) -> None:
+    """Print what Ray's own commands need: `eval "$(rayapp env)"`, then `ray status`."""
+    for name, value in stack.ray_environment(settings_of(data_dir).data.dir).items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 @app.command()
@@ -251,7 +258,7 @@ def job(
 
 def settings_of(data_dir: Path | None, profile: str | None = None) -> Settings:
     overrides: dict[str, Any] = {"data": {"dir": data_dir}} if data_dir else {}
-    return load_settings(profile, overrides=overrides)
+    return stack.without_own_cluster(load_settings(profile, overrides=overrides))
 
 
 def main() -> None:

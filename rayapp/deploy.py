@@ -17,6 +17,8 @@ from ray import serve
 from ray.job_config import JobConfig
 from ray.serve.config import ProxyLocation
 
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.deploy_phase import DeployPhase
 from rayapp.settings import Settings, load_settings
 
 APP_NAME = "rayapp"
@@ -36,8 +38,9 @@ def application(args: Mapping[str, str]) -> serve.Application:
     return build(DEFAULT_APP, load_settings(args.get("profile")))
 
 
-def deploy(settings: Settings, app: str) -> None:
+def deploy(settings: Settings, app: str, phase: DeployPhase) -> None:
     """Start Serve with our HTTP options and run the application until it is healthy."""
+    phase.say("starting Ray Serve")
     serve.start(
         proxy_location=ProxyLocation.HeadOnly,
         http_options={
@@ -47,7 +50,14 @@ def deploy(settings: Settings, app: str) -> None:
             "request_timeout_s": settings.stream_limit_s,
         },
     )
-    serve.run(build(app, settings), name=APP_NAME, route_prefix="/")
+    built = build(app, settings)
+    with phase.following(APP_NAME, loading_model(settings)):
+        serve.run(built, name=APP_NAME, route_prefix="/")
+
+
+def loading_model(settings: Settings) -> frozenset[str]:
+    """Deployments whose replicas load a model of their own before they run."""
+    return frozenset() if settings.embedding.backend == "http" else frozenset({"embedding"})
 
 
 def remove(*, own_cluster: bool) -> None:
@@ -69,8 +79,15 @@ def main(argv: list[str] | None = None) -> int:
     if options.hold:
         importlib.import_module(options.app.partition(":")[0])
         sys.stdin.read()
-    path = options.data_dir / "run" / "settings.json"
-    settings = Settings.model_validate_json(path.read_text(encoding="utf-8"))
+    paths = StackPaths.of(options.data_dir)
+    settings = Settings.model_validate_json(paths.settings.read_text(encoding="utf-8"))
+    with DeployPhase(paths.deploy_phase) as phase:
+        phase.say("joining Ray")
+        _drive(settings, options, phase)
+    return 0
+
+
+def _drive(settings: Settings, options: argparse.Namespace, phase: DeployPhase) -> None:
     ray.init(
         address=settings.ray.address,
         # The name that the dashboard shows among the jobs.
@@ -81,8 +98,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.stop:
         remove(own_cluster=not options.joined)
     else:
-        deploy(settings, options.app)
-    return 0
+        deploy(settings, options.app, phase)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ def started(folder: Path, **overrides: Any) -> RunningService:
         env={},
         overrides={"data": {"dir": str(folder)}, "http": {"port": free_port()}, **overrides},
     )
-    result = stack.up(settings)
-    return RunningService(folder, result.state.http_url)
+    waits: list[str] = []
+    result = stack.up(settings, on_wait=waits.append)
+    return RunningService(folder, result.state.http_url, waits)
 
 
 def output_of(process: subprocess.Popen[bytes], limit_s: float) -> str:
@@ -52,10 +53,11 @@ def output_of(process: subprocess.Popen[bytes], limit_s: float) -> str:
 
 @dataclass
 class RunningService:
-    """`user` headers isolate tests from each other."""
+    """`user` headers isolate tests from each other. `waits`: what its start waited for."""
 
     folder: Path
     url: str
+    waits: list[str] = field(default_factory=list)
 
     def client(self, user: str) -> httpx.Client:
         return httpx.Client(base_url=self.url, headers={"X-User-Id": user}, timeout=20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from rayapp.demo.conversation import bundled
@@ -12,6 +13,57 @@ from tests.running import RunningService
 from tests.shell import typed
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
+
+
+def test_the_start_said_what_it_waited_for(service: RunningService) -> None:
+    """In the words of the driver and of Ray Serve, in the order in which they came."""
+    waits = service.waits
+    assert "application: starting Ray Serve" in waits
+    loading = [line for line in waits if "embedding (loading the model)" in line]
+    assert loading, waits
+    assert waits.index("application: starting Ray Serve") < waits.index(loading[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ray status", "Resources"),
+        ("serve status", "rayapp"),
+        ("ray job list", "deploy"),
+        ("ray job submit -- python -c 'print(6 * 7)'", "42"),
+    ],
+)
+def test_rays_own_commands_after_env(
+    service: RunningService, tmp_path: Path, command: str, said: str
+) -> None:
+    begin = f'eval "$(rayapp env --data-dir {service.folder})"'
+    done = typed(f"{begin} && {command}", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
+def test_the_dashboard_takes_the_token_that_status_names(
+    service: RunningService, tmp_path: Path
+) -> None:
+    done = typed(f"rayapp status --data-dir {service.folder}", tmp_path)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("dashboard: "))
+    url, command = line.split()[1], line.split("`")[1]
+    token = typed(command, tmp_path).stdout
+    with httpx.Client(base_url=url, timeout=20) as browser:
+        assert browser.get("/api/cluster_status").status_code == 401
+        login = browser.post("/api/authenticate", headers={"Authorization": f"Bearer {token}"})
+        assert login.status_code == 200
+        assert browser.get("/api/cluster_status").status_code == 200
+
+
+def test_a_key_in_local_mode_is_not_accepted_silently(
+    service: RunningService, tmp_path: Path
+) -> None:
+    (tmp_path / "my.key").write_text("rk_of_production\n")
+    options = f"--user first-key --data-dir {service.folder} --api-key-file my.key"
+    done = typed(f"rayapp search tea {options}", tmp_path)
+    assert done.returncode == 0
+    assert "local mode checks no key: yours was ignored, user first-key served" in done.stderr
 
 
 def test_add_search_and_recent(service: RunningService, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def test_status_says_why_it_is_not_ready_and_where_to_look(tmp_path: Path) -> No
     assert done.exit_code == 1
     assert f"{service.url}: not ready\n  warming" in done.output
     assert "(ready)" not in done.output
-    assert f"dashboard: http://127.0.0.1:20001 (token: {paths.token})" in done.output
+    token = f"`cat {shlex.quote(str(paths.token))}` prints it"
+    assert f"dashboard: http://127.0.0.1:20001 (it asks for a token: {token})" in done.output
     assert str(paths.ray_session_logs) in done.output
     assert str(paths.kept_ray_logs) in done.output
 

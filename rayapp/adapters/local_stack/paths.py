@@ -65,6 +65,11 @@ class StackPaths:
         return self.run / "ray.token"
 
     @property
+    def deploy_phase(self) -> Path:
+        """What the driver that starts the application waits for; there while it does."""
+        return self.run / "deploy.phase"
+
+    @property
     def sockets(self) -> Path:
         return SOCKET_ROOT / f"rayapp-{self.stack_id}"
 

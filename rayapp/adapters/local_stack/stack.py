@@ -17,11 +17,17 @@ import psutil
 
 from rayapp.adapters.local_stack import programs
 from rayapp.adapters.local_stack.paths import StackPaths, rotate, tail, write_private
-from rayapp.adapters.local_stack.ports import is_free
+from rayapp.adapters.local_stack.ports import PortBook, is_free
 from rayapp.adapters.local_stack.processes import mark_of, members, stop_all
 from rayapp.adapters.local_stack.ray_logs import keep_ray_logs
 from rayapp.adapters.local_stack.readiness import OnWait, wait_ready
-from rayapp.adapters.local_stack.state import StackState, Step, read_state, remove_state
+from rayapp.adapters.local_stack.state import (
+    APPLICATION,
+    StackState,
+    Step,
+    read_state,
+    remove_state,
+)
 from rayapp.adapters.local_stack.supervisor import DEFAULT_APP, settings_hash
 from rayapp.errors import ConfigError
 from rayapp.settings import Settings
@@ -35,6 +41,17 @@ LEFTOVER_WAIT_S = 20.0
 MIN_MEMORY_MB = 1_500
 # An empty mongod keeps 315 MB; it refuses writes when the disk is nearly full.
 MIN_DISK_MB = 1_000
+
+# What `ready` of each server asks for, in `plan.py`.
+AWAITED = {
+    "mongod": "waiting until it is the primary of its replica set",
+    "valkey": "waiting until its socket answers",
+    "qdrant": "waiting until it is ready",
+    "ray": "waiting until its raylet answers",
+    APPLICATION: "importing it",
+}
+
+RAY_NAMES = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
 
 OnStep = Callable[[Step], None]
 
@@ -61,7 +78,8 @@ def up(
         wait: return when `/readyz` answers 200, else as soon as the supervisor runs.
         app: `module:function` that builds the Serve application from settings.
         on_step: hears every finished step.
-        on_wait: hears why the service is not ready yet, on every change.
+        on_wait: hears what is being waited for, on every change: a server, a phase of the
+            application, at last why the service is not ready yet.
 
     Raises:
         ConfigError: it cannot start; one sentence that names the log.
@@ -70,6 +88,7 @@ def up(
     paths = StackPaths.of(settings.data.dir)
     paths.create()
     begun = time.monotonic()
+    tell = on_wait or (lambda _: None)
     with _only_one(paths):
         state = _running(paths)
         started = state is None
@@ -79,9 +98,10 @@ def up(
             _spawn(paths, settings, app)
     # Steps of an earlier call are no news.
     seen = len(state.steps) if state else 0
-    state = _wait_started(paths, wait, on_step or (lambda _: None), seen)
+    news = _News(on_step or (lambda _: None), tell, seen)
+    state = _wait_started(paths, wait, news)
     if wait:
-        wait_ready(state.http_url, on_wait or (lambda _: None))
+        wait_ready(state.http_url, lambda reasons: tell(f"service: {reasons}"))
     other = not started and state.settings_sha256 != settings_hash(settings)
     return UpResult(state, started, other, round(time.monotonic() - begun, 2))
 
@@ -131,6 +151,38 @@ def stack_environment(data_dir: Path | str) -> dict[str, str]:
     if state is None or not state.running:
         raise ConfigError(f"No stack runs for {data_dir}: start it with `rayapp up`.")
     return dict(state.environment)
+
+
+def ray_environment(data_dir: Path | str) -> dict[str, str]:
+    """What `ray`, `serve` and `ray job` need to reach the cluster of a running stack.
+
+    Only Ray's: a MONGODB_URI in a shell would be a server of its own to the next `up`.
+
+    Raises:
+        ConfigError: no stack runs for this data directory.
+    """
+    environment = stack_environment(data_dir)
+    found = {name: environment[name] for name in RAY_NAMES if name in environment}
+    state = read_state(StackPaths.of(data_dir))
+    if state is not None and state.dashboard_url:
+        # `ray job` reads the first, `serve` the second.
+        found |= dict.fromkeys(
+            ("RAY_API_SERVER_ADDRESS", "RAY_DASHBOARD_ADDRESS"), state.dashboard_url
+        )
+    return found
+
+
+def without_own_cluster(settings: Settings) -> Settings:
+    """The settings without a RAY_ADDRESS that names this stack's own head.
+
+    `eval "$(rayapp env)"` leaves it in the shell, and the next `up` would join what is gone.
+    """
+    paths = StackPaths.of(settings.data.dir)
+    own = {f"{programs.RAY_NODE_IP}:{PortBook(paths.ports, paths.stack_id).ports.get('ray_gcs')}"}
+    if settings.ray.address not in own:
+        return settings
+    ray = settings.ray.model_copy(update={"address": ""})
+    return settings.model_copy(update={"ray": ray})
 
 
 def is_running(data_dir: Path | str) -> bool:
@@ -222,16 +274,46 @@ def _spawn(paths: StackPaths, settings: Settings, app: str) -> None:
         time.sleep(POLL_S)
 
 
-def _wait_started(paths: StackPaths, wait: bool, on_step: OnStep, seen: int) -> StackState:
-    """Report each step after the first `seen`, until the supervisor is done starting."""
+@dataclass(slots=True)
+class _News:
+    """Tells of every step and of every phase once."""
+
+    on_step: OnStep
+    on_wait: OnWait
+    seen: int
+    last: str = ""
+
+    def look(self, paths: StackPaths, state: StackState) -> None:
+        for step in state.steps[self.seen :]:
+            self.on_step(step)
+        self.seen = len(state.steps)
+        now = awaited(paths, state)
+        if now and now != self.last:
+            self.last = now
+            self.on_wait(now)
+
+
+def awaited(paths: StackPaths, state: StackState) -> str:
+    """What a start is waiting for, as `part: what`; empty when it is over."""
+    if state.phase != "starting":  # a server that is started again is no news to who attaches
+        return ""
+    if not state.awaited:
+        return "supervisor: looking for servers and free ports"
+    phase = ""
+    if state.awaited == APPLICATION:
+        with contextlib.suppress(OSError):
+            phase = paths.deploy_phase.read_text(encoding="utf-8")
+    return f"{state.awaited}: {phase or AWAITED.get(state.awaited, 'starting')}"
+
+
+def _wait_started(paths: StackPaths, wait: bool, news: _News) -> StackState:
+    """Report each step and phase, until the supervisor is done starting."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         state = read_state(paths)
         if state is None:
             raise ConfigError("The stack was stopped while it was starting.")
-        for step in state.steps[seen:]:
-            on_step(step)
-        seen = len(state.steps)
+        news.look(paths, state)
         if state.phase == "failed":
             if (supervisor := state.supervisor.find()) is not None:
                 psutil.wait_procs([supervisor], timeout=LEFTOVER_WAIT_S)

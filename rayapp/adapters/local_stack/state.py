@@ -11,6 +11,7 @@ from rayapp.adapters.local_stack.paths import StackPaths, write_private
 from rayapp.adapters.local_stack.processes import ProcessRef
 from rayapp.errors import ConfigError
 
+APPLICATION = "application"  # the last step, after the servers
 Phase = Literal["starting", "ready", "failed", "stopping"]
 
 
@@ -28,6 +29,8 @@ class StackState(BaseModel):
     children: list[ProcessRef] = []
     restarts: dict[str, int] = {}
     steps: list[Step] = []
+    # Name of the server, or `application`, whose start is being waited for.
+    awaited: str = ""
     ports: dict[str, int] = {}
     versions: dict[str, str] = {}
     http_url: str = ""
@@ -74,6 +77,6 @@ def write_state(paths: StackPaths, state: StackState) -> None:
 
 def remove_state(paths: StackPaths) -> None:
     """Forget the stack: state, settings (they hold secrets) and token; ports are remembered."""
-    for path in (paths.state, paths.settings, paths.token):
+    for path in (paths.state, paths.settings, paths.token, paths.deploy_phase):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

@@ -25,7 +25,13 @@ from rayapp.adapters.local_stack.front import Front, served
 from rayapp.adapters.local_stack.paths import StackPaths, tail, write_private
 from rayapp.adapters.local_stack.plan import Plan
 from rayapp.adapters.local_stack.processes import ProcessRef, mark_of
-from rayapp.adapters.local_stack.state import StackState, Step, remove_state, write_state
+from rayapp.adapters.local_stack.state import (
+    APPLICATION,
+    StackState,
+    Step,
+    remove_state,
+    write_state,
+)
 from rayapp.errors import ConfigError, RayappError
 from rayapp.settings import Settings
 
@@ -106,6 +112,8 @@ class Supervisor:
 
     def _await(self, child: Child) -> None:
         self.state.log = str(child.log)
+        self.state.awaited = child.name
+        self._save()
         for _ in child.wait_ready():
             self._pause(POLL_S)
 
@@ -114,6 +122,8 @@ class Supervisor:
         begun = time.monotonic()
         log = self._paths.log("deploy")
         self.state.log = str(log)
+        self.state.awaited = APPLICATION
+        self._save()
         assert driver.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended, and its log says why
             driver.stdin.close()
@@ -121,8 +131,8 @@ class Supervisor:
             raise ConfigError(self._why_not_deployed(log))
         self._deployed = True
         self._good_at = time.monotonic()
-        self._step("application", begun)
-        self.state.log = ""
+        self._step(APPLICATION, begun)
+        self.state.log = self.state.awaited = ""
 
     def _why_not_deployed(self, log: Path) -> str:
         ray = self._ray_child()

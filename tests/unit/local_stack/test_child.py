@@ -13,7 +13,13 @@ import pytest
 
 from rayapp.adapters.local_stack.child import BACKOFF_S, STABLE_S, Child
 from rayapp.adapters.local_stack.paths import StackPaths
-from rayapp.adapters.local_stack.stack import attach, check_room, down, stack_environment
+from rayapp.adapters.local_stack.stack import (
+    attach,
+    check_room,
+    down,
+    stack_environment,
+    without_own_cluster,
+)
 from rayapp.adapters.local_stack.supervisor import reachable, settings_hash
 from rayapp.errors import ConfigError
 from rayapp.settings import load_settings
@@ -166,3 +172,14 @@ def test_settings_hash_sees_every_change() -> None:
     two = load_settings(env={"RAYAPP_SEARCH__MIN_DEPTH": "21"})
     assert settings_hash(one) == settings_hash(load_settings(env={}))
     assert settings_hash(one) != settings_hash(two)
+
+
+def test_the_address_that_env_leaves_in_a_shell_is_not_joined(tmp_path: Path) -> None:
+    paths = StackPaths.of(tmp_path)
+    paths.run.mkdir()
+    paths.ports.write_text('{"ray_gcs": 20001}')
+    tree = {"data": {"dir": tmp_path}}
+    own = load_settings(env={"RAY_ADDRESS": "127.0.0.2:20001"}, overrides=tree)
+    other = load_settings(env={"RAY_ADDRESS": "10.0.0.1:20001"}, overrides=tree)
+    assert without_own_cluster(own) == load_settings(env={}, overrides=tree)
+    assert without_own_cluster(other) == other

@@ -1,0 +1,129 @@
+"""What a start waits for: a live line on a terminal, lines that never fall silent elsewhere."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
+
+from rayapp.adapters.local_stack import stack
+from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.processes import ProcessRef
+from rayapp.adapters.local_stack.state import APPLICATION, StackState
+from rayapp.cli_output import Console
+from rayapp.cli_progress import StartProgress
+from rayapp.deploy_phase import DeployPhase, phase_of
+
+LIMIT_S = 60.0
+
+
+class Clock:
+    """Seconds that the test decides."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Heard(io.StringIO):
+    """Sets an event once it holds what `wanted` looks for."""
+
+    def __init__(self, wanted: Callable[[str], bool]) -> None:
+        super().__init__()
+        self.event = threading.Event()
+        self._wanted = wanted
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self._wanted(self.getvalue()):
+            self.event.set()
+        return written
+
+
+def test_elsewhere_a_change_is_a_line_and_seconds_count_from_the_first_word_on_a_part() -> None:
+    out, clock = io.StringIO(), Clock()
+    with StartProgress(Console(file=out, width=40), now=clock, every_s=LIMIT_S) as progress:
+        progress.waiting("ray: starting")
+        clock.at += 7
+        progress.waiting("application: starting Ray Serve")
+        clock.at += 12
+        progress.waiting("application: 1 of 5 deployments run, starting search")
+    assert out.getvalue().splitlines() == [
+        "ray: starting … 0 s",
+        "application: starting Ray Serve … 0 s",
+        "application: 1 of 5 deployments run, starting search … 12 s",
+    ]
+
+
+def test_elsewhere_it_is_said_again_while_nothing_changes() -> None:
+    out = Heard(lambda text: text.count("ray: starting") >= 4)
+    with StartProgress(Console(file=out), every_s=0.001) as progress:
+        progress.waiting("ray: starting")
+        assert out.event.wait(LIMIT_S)
+
+
+def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
+    clock = Clock()
+    out = Heard(lambda text: "ray: starting … 9 s" in text)
+    console = Console(file=out, force_terminal=True, width=80)
+    with StartProgress(console, now=clock) as progress:
+        progress.waiting("ray: starting")
+        clock.at += 9
+        assert out.event.wait(LIMIT_S)
+    assert out.getvalue().endswith("\x1b[2K"), "the line is erased"
+
+
+def deployment(state: str, message: str = "") -> DeploymentStatusOverview:
+    return DeploymentStatusOverview(
+        status="UPDATING",
+        status_trigger="CONFIG_UPDATE_STARTED",
+        replica_states={state: 1},
+        message=message,
+    )
+
+
+@pytest.mark.parametrize(
+    ("deployments", "said"),
+    [
+        ({}, "waiting for Ray Serve to take the application"),
+        (
+            {"embedding": deployment("STARTING"), "search": deployment("RUNNING")},
+            "1 of 2 deployments run, starting embedding (loading the model)",
+        ),
+        (
+            {"search": deployment("STARTING", "No  node\nhas 9 CPUs.")},
+            "0 of 1 deployments run, starting search (No node has 9 CPUs.)",
+        ),
+        ({"search": deployment("RUNNING")}, "waiting until the replicas are healthy"),
+    ],
+)
+def test_the_phase_is_what_serve_reports(
+    deployments: dict[str, DeploymentStatusOverview], said: str
+) -> None:
+    found = ApplicationStatusOverview(
+        status="DEPLOYING", message="", last_deployed_time_s=0.0, deployments=deployments
+    )
+    assert phase_of(found, frozenset({"embedding"})) == said
+
+
+def test_the_phase_of_the_driver_is_what_up_tells(tmp_path: Path) -> None:
+    paths = StackPaths.of(tmp_path)
+    paths.run.mkdir()
+    state = StackState(stack_id="x", supervisor=ProcessRef(name="s", pid=1, create_time=0.0))
+    assert stack.awaited(paths, state).startswith("supervisor: ")
+    state.awaited = "mongod"
+    assert stack.awaited(paths, state).startswith("mongod: waiting until it is the primary")
+    state.awaited = APPLICATION
+    assert stack.awaited(paths, state) == "application: importing it"
+    with DeployPhase(paths.deploy_phase) as phase:
+        phase.say("starting Ray Serve")
+        assert stack.awaited(paths, state) == "application: starting Ray Serve"
+    assert not paths.deploy_phase.exists()
+    state.phase = "ready"
+    assert stack.awaited(paths, state) == ""
