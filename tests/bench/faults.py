@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -130,6 +131,7 @@ async def measured(
     victims = FAULTS[name].find(service)
     if not victims:
         raise DependencyDown(f"No process of the kind {name} runs: see `rayapp status`.")
+    earlier = service.state().restarts
     load = FaultLoad(service.url, user_id)
     begun = time.monotonic()
     running = asyncio.create_task(load.run())
@@ -152,6 +154,8 @@ async def measured(
         "missing": len(lost),
         "missing_ids": lost[:20],
         "bar_s": FAULTS[name].back_s,
+        # By the supervisor; more than one of a server says that a restart failed.
+        "restarts": dict(Counter(service.state().restarts) - Counter(earlier)),
         "load_average": [round(before, 1), round(os.getloadavg()[0], 1)],
     }
 

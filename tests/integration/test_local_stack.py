@@ -231,7 +231,7 @@ class TestStack:
         def served_by_another() -> bool:
             try:
                 return bool(echo(state_of(stacks[0]))["pid"] != old)
-            except (httpx.HTTPError, ValueError):
+            except (httpx.HTTPError, ValueError, KeyError):  # a refusal has no pid
                 return False
 
         until(served_by_another, "another replica answers")
