@@ -66,16 +66,18 @@ SUBMITTED_EXAMPLE: dict[str, Any] = {
     "success": True,
     "result": {
         "success": True,
+        "status": "submitted",
         "jobId": "job-1",
-        "totalProcessed": 0,
-        "totalFailed": 0,
-        "durationMs": 0,
+        "kind": "reindex",
+        "follow": "/api/memory/jobs/job-1",
+        "message": "Submitted as job job-1: it has not done anything yet.",
     },
     "degraded": [],
 }
 
 SWEEP_EXAMPLE: dict[str, Any] = {
     "success": True,
+    "status": "completed",
     "jobId": None,
     "checkedAt": "2025-05-06T08:00:00Z",
     "durationMs": 2_300,

@@ -128,18 +128,21 @@ def duration_ms(job: Job) -> int:
 
 
 def submitted_view(job: Job) -> dict[str, Any]:
+    """No counts: nothing was done yet, and a zero would read as a result."""
     return {
         "success": True,
+        "status": "submitted",
         "jobId": job.job_id,
-        "totalProcessed": job.done,
-        "totalFailed": job.failed,
-        "durationMs": duration_ms(job),
+        "kind": job.kind,
+        "follow": f"/api/memory/jobs/{job.job_id}",
+        "message": f"Submitted as job {job.job_id}: it has not done anything yet.",
     }
 
 
 def sweep_view(report: SweepReport) -> dict[str, Any]:
     return {
         "success": True,
+        "status": "completed",
         "jobId": None,
         "checkedAt": report.checked_at,
         "durationMs": round(report.duration_s * 1000),
@@ -167,21 +170,6 @@ def sweep_view(report: SweepReport) -> dict[str, Any]:
 
 def issue_word(kind: Drift) -> str:
     return ISSUE_WORDS.get(kind, kind.value)
-
-
-def pending_sweep_view(job: Job) -> dict[str, Any]:
-    """The same fields for a sweep that a job makes: nothing was looked at yet."""
-    empty = SweepReport(
-        checked_at=job.created_at,
-        duration_s=0.0,
-        checked=0,
-        found={},
-        repaired={},
-        issues=(),
-        truth_count=0,
-        index_count=0,
-    )
-    return sweep_view(empty) | {"jobId": job.job_id}
 
 
 def breaker_view(row: Mapping[str, Any], threshold: int, open_s: float) -> dict[str, Any]:

@@ -278,6 +278,10 @@ class JobListReply(Answer):
 
 
 class Submitted(Answer):
+    """Work that has not begun: `follow` is the path that tells how far it is."""
+
+    status: Literal["submitted"]
+    follow: str
     job_id: str = Field(alias="jobId")
 
 
@@ -286,9 +290,8 @@ class SubmitReply(Answer):
 
 
 class SweepResult(Answer):
-    """What a sampled look found; `job_id` when a job looks at everything instead."""
+    """What a sampled look found."""
 
-    job_id: str | None = Field(None, alias="jobId")
     checked: int = Field(alias="totalChecked")
     issues_found: int = Field(alias="issuesFound")
     issues_repaired: int = Field(alias="issuesRepaired")

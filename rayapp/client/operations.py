@@ -92,9 +92,7 @@ class OperationCalls(Calls):
     def sweep(self, *, repair: bool = True) -> Talk[str]:
         """Submit a sweep over everything; the id of its job."""
         body = {"dry_run": not repair, "full": True}
-        found = yield from self.writing(SweepReply, f"{OPS}/consistency", body)
-        assert found.result.job_id is not None
-        return found.result.job_id
+        return (yield from self._submitted(f"{OPS}/consistency", body))
 
     @call
     def breakers(self) -> Talk[dict[str, Any]]:

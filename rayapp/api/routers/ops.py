@@ -10,7 +10,7 @@ from starlette.responses import Response
 from rayapp.api.call import Call
 from rayapp.api.errors import error_body, status_of
 from rayapp.api.examples_ops import PROGRESS_EXAMPLE, SUBMITTED_EXAMPLE, SWEEP_EXAMPLE
-from rayapp.api.job_views import pending_sweep_view, progress_view, submitted_view, sweep_view
+from rayapp.api.job_views import progress_view, submitted_view, sweep_view
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.schemas import ops as shapes
@@ -113,7 +113,7 @@ async def deferred(call: Call) -> Response:
         {
             "success": True,
             "result": {"success": True, "hastened": hastened, "pendingReindex": waiting},
-            "message": f"{hastened} memories are indexed now; {waiting} wait in all.",
+            "message": f"{hastened} memories are due now; {waiting} wait for the index in all.",
             "degraded": [],
         }
     )
@@ -145,16 +145,12 @@ async def consistency(call: Call) -> Response:
         body = call.body_as(shapes.ConsistencyBody, shapes.CONSISTENCY_ALIASES)
     repair = not body.dry_run
     if body.full:
-        params = {"full": True, "repair": repair}
-        job = await call.services.jobs.submit(CONSISTENCY, params, requested_by=call.principal)
-        result = pending_sweep_view(job)
-    else:
-        sample = body.sample_size or call.services.settings.consistency.sample
-        report = await call.services.consistency.check(
-            sample=min(sample, shapes.MAX_SAMPLE), repair=repair
-        )
-        result = sweep_view(report)
-    return answer({"success": True, "result": result, "degraded": []})
+        return await _submitted(call, CONSISTENCY, {"full": True, "repair": repair})
+    sample = body.sample_size or call.services.settings.consistency.sample
+    report = await call.services.consistency.check(
+        sample=min(sample, shapes.MAX_SAMPLE), repair=repair
+    )
+    return answer({"success": True, "result": sweep_view(report), "degraded": []})
 
 
 # --- DataGov
@@ -287,7 +283,7 @@ OPERATIONS = (
         example={
             "success": True,
             "result": {"success": True, "hastened": 3, "pendingReindex": 3},
-            "message": "3 memories are indexed now; 3 wait in all.",
+            "message": "3 memories are due now; 3 wait for the index in all.",
             "degraded": [],
         },
         errors=(EmbedderDown,),
@@ -299,7 +295,7 @@ OPERATIONS = (
         tag=_TAG,
         summary="Compare index and truth",
         description="A sample from a place that changes with every call, repaired unless `dry_run`."
-        " With `full` a job looks at everything: follow `jobId`.",
+        " With `full` a job looks at everything: `status` is `submitted` then, without counts.",
         handler=consistency,
         body=shapes.ConsistencyBody,
         body_required=False,

@@ -112,13 +112,14 @@ class ProgressAnswer(Answer):
 
 
 class SubmittedView(Answer):
-    """A job that was submitted; the counts are those of this moment."""
+    """A job that was submitted and has done nothing yet; `follow` is the path that tells of it."""
 
     success: Literal[True]
+    status: Literal["submitted"]
     jobId: str
-    totalProcessed: int
-    totalFailed: int
-    durationMs: int
+    kind: str
+    follow: str
+    message: str
 
 
 class SubmittedAnswer(Answer):
@@ -209,10 +210,11 @@ class IssueView(Answer):
 
 
 class ConsistencyResult(Answer):
-    """`found` and `repaired` count per kind; `jobId` is set when a job does the work."""
+    """`found` and `repaired` count per kind; no job did this, so `jobId` is null."""
 
     success: Literal[True]
-    jobId: str | None
+    status: Literal["completed"]
+    jobId: None
     checkedAt: datetime
     durationMs: int
     totalChecked: int
@@ -227,10 +229,10 @@ class ConsistencyResult(Answer):
 
 
 class ConsistencyAnswer(Answer):
-    """What a look found, or zeros and `jobId` for a full sweep."""
+    """What a look found, or the job that was submitted for a full sweep: `result.status` says."""
 
     success: Literal[True]
-    result: ConsistencyResult
+    result: Annotated[ConsistencyResult | SubmittedView, Field(discriminator="status")]
     degraded: list[str]
     duplicate: bool | None = None
 

@@ -11,7 +11,7 @@ import pytest
 
 from rayapp.domain.consistency import Drift, Issue, SweepReport
 from rayapp.domain.job_kinds import CONSISTENCY, DATAGOV, REINDEX
-from rayapp.domain.jobs import JobState, Step
+from rayapp.domain.jobs import Job, JobState, Step
 from rayapp.domain.memory import SyncState
 from rayapp.domain.requests import Component
 from rayapp.errors import IndexDown, JobsDown
@@ -76,13 +76,7 @@ class TestReindex:
         result = response.json()["result"]
         (job,) = world.jobs.launcher.launched
         assert response.status_code == 200
-        assert result == {
-            "success": True,
-            "jobId": job.job_id,
-            "totalProcessed": 0,
-            "totalFailed": 0,
-            "durationMs": 0,
-        }
+        assert result == submission_of(job)
         assert (job.kind, job.params, job.requested_by) == (REINDEX, params, "local")
 
     @pytest.mark.parametrize(
@@ -297,6 +291,7 @@ class TestConsistency:
         del result["issues"]
         assert result == {
             "success": True,
+            "status": "completed",
             "jobId": None,
             "checkedAt": "2026-05-01T00:00:00Z",
             "durationMs": 1_250,
@@ -353,8 +348,8 @@ class TestConsistency:
     ) -> None:
         result = (await api.post(SWEEP, json=body)).json()["result"]
         (job,) = world.jobs.launcher.launched
-        assert (job.kind, job.params, result["jobId"]) == (CONSISTENCY, params, job.job_id)
-        assert (result["totalChecked"], result["issues"]) == (0, [])
+        assert (job.kind, job.params) == (CONSISTENCY, params)
+        assert result == submission_of(job)
         assert world.jobs.consistency.asked == []
 
     async def test_an_index_that_is_away_is_503(self, api: httpx.AsyncClient, world: World) -> None:
@@ -363,6 +358,38 @@ class TestConsistency:
 
         world.jobs.consistency.check = check  # type: ignore[method-assign]
         assert (await api.post(SWEEP, json={})).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (REINDEXING, {"tier": "books"}),
+        (f"{REINDEXING}/rollback", None),
+        (SWEEP, {"full": True}),
+        (f"{OPS}/datagov", None),
+    ],
+)
+async def test_a_submission_says_so_counts_nothing_and_names_where_to_follow_it(
+    api: httpx.AsyncClient, world: World, path: str, body: Any
+) -> None:
+    result = (await api.post(path, json=body or {})).json()["result"]
+    (job,) = world.jobs.launcher.launched
+    assert result == submission_of(job)
+    assert not any(isinstance(value, int) and value is not True for value in result.values())
+    followed = (await api.get(result["follow"])).json()["job"]
+    assert (followed["job_id"], followed["state"]) == (job.job_id, "submitted")
+
+
+def submission_of(job: Job) -> dict[str, Any]:
+    """What every route answers that submits a job: nothing was done yet, so no counts."""
+    return {
+        "success": True,
+        "status": "submitted",
+        "jobId": job.job_id,
+        "kind": job.kind,
+        "follow": f"/api/memory/jobs/{job.job_id}",
+        "message": f"Submitted as job {job.job_id}: it has not done anything yet.",
+    }
 
 
 class TestDatagov:
