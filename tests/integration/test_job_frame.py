@@ -95,6 +95,12 @@ class Toys:
     async def lease(self) -> Any:
         return await bootstrap.mongo_stores(self.settings).leases.current("job:toy_job")
 
+    def driving(self, runs: list[subprocess.Popen[str]]) -> subprocess.Popen[str] | None:
+        """Which of them has the lease now."""
+        lease = asyncio.run(self.lease())
+        found = (run for run in runs if lease and f":{run.pid}:" in lease.holder)
+        return next(found, None)
+
     def job(self) -> Job:
         """The last one of this test."""
 
@@ -223,6 +229,46 @@ def test_paused_then_killed_then_resumed_it_does_everything_once(toys: Toys) -> 
     assert job.attempts == 2  # the one that was paused left in order
     assert_not_redone(toys, finished, before)
     assert_all_worked_once(toys, job, repeated=2)
+
+
+def test_a_driver_that_stood_still_takes_its_lease_back_and_goes_on(toys: Toys) -> None:
+    first = toys.start("--parts", "30", "--pause-s", "0.5", "--concurrency", "2")
+    toys.working(3)
+    before = toys.job()
+    first.send_signal(signal.SIGSTOP)
+    until(lambda: asyncio.run(toys.lease()) is None, LIMIT_S)
+    first.send_signal(signal.SIGCONT)
+    until(lambda: toys.job().fence > before.fence, LIMIT_S)
+    toys.go()
+    code, text = ended(first)
+    assert code == 0, text
+    job = toys.job()
+    assert (job.job_id, job.attempts) == (before.job_id, 1)
+    assert_all_worked_once(toys, job, repeated=2)
+
+
+def test_a_second_run_follows_takes_over_and_is_followed_in_its_turn(toys: Toys) -> None:
+    # Long enough that it goes on when the second command has started, whatever that takes.
+    arguments = ("--parts", "90", "--pause-s", "0.5", "--concurrency", "2")
+    runs = [toys.start(*arguments)]
+    toys.working(3)
+    runs.append(toys.start(*arguments))
+    assert runs[1].stdout is not None
+    assert runs[1].stdout.readline()  # it is there, and follows
+    # On a full machine the second one may have taken over by itself.
+    until(lambda: toys.driving(runs) is not None, LIMIT_S)
+    stopped = toys.driving(runs)
+    assert stopped is not None
+    stopped.send_signal(signal.SIGSTOP)
+    until(lambda: toys.driving(runs) not in (None, stopped), LIMIT_S)
+    stopped.send_signal(signal.SIGCONT)
+    toys.go()
+    ends = [ended(run) for run in runs]
+    job = toys.job()
+    for code, text in ends:
+        assert code == 0, text
+        assert f"Job {job.job_id} is done: {job.total} records." in text
+    assert_all_worked_once(toys, job, repeated=4)
 
 
 @pytest.mark.parametrize(
