@@ -54,7 +54,7 @@ from rayapp.protocols import (
     Reranker,
     VectorIndex,
 )
-from rayapp.service_protocols import Services
+from rayapp.service_protocols import Memories, Services
 from rayapp.services.arms import SearchArms
 from rayapp.services.comparison import Comparison
 from rayapp.services.consistency import ConsistencyService
@@ -63,6 +63,7 @@ from rayapp.services.deferred import DeferredService
 from rayapp.services.effects import EffectsService
 from rayapp.services.embedding_cache import CachedEmbedder, CacheLayer
 from rayapp.services.explain import ExplainingSearch
+from rayapp.services.graph_settling import GraphSettling
 from rayapp.services.graphs import GraphsService
 from rayapp.services.health import Dependencies, HealthService, ProcessBreakers
 from rayapp.services.index_watch import IndexWatch
@@ -201,10 +202,7 @@ def build_services(
     context = remembered(build_context(parts, found, insights), parts)
     data = build_data(parts, memories)
     bank = MemoryBankService(memories, parts.stores.items)
-    stores = parts.stores
-    outcomes = scored(
-        OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime), parts
-    )
+    outcomes = scored(build_outcomes(parts, memories), parts)
     return Services(
         settings=settings,
         clock=runtime.clock,
@@ -329,6 +327,16 @@ def build_promotion(parts: Parts) -> PromotionService:
     """The only code that changes a tier by rule."""
     stores = parts.stores
     return PromotionService(stores.lifecycle, stores.leases, runtime=parts.runtime)
+
+
+def build_outcomes(parts: Parts, memories: Memories) -> OutcomesService:
+    """What is recorded is in the graphs before it is answered, if that is quick."""
+    stores, runtime = parts.stores, parts.runtime
+    service = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
+    service.on_recorded = GraphSettling(
+        stores.graphs, parts.texts.expansions, runtime=runtime
+    ).at_once
+    return service
 
 
 def build_effects(parts: Parts) -> EffectsService:

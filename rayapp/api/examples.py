@@ -25,6 +25,8 @@ SOURCE_EXAMPLE: dict[str, Any] = {
     "datagov": None,
 }
 
+ESTIMATE_EXAMPLE: dict[str, Any] = {"value": 0.7192, "low": 0.4385, "high": 1.0}
+
 STATS_EXAMPLE: dict[str, Any] = {
     "uses": 3,
     "success_count": 3.0,
@@ -61,6 +63,7 @@ ITEM_EXAMPLE: dict[str, Any] = {
     "quality_score": 0.4,
     "mentioned_count": 1,
     "stats": STATS_EXAMPLE,
+    "success_estimate": ESTIMATE_EXAMPLE,
     "created_at": "2025-05-04T09:30:00Z",
     "stored_at": "2025-05-04T09:30:01Z",
     "updated_at": "2025-05-04T09:30:01Z",
@@ -109,7 +112,8 @@ HIT_EXAMPLE: dict[str, Any] = {
     "age": "3 d",
     "tags": ["family"],
     "uses": 3,
-    "wilson_score": 0.4385,
+    "success_estimate": ESTIMATE_EXAMPLE,
+    "wilson_score": 0.7192,
     "score": 0.82,
     "last_outcome": "worked",
     "source": SOURCE_EXAMPLE,
@@ -152,7 +156,8 @@ RECENT_EXAMPLE: dict[str, Any] = {
     "content": "Dana moved to Haifa in May.",
     "tier": "working",
     "status": "active",
-    "wilson_score": 0.4385,
+    "success_estimate": ESTIMATE_EXAMPLE,
+    "wilson_score": 0.7192,
     "score": 0.9,
     "uses": 3,
     "created_at": "2025-05-04T09:30:00Z",
@@ -191,6 +196,7 @@ OUTCOME_EXAMPLE: dict[str, Any] = {
             "success_count": 1.0,
             "score": 0.7,
             "wilson_score": 0.2065,
+            "success_estimate": {"value": 0.6033, "low": 0.2065, "high": 1.0},
         }
     ],
     "skipped": [],
@@ -323,7 +329,8 @@ PATTERN_EXAMPLE: dict[str, Any] = {
     "text_preview": "Restart the container when the port is taken.",
     "uses": 12,
     "success_rate": 0.92,
-    "wilson_score": 0.6461,
+    "success_estimate": {"value": 0.8156, "low": 0.6461, "high": 0.9851},
+    "wilson_score": 0.8156,
     "score": 0.95,
     "worked": 11,
     "failed": 1,

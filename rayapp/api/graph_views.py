@@ -15,6 +15,7 @@ from rayapp.domain.graphs.views import (
     total_of,
 )
 from rayapp.domain.learning_requests import ConceptDefinition, GraphEdgeView, GraphNodeView
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.tiers import Tier, tier_name
 
@@ -268,13 +269,15 @@ def path_edge_view(edge: ContentEdge) -> dict[str, Any]:
 
 def pattern_view(item: MemoryItem) -> dict[str, Any]:
     stats = item.stats
+    estimate = success_estimate(stats.success_count, stats.uses)
     return {
         "memory_id": item.memory_id,
         "summary": item.summary or cut(item.text),
         "text_preview": cut(item.text),
         "uses": stats.uses,
         "success_rate": stats.success_rate,
-        "wilson_score": stats.wilson_score,
+        "success_estimate": estimate,
+        "wilson_score": estimate.value,
         "score": stats.score,
         "worked": stats.worked_count,
         "failed": stats.failed_count,

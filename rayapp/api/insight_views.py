@@ -7,6 +7,7 @@ from typing import Any
 from rayapp.api.graph_views import cut
 from rayapp.domain.graphs.records import Concept
 from rayapp.domain.learning_requests import ContextInsights, PastExperience
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.tiers import tier_name
 
 
@@ -72,5 +73,6 @@ def _experience(one: PastExperience, documents: bool) -> dict[str, Any]:
         "uses": item.stats.uses,
         "success_rate": item.stats.success_rate,
         "wilson_score": item.stats.wilson_score,
+        "success_estimate": success_estimate(item.stats.success_count, item.stats.uses),
         "at": one.at,
     }

@@ -11,6 +11,7 @@ from rayapp.domain.learning_requests import (
     PromotionReport,
     ResponseAnswer,
 )
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.tiers import tier_name
 
 NOTHING_SCORED: dict[NothingScored, str] = {
@@ -86,4 +87,5 @@ def _scored(one: AppliedOutcome, documents: bool) -> dict[str, Any]:
         "success_count": one.success_count,
         "score": one.score,
         "wilson_score": one.wilson_score,
+        "success_estimate": success_estimate(one.success_count, one.uses),
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from rayapp.domain.ages import age as age
 from rayapp.domain.filtering import flag_names
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.memory import MemoryItem, MemoryVersion, Source
 from rayapp.domain.requests import Hit, SearchAnswer, StoreResult
 from rayapp.domain.tiers import tier_name
@@ -79,6 +80,7 @@ def item_view(item: MemoryItem, documents: bool) -> dict[str, Any]:
         "quality_score": item.quality.quality_score,
         "mentioned_count": item.quality.mentioned_count,
         "stats": item.stats,
+        "success_estimate": success_estimate(item.stats.success_count, item.stats.uses),
         "created_at": item.created_at,
         "stored_at": item.stored_at,
         "updated_at": item.updated_at,
@@ -134,6 +136,7 @@ def hit_view(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
     """One search result; also what the first client reads at the top level."""
     item, summary, stats = hit.item, hit.summary, hit.item.stats
     tier = tier_name(item.tier, documents)
+    estimate = success_estimate(stats.success_count, stats.uses)
     citation = {
         "source_type": item.source.type.value,
         "memory_id": item.memory_id,
@@ -152,7 +155,8 @@ def hit_view(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
         "age": age(item.created_at, now),
         "tags": item.tags,
         "uses": stats.uses,
-        "wilson_score": stats.wilson_score,
+        "success_estimate": estimate,
+        "wilson_score": estimate.value,
         "score": summary.final_score,
         "last_outcome": stats.last_outcome,
         "source": source_view(item.source),
@@ -232,12 +236,14 @@ def search_view(found: SearchAnswer, now: datetime, documents: bool) -> dict[str
 def recent_view(item: MemoryItem, documents: bool) -> dict[str, Any]:
     """A line of the recent list of the first client."""
     stats = item.stats
+    estimate = success_estimate(stats.success_count, stats.uses)
     return {
         "memory_id": item.memory_id,
         "content": item.text,
         "tier": tier_name(item.tier, documents),
         "status": item.status.value,
-        "wilson_score": stats.wilson_score,
+        "success_estimate": estimate,
+        "wilson_score": estimate.value,
         "score": stats.score,
         "uses": stats.uses,
         "created_at": item.created_at,
@@ -257,7 +263,8 @@ def recent_view(item: MemoryItem, documents: bool) -> dict[str, Any]:
 def bank_view(item: MemoryItem, documents: bool) -> dict[str, Any]:
     """A memory on the memory-bank routes of the first client."""
     tool = item.source.tool_name
-    best = max(item.stats.wilson_score, item.quality.quality_score)
+    estimate = success_estimate(item.stats.success_count, item.stats.uses)
+    best = max(estimate.value, item.quality.quality_score)
     return {
         "id": item.memory_id,
         "memory_id": item.memory_id,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from rayapp.client.models import Answer, PromotionStats
+from rayapp.client.models import Answer, PromotionStats, SuccessEstimate
 
 
 class DecayReply(Answer):
@@ -35,7 +35,7 @@ class Pattern(Answer):
     text_preview: str
     uses: int
     success_rate: float
-    wilson_score: float
+    success_estimate: SuccessEstimate
 
 
 class PatternsReply(Answer):

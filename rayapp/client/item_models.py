@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from rayapp.client.models import Answer
+from rayapp.client.models import Answer, SuccessEstimate
 
 
 class MemoryRecord(Answer):
@@ -92,7 +92,7 @@ class RecentMemory(Answer):
     content: str
     tier: str
     created_at: datetime
-    wilson_score: float
+    success_estimate: SuccessEstimate
     tags: tuple[str, ...] = ()
     outcomes: dict[str, int] = Field(default_factory=dict)
 

@@ -86,6 +86,14 @@ class DatagovFacts(Answer):
     error: str | None = None
 
 
+class SuccessEstimate(Answer):
+    """How often a memory helps: the most likely share, and the 95 % interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+
 class SearchHit(Answer):
     """One result; `position` starts at 1, `score` is higher for better.
 
@@ -97,6 +105,7 @@ class SearchHit(Answer):
     tier: str
     content: str
     score: float | None = None
+    success_estimate: SuccessEstimate | None = None
     created_at: datetime | None = None
     score_summary: dict[str, Any] = Field(default_factory=dict)
     datagov: DatagovFacts | None = None
@@ -148,7 +157,7 @@ class ScoredMemory(Answer):
     uses: int
     success_count: float
     score: float
-    wilson_score: float
+    success_estimate: SuccessEstimate
 
 
 class SkippedMemory(Answer):

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
-from rayapp.domain.graphs.outcome_effects import outcome_changes
 from rayapp.domain.learning import Effect, OutcomeEvent
 from rayapp.learning_protocols import GraphStore, OutcomeStore
 from rayapp.protocols import Lease
 from rayapp.services.content_effects import BAD_ROW, OUTAGES, ContentEffects
 from rayapp.services.dead_references import forget_dead
 from rayapp.services.dedup import DedupService
+from rayapp.services.graph_settling import GraphSettling
 from rayapp.services.pauses import Pauses
 from rayapp.services.promotion import PromotionService
 from rayapp.services.runtime import Runtime, Texts
@@ -43,7 +43,7 @@ class EffectsService:
         self._graphs = graphs
         self._promotion = promotion
         self._content = ContentEffects(graphs, dedup, texts.expansions, runtime=runtime)
-        self._expansions = texts.expansions
+        self._settling = GraphSettling(graphs, texts.expansions, runtime=runtime)
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._batch = runtime.settings.learning.effects_batch
@@ -65,7 +65,7 @@ class EffectsService:
             promotes: False in a process that does not own the tiers: it leaves them alone.
         """
         now = self._clock.now() + CLOCK_SKEW
-        settled = await self._drain("graph", now, self._settle_graph)
+        settled = await self._drain("graph", now, self._settling.settle)
         settled += await self._content.run_once()
         if promotes:
             self._lease = lease
@@ -140,15 +140,6 @@ class EffectsService:
         self._metrics.count("effects_failed", len(events), kind=effect)
         keys = ", ".join(event.idempotency_key for event in events[:3])
         log.warning("%d outcomes still owe %s (%s): %r", len(events), effect, keys, error)
-
-    async def _settle_graph(self, events: Sequence[OutcomeEvent]) -> int:
-        changes = outcome_changes(events, self._expansions)
-        if await self._graphs.settle_outcomes(events, changes):
-            return len(events)
-        # Another process settled some of them: what is left is settled one by one.
-        if len(events) == 1:
-            return 0
-        return sum([await self._settle_graph([event]) for event in events])
 
     async def _settle_promotion(self, events: Sequence[OutcomeEvent]) -> int:
         """A check that is repeated changes nothing, so the flag is cleared after it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -72,6 +72,8 @@ THUMBS_LOOKED_AT = 200
 THUMB_TRIES = 8
 EXPLICIT = "explicit"
 
+OnRecorded = Callable[[OutcomeEvent], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -87,7 +89,7 @@ class Subject:
 
 
 class OutcomesService:
-    """Implements `service_protocols.Outcomes`."""
+    """Implements `service_protocols.Outcomes`. `on_recorded` is told of what was new."""
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class OutcomesService:
         self._memories = memories
         self._runtime = runtime
         self._learning = runtime.settings.learning
+        self.on_recorded: OnRecorded | None = None
 
     async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
         """A known key answers before a receipt is looked for: the newest one is another by now."""
@@ -348,7 +351,10 @@ class OutcomesService:
             keep_receipt_until=now + timedelta(days=self._learning.scored_receipt_ttl_days),
             guest_per_hour=self._learning.guest_outcomes_per_hour,
         )
-        return await self._store.record(event, limits, strict=subject.strict)
+        recorded, duplicate = await self._store.record(event, limits, strict=subject.strict)
+        if self.on_recorded is not None and not duplicate:
+            await self.on_recorded(recorded)
+        return recorded, duplicate
 
     def _outcome(self, request: OutcomeRequest) -> Outcome:
         return Outcome.UNKNOWN if self._weak(request.signal) else request.outcome

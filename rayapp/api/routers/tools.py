@@ -107,7 +107,8 @@ OPERATIONS = (
             "tool": "search_memory",
             "text": 'Found 1 relevant memory for "Where does Dana live?" (confidence: high).\n'
             "[1] [memory_bank:mem-1] Dana lives in Haifa\n"
-            "    Score: 1.00 | Age: 3 d | Uses: 0 | Wilson: 0.50 | Last outcome: none\n"
+            "    Score: 1.00 | Age: 3 d | Uses: 0 | Wilson: 0.50 (0.00 to 1.00) | "
+            "Last outcome: none\n"
             "After you answered, call record_response with the numbers of the results you used; "
             "receipt_id: 0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11.",
             "data": {

@@ -61,6 +61,18 @@ class StatsView(Answer):
     tier_success: float
 
 
+# Where only the first client reads `wilson_score`, as a percentage (decision 0049).
+SHOWN_WILSON = "For the first client, which shows it to people: `value` of `success_estimate`."
+
+
+class EstimateView(Answer):
+    """How often the memory helps: the most likely share, and the 95 % interval it lies in."""
+
+    value: float = Field(ge=0, le=1, description="No success lowers it, no failure raises it.")
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+
+
 class IndexView(Answer):
     """Where the memory stands between truth and index."""
 
@@ -93,6 +105,7 @@ class MemoryView(Answer):
     quality_score: float
     mentioned_count: int
     stats: StatsView
+    success_estimate: EstimateView
     created_at: datetime
     stored_at: datetime
     updated_at: datetime

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rayapp.api.schemas.answers import Answer
+from rayapp.api.schemas.answers import Answer, EstimateView
 from rayapp.api.schemas.client_answers import BuiltIn
 
 
@@ -41,6 +41,7 @@ class ExperienceView(Answer):
     uses: int
     success_rate: float
     wilson_score: float
+    success_estimate: EstimateView
     at: datetime
 
 

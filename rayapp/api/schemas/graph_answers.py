@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from rayapp.api.schemas.answers import Answer
+from pydantic import Field
+
+from rayapp.api.schemas.answers import SHOWN_WILSON, Answer, EstimateView
 from rayapp.api.schemas.client_answers import BuiltIn
 
 
@@ -336,7 +338,8 @@ class PatternView(Answer):
     text_preview: str
     uses: int
     success_rate: float
-    wilson_score: float
+    success_estimate: EstimateView
+    wilson_score: float = Field(description=SHOWN_WILSON)
     score: float
     worked: int
     failed: int

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rayapp.api.schemas.answers import Answer
+from rayapp.api.schemas.answers import Answer, EstimateView
 
 
 class ScoredView(Answer):
@@ -18,7 +18,8 @@ class ScoredView(Answer):
     uses: int
     success_count: float
     score: float
-    wilson_score: float
+    wilson_score: float = Field(description="Lower end of the estimate; 0.5 without uses.")
+    success_estimate: EstimateView
 
 
 class SkippedView(Answer):

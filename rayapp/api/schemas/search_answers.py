@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rayapp.api.schemas.answers import Answer, SourceView
+from rayapp.api.schemas.answers import SHOWN_WILSON, Answer, EstimateView, SourceView
 
 
 class CitationView(Answer):
@@ -96,7 +96,8 @@ class HitView(Answer):
     age: str = Field(description="For example `3 d`.")
     tags: list[str]
     uses: int
-    wilson_score: float
+    success_estimate: EstimateView
+    wilson_score: float = Field(description=SHOWN_WILSON)
     score: float
     last_outcome: str | None
     source: SourceView
@@ -173,7 +174,8 @@ class RecentView(Answer):
     content: str
     tier: str
     status: str
-    wilson_score: float
+    success_estimate: EstimateView
+    wilson_score: float = Field(description=SHOWN_WILSON)
     score: float
     uses: int
     created_at: datetime

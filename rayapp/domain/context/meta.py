@@ -11,6 +11,7 @@ from typing import Any
 from rayapp.domain.context.records import AssistantContext, ContextLine
 from rayapp.domain.context.standing import only_stands
 from rayapp.domain.learning_requests import ContextInsights
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer
 from rayapp.domain.text.normalize import normalize
@@ -141,7 +142,7 @@ def _citation(line: ContextLine, hit: Hit | None, named: _Names) -> dict[str, An
         "doc_id": item.source.doc_id,
         "chunk_id": item.source.chunk_id,
         "content": item.text,
-        "wilson_score": item.stats.wilson_score,
+        "wilson_score": success_estimate(item.stats.success_count, item.stats.uses).value,
         "confidence": min(1.0, hit.summary.final_score) if hit else item.quality.confidence,
     }
 

@@ -10,6 +10,7 @@ from rayapp.domain.ages import age
 from rayapp.domain.context.escape import cut_line, escape_id, escape_text
 from rayapp.domain.learning import Skipped
 from rayapp.domain.learning_requests import ContextInsights, OutcomeAnswer, PastExperience
+from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.memory import MemoryItem
 from rayapp.domain.requests import Hit, SearchAnswer
 from rayapp.domain.tiers import tier_name
@@ -57,10 +58,11 @@ def hit_lines(hit: Hit, now: datetime, documents: bool) -> list[str]:
 def item_facts(item: MemoryItem, now: datetime) -> str:
     stats = item.stats
     outcome = stats.last_outcome.value if stats.last_outcome else "none"
+    estimate = success_estimate(stats.success_count, stats.uses)
     facts = [
         f"Age: {age(item.created_at, now)}",
         f"Uses: {stats.uses}",
-        f"Wilson: {stats.wilson_score:.2f}",
+        f"Wilson: {estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})",
         f"Last outcome: {outcome}",
     ]
     return " | ".join(facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from rayapp.domain.learning_requests import (
     ResponseAnswer,
     ResponseRequest,
 )
+from rayapp.domain.memory import Quality
 from rayapp.domain.requests import SearchAnswer, SearchQuery
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
@@ -112,12 +114,44 @@ class TestOutcomes:
                     "success_count": 1.0,
                     "score": 0.7,
                     "wilson_score": pytest.approx(0.2065, abs=1e-4),
+                    "success_estimate": {"value": 0.6033, "low": 0.2065, "high": 1.0},
                 }
             ],
             "skipped": [],
             "receipt_id": None,
             "degraded": [],
         }
+
+    @pytest.mark.parametrize(("outcome", "sign"), [("worked", 1), ("failed", -1)])
+    async def test_where_people_see_a_memory_its_success_does_not_look_worse(
+        self, api: httpx.AsyncClient, world: World, outcome: str, sign: int
+    ) -> None:
+        now = world.clock.now()
+        for memory_id, tier in (("m-1", Tier.PATTERNS), ("m-2", Tier.MEMORY_BANK)):
+            quality = Quality(importance=0.1, confidence=0.1)
+            item = an_item(user_id="admin", memory_id=memory_id, tier=tier, quality=quality)
+            await world.store.insert(replace(item, stored_at=now))
+
+        async def seen() -> dict[str, float]:
+            hits = (await api.post("/api/memory/search", json={"query": "memory"})).json()
+            recent = (await api.get("/api/memory/search")).json()["memories"]
+            patterns = (await api.get("/api/memory/patterns/performance")).json()["patterns"]
+            bank = (await api.get("/api/memory/memory-bank")).json()["memories"]
+            item = (await api.get("/api/memory/items/m-1")).json()["memory"]
+            lists = {"hits": hits["results"], "recent": recent, "patterns": patterns}
+            shown = {
+                name: next(row["wilson_score"] for row in rows if row["memory_id"] == "m-1")
+                for name, rows in lists.items()
+                if any(row["memory_id"] == "m-1" for row in rows)
+            }
+            estimate = item["success_estimate"]["value"]
+            return shown | {"bank": bank[0]["score"], "item": estimate}
+
+        before = await seen()
+        await api.post(OUTCOMES, json={"memory_ids": ["m-1", "m-2"], "outcome": outcome})
+        became = await seen()
+        assert {"recent", "item", "bank"} <= set(became)
+        assert all((became[name] - before[name]) * sign > 0 for name in before), (before, became)
 
     @pytest.mark.parametrize("place", ["body", "Idempotency-Key", "X-Idempotency-Key"])
     async def test_a_retry_gets_the_first_result_even_days_later(

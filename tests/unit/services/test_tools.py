@@ -80,7 +80,7 @@ async def test_results_are_numbered_whole_and_say_what_is_known(desk: Desk) -> N
     assert (first["memory_id"], first["content"]) == ("m-1", "Dana lives in Haifa")
     assert {"tier", "age", "uses", "wilson_score", "last_outcome"} <= first.keys()
     assert "[1] [memory_bank:m-1] Dana lives in Haifa" in found.text
-    assert "Wilson: 0.50 | Last outcome: none" in found.text
+    assert "Wilson: 0.50 (0.00 to 1.00) | Last outcome: none" in found.text
     assert found.data["receipt_id"] in found.text
 
 

@@ -15,6 +15,7 @@ from rayapp.domain.lifecycle.outcomes import (
     MIN_TTL,
     judged,
     moved_expiry,
+    success_estimate,
     wilson_lower_bound,
     with_outcome,
 )
@@ -55,6 +56,33 @@ def test_the_wilson_bound_is_below_the_rate_and_has_four_decimals(uses: int, sha
     bound = wilson_lower_bound(share * uses, uses)
     assert 0 <= bound <= share + 5e-5
     assert bound == round(bound, 4)
+
+
+@pytest.mark.parametrize(
+    ("success", "uses", "value", "low", "high"),
+    [(0, 0, 0.5, 0.0, 1.0), (1, 1, 0.6033, 0.2065, 1.0), (0, 1, 0.3967, 0.0, 0.7935)],
+)
+def test_the_estimate_says_what_is_likely_and_how_little_is_known(
+    success: float, uses: int, value: float, low: float, high: float
+) -> None:
+    found = success_estimate(success, uses)
+    assert (found.value, found.low, found.high) == (value, low, high)
+
+
+@given(OUTCOMES)
+def test_no_success_looks_worse_and_no_failure_better(outcomes: list[Outcome]) -> None:
+    def shown(stats: Stats) -> tuple[float, float, float]:
+        found = success_estimate(stats.success_count, stats.uses)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        return found.value, found.low, found.high
+
+    before = after(outcomes)
+    for outcome, sign in ((Outcome.WORKED, 1), (Outcome.FAILED, -1)):
+        became = with_outcome(before, outcome, AT)
+        changes = [new - old for new, old in zip(shown(became), shown(before), strict=True)]
+        assert all(change * sign >= 0 for change in changes)
+    if before.uses:
+        assert success_estimate(before.success_count, before.uses).low == before.wilson_score
 
 
 def test_more_success_than_uses_counts_as_all() -> None:
