@@ -28,6 +28,9 @@ from rayapp.client.models import (
     SweepReply,
 )
 from rayapp.client.retry import RetryPolicy
+from rayapp.client.uncaught import shorten
+
+shorten()
 
 __all__ = [
     "Backlog",

@@ -16,9 +16,12 @@ from urllib.parse import quote, urlencode
 import httpx
 from pydantic import BaseModel
 
+from rayapp.errors import RayappError
+
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 P = ParamSpec("P")
 T = TypeVar("T")
+ErrorT = TypeVar("ErrorT", bound=RayappError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,13 @@ class Pause:
 
 Step: TypeAlias = Request | Pause
 # What comes of a step: an answer, why there is none, or nothing (after a pause).
-Came: TypeAlias = httpx.Response | httpx.TransportError | None
+Came: TypeAlias = httpx.Response | httpx.RequestError | None
 Talk: TypeAlias = Generator[Step, Came, T]
+
+
+def cut(error: ErrorT) -> ErrorT:
+    """The error without the steps inside this client: its sentence says what to do."""
+    return error.with_traceback(None)
 
 
 class AsyncDriver(ABC):
@@ -59,6 +67,8 @@ class AsyncDriver(ABC):
         except StopIteration as end:
             result: T = end.value
             return result
+        except RayappError as error:
+            raise cut(error) from None
         finally:
             talk.close()
 
@@ -78,6 +88,8 @@ class SyncDriver(ABC):
         except StopIteration as end:
             result: T = end.value
             return result
+        except RayappError as error:
+            raise cut(error) from None
         finally:
             talk.close()
 

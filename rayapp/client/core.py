@@ -49,7 +49,7 @@ class Core(Calls):
     """What both clients know; it yields requests and never makes one."""
 
     def __init__(self, url: str, *, user_id: str | None, retry: RetryPolicy | None) -> None:
-        self.url = url.rstrip("/")
+        self.url = checked_url(url)
         self._user_id = usable(user_id)
         self._retry = retry or RetryPolicy()
         self._heeded = False
@@ -103,7 +103,7 @@ class Core(Calls):
                 if last or not may_retry(came.status_code, error.code, retry_after_s):
                     raise error
             elif last or isinstance(came, httpx.TimeoutException):
-                raise self.unreachable(came) from came
+                raise self.unreachable(came)
             yield Pause(self._retry.wait_s(attempt, random.random(), retry_after_s))
         raise AssertionError("the last attempt returns or raises")
 
@@ -127,6 +127,20 @@ class Core(Calls):
         return DependencyDown(
             f"No service answers at {self.url}: start it with `rayapp up`, or pass its URL."
         )
+
+
+def checked_url(url: str) -> str:
+    """The root without a slash at its end; InvalidInput when nobody could be asked there."""
+    try:
+        parts = httpx.URL(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.host)
+    except httpx.InvalidURL:
+        fits = False
+    if not fits:
+        raise InvalidInput(
+            f"{url!r} is no address of a service: pass one like http://127.0.0.1:8000."
+        )
+    return url.rstrip("/")
 
 
 def usable(user_id: str | None) -> str | None:

@@ -86,14 +86,14 @@ class Stream:
             raise error
         return self.retry.wait_s(self._failures, 1.0, error.retry_after_s)
 
-    def lost(self, error: httpx.TransportError) -> float:
+    def lost(self) -> float:
         """The pause before the next try. Raises DependencyDown when it was the last one."""
         self._failures += 1
         if self._failures >= self.retry.attempts:
             raise DependencyDown(
                 "The stream of events was lost and cannot be opened again: look at the service's "
                 "health with `rayapp doctor`."
-            ) from error
+            ) from None
         return self.retry.wait_s(self._failures, 1.0, None)
 
     def _field(self, line: str) -> None:

@@ -10,16 +10,25 @@ from typing import Any, Self
 
 import httpx
 
-from rayapp.client.calls import AnswerT, AsyncDriver, Came, Pause, Step, SyncDriver, asked, at
+from rayapp.client.calls import (
+    AnswerT,
+    AsyncDriver,
+    Came,
+    Pause,
+    Step,
+    SyncDriver,
+    asked,
+    at,
+)
 from rayapp.client.context import ContextCalls, HookCalls, ToolCalls
 from rayapp.client.core import Core
 from rayapp.client.events import Event, Stream
 from rayapp.client.learning import GraphCalls, LearningCalls
 from rayapp.client.memories import BankCalls, MemoryCalls
-from rayapp.client.operations import JOB, OperationCalls
+from rayapp.client.operations import JOB
+from rayapp.client.ops import OpsCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.system import SystemCalls
-from rayapp.client.upkeep import UpkeepCalls
 from rayapp.client.user_data import PersonalityCalls, UserDataCalls
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
@@ -36,12 +45,10 @@ class AllCalls(
     GraphCalls,
     PersonalityCalls,
     UserDataCalls,
-    UpkeepCalls,
-    OperationCalls,
     SystemCalls,
     Core,
 ):
-    """Every call of the API."""
+    """What a program with a memory calls; operators' calls are under `ops`."""
 
     def _events(
         self, types: Sequence[str] | None, last_id: str | None, follow: bool, user_id: str | None
@@ -70,8 +77,11 @@ class MemoryClient(AsyncDriver, AllCalls):
         api_key: bearer key; None in keyless local mode.
         retry: what is done about 429, 503 and lost connections.
 
+    Attributes:
+        ops: operators' calls: bulk jobs, upkeep, circuit breakers.
+
     Raises:
-        InvalidInput: a user id that no service accepts.
+        InvalidInput: a user id that no service accepts, or no URL.
     """
 
     def __init__(
@@ -84,6 +94,7 @@ class MemoryClient(AsyncDriver, AllCalls):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(url, user_id=user_id, retry=retry)
+        self.ops = AsyncOps(self)
         self._http = httpx.AsyncClient(
             base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
         )
@@ -146,10 +157,6 @@ class MemoryClient(AsyncDriver, AllCalls):
         """
         return self._follow(self._events(types, last_id, follow, user_id))
 
-    def job_events(self, job_id: str) -> AsyncIterator[Event]:
-        """The progress of one job, until it has ended. Raises NotFound."""
-        return self._follow(self._job_events(job_id))
-
     async def _follow(self, stream: Stream) -> AsyncIterator[Event]:
         while not stream.ended:
             request = stream.request()
@@ -165,8 +172,8 @@ class MemoryClient(AsyncDriver, AllCalls):
                     else:
                         await response.aread()
                         pause_s = stream.refused(response)
-            except httpx.TransportError as error:
-                pause_s = stream.lost(error)
+            except httpx.RequestError:
+                pause_s = stream.lost()
             if not stream.ended:
                 await asyncio.sleep(pause_s)
 
@@ -178,8 +185,23 @@ class MemoryClient(AsyncDriver, AllCalls):
             return await self._http.request(
                 step.method, step.path, content=step.content, headers={**JSON, **step.headers}
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return error
+
+
+class AsyncOps(AsyncDriver, OpsCalls):
+    """`ops` of the async client."""
+
+    def __init__(self, client: MemoryClient) -> None:
+        super().__init__(client)
+        self._client = client
+
+    def job_events(self, job_id: str) -> AsyncIterator[Event]:
+        """The progress of one job, until it has ended. Raises NotFound."""
+        return self._client._follow(self._client._job_events(job_id))
+
+    async def _take(self, step: Step) -> Came:
+        return await self._client._take(step)
 
 
 class SyncMemoryClient(SyncDriver, AllCalls):
@@ -198,6 +220,7 @@ class SyncMemoryClient(SyncDriver, AllCalls):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(url, user_id=user_id, retry=retry)
+        self.ops = SyncOps(self)
         self._http = httpx.Client(
             base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
         )
@@ -255,10 +278,6 @@ class SyncMemoryClient(SyncDriver, AllCalls):
         """As `MemoryClient.events`."""
         return self._follow(self._events(types, last_id, follow, user_id))
 
-    def job_events(self, job_id: str) -> Iterator[Event]:
-        """The progress of one job, until it has ended. Raises NotFound."""
-        return self._follow(self._job_events(job_id))
-
     def _follow(self, stream: Stream) -> Iterator[Event]:
         while not stream.ended:
             request = stream.request()
@@ -274,8 +293,8 @@ class SyncMemoryClient(SyncDriver, AllCalls):
                     else:
                         response.read()
                         pause_s = stream.refused(response)
-            except httpx.TransportError as error:
-                pause_s = stream.lost(error)
+            except httpx.RequestError:
+                pause_s = stream.lost()
             if not stream.ended:
                 time.sleep(pause_s)
 
@@ -287,8 +306,23 @@ class SyncMemoryClient(SyncDriver, AllCalls):
             return self._http.request(
                 step.method, step.path, content=step.content, headers={**JSON, **step.headers}
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return error
+
+
+class SyncOps(SyncDriver, OpsCalls):
+    """`ops` of the sync client."""
+
+    def __init__(self, client: SyncMemoryClient) -> None:
+        super().__init__(client)
+        self._client = client
+
+    def job_events(self, job_id: str) -> Iterator[Event]:
+        """The progress of one job, until it has ended. Raises NotFound."""
+        return self._client._follow(self._client._job_events(job_id))
+
+    def _take(self, step: Step) -> Came:
+        return self._client._take(step)
 
 
 def _headers(api_key: str | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from rayapp.api.routers import later
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.calls import call
 from rayapp.client.http import AllCalls
+from rayapp.client.ops import OpsCalls
 from rayapp.domain.graphs.content import content_changes, contribution_of
 from rayapp.domain.jobs import JobState
 from rayapp.domain.tiers import Tier
@@ -115,17 +117,17 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "hidden": {"limit": 5},
     "data_stats": {},
     "clear_data": {"target": "history"},
-    "data_sizes": {},
-    "compact": {},
-    "session_users": {"quiet_days": 30},
-    "clean_up": {},
-    "migration": {},
-    "migrate": {"owner": "admin"},
-    "verify_migration": {},
-    "find_blobs": {"tier": "history"},
-    "remove_blobs": {"tier": "history"},
-    "reset_preview": {},
-    "reset": {"confirm": True},
+    "ops.data_sizes": {},
+    "ops.compact": {},
+    "ops.session_users": {"quiet_days": 30},
+    "ops.clean_up": {},
+    "ops.migration": {},
+    "ops.migrate": {"owner": "admin"},
+    "ops.verify_migration": {},
+    "ops.find_blobs": {"tier": "history"},
+    "ops.remove_blobs": {"tier": "history"},
+    "ops.reset_preview": {},
+    "ops.reset": {"confirm": True},
     "insights": {"query": "Where does Dana live?", "recent_messages": ["דנה עברה"]},
     "graph": {"mode": "content", "include_datagov": True},
     "kg": {"mode": "both", "limit": 5},
@@ -134,25 +136,25 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "concept_path": {"source": "haifa", "target": "dana"},
     "content_graph_stats": {},
     "content_graph_backfill": {"limit": 10, "dry_run": True},
-    "reindex": {"tier": "history"},
-    "reindex_rollback": {},
-    "reindex_progress": {},
-    "reindex_wish": {"wish": "pause"},
-    "deferred": {"owner": "dana"},
-    "run_deferred": {"owner": "dana"},
-    "ingest_datagov": {},
-    "datagov_status": {},
-    "consistency": {"sample": 10, "repair": False},
-    "sweep": {"repair": False},
-    "breakers": {},
-    "reset_breakers": {},
-    "set_degraded": {"enabled": True},
-    "jobs": {"limit": 5},
-    "job": {"job_id": "job-1"},
-    "pause_job": {"job_id": "job-1"},
-    "resume_job": {"job_id": "job-1"},
-    "cancel_job": {"job_id": "job-1"},
-    "wait_job": {"job_id": "job-1"},
+    "ops.reindex": {"tier": "history"},
+    "ops.reindex_rollback": {},
+    "ops.reindex_progress": {},
+    "ops.reindex_wish": {"wish": "pause"},
+    "ops.deferred": {"owner": "dana"},
+    "ops.run_deferred": {"owner": "dana"},
+    "ops.ingest_datagov": {},
+    "ops.datagov_status": {},
+    "ops.consistency": {"sample": 10, "repair": False},
+    "ops.sweep": {"repair": False},
+    "ops.breakers": {},
+    "ops.reset_breakers": {},
+    "ops.set_degraded": {"enabled": True},
+    "ops.jobs": {"limit": 5},
+    "ops.job": {"job_id": "job-1"},
+    "ops.pause_job": {"job_id": "job-1"},
+    "ops.resume_job": {"job_id": "job-1"},
+    "ops.cancel_job": {"job_id": "job-1"},
+    "ops.wait_job": {"job_id": "job-1"},
     "diagnostics": {},
     "backlog": {},
     "ready": {},
@@ -166,8 +168,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
 }
 # Arguments of further calls of the same method, for the routes that the first does not touch.
 AGAIN: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("reindex_wish", {"wish": "resume"}),
-    ("reindex_wish", {"wish": "cancel"}),
+    ("ops.reindex_wish", {"wish": "resume"}),
+    ("ops.reindex_wish", {"wish": "cancel"}),
 )
 # Calls that make what this one needs.
 BEFORE: Mapping[str, tuple[str, ...]] = {
@@ -175,7 +177,9 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
     "unhide": ("hide",),
     "delete_personality": ("save_personality", "use_personality"),
 }
-NEEDS_A_RUNNING_JOB = frozenset({"reindex_wish", "job", "pause_job", "resume_job", "cancel_job"})
+NEEDS_A_RUNNING_JOB = frozenset(
+    {"ops.reindex_wish", "ops.job", "ops.pause_job", "ops.resume_job", "ops.cancel_job"}
+)
 
 
 class Recording(httpx.AsyncBaseTransport):
@@ -219,8 +223,9 @@ async def a_world() -> World:
 
 def names_of_calls() -> set[str]:
     return {
-        name
-        for group in AllCalls.__mro__
+        f"{under}{name}"
+        for under, kind in (("", AllCalls), ("ops.", OpsCalls))
+        for group in kind.__mro__
         for name, value in vars(group).items()
         if isinstance(value, call)
     }
@@ -232,14 +237,14 @@ async def made(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]
     world = fake_world() if name == "wait_indexed" else await a_world()
     if name in NEEDS_A_RUNNING_JOB:
         await a_job(world.jobs, JobState.RUNNING)
-    elif name == "wait_job":
+    elif name == "ops.wait_job":
         await a_job(world.jobs, JobState.PAUSED)
     transport = Recording(world)
     async with InProcess(transport) as client:
         for first in BEFORE.get(name, ()):
-            await getattr(client, first)(**CALLS[first])
+            await attrgetter(first)(client)(**CALLS[first])
         transport.seen.clear()
-        await getattr(client, name)(**arguments)
+        await attrgetter(name)(client)(**arguments)
     return transport.seen
 
 

@@ -70,7 +70,7 @@ def service() -> Iterator[Events]:
 
 def test_a_stream_goes_on_where_it_was_until_its_end(service: Events) -> None:
     with SyncMemoryClient(service.url, retry=FAST) as client:
-        found = list(client.job_events("job-1"))
+        found = list(client.ops.job_events("job-1"))
     assert [(one.id, one.name, one.data["n"]) for one in found] == [
         *((str(number), "progress", number) for number in range(1, 5)),
         ("5", "end", 5),
@@ -100,7 +100,7 @@ def test_a_refusal_that_does_not_pass_is_an_error(service: Events) -> None:
     service.refusals += [refused(404, "not_found"), refused(403, "forbidden")]
     with SyncMemoryClient(service.url, retry=FAST) as client:
         with pytest.raises(NotFound, match=r"Not now\."):
-            next(client.job_events("gone"))
+            next(client.ops.job_events("gone"))
         with pytest.raises(Forbidden):
             next(client.events())
     assert len(service.asked) == 2

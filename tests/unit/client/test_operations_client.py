@@ -42,13 +42,13 @@ def launched(service: RealService) -> list[Job]:
 
 async def test_jobs_are_submitted_with_their_conditions(service: RealService) -> None:
     async with MemoryClient(service.url) as client:
-        ids = [await client.reindex(tier="books", user_id="dana")]
-        await client.cancel_job(ids[0])
-        ids.append(await client.reindex_rollback())
-        ids.append(await client.ingest_datagov("ckan"))
-        ids.append(await client.sweep(repair=False))
+        ids = [await client.ops.reindex(tier="books", user_id="dana")]
+        await client.ops.cancel_job(ids[0])
+        ids.append(await client.ops.reindex_rollback())
+        ids.append(await client.ops.ingest_datagov("ckan"))
+        ids.append(await client.ops.sweep(repair=False))
         with pytest.raises(Conflict) as refused:
-            await client.reindex()
+            await client.ops.reindex()
     assert refused.value.code == "busy"
     assert [job.job_id for job in launched(service)] == ids
     assert [(job.kind, dict(job.params)) for job in launched(service)] == [
@@ -61,7 +61,7 @@ async def test_jobs_are_submitted_with_their_conditions(service: RealService) ->
 
 async def test_a_sampled_look_is_typed(service: RealService) -> None:
     async with MemoryClient(service.url) as client:
-        found = (await client.consistency(sample=50, repair=False)).result
+        found = (await client.ops.consistency(sample=50, repair=False)).result
     assert service.world.jobs.consistency.asked == [(50, False)]
     assert (found.checked, found.issues_found) == (0, 0)
 
@@ -69,20 +69,20 @@ async def test_a_sampled_look_is_typed(service: RealService) -> None:
 async def test_jobs_are_listed_paused_and_resumed(service: RealService) -> None:
     await a_job(service.world.jobs, JobState.RUNNING)
     async with MemoryClient(service.url) as client:
-        assert [job.job_id for job in await client.jobs("reindex", limit=5)] == ["job-1"]
-        assert await client.jobs("deferred") == ()
-        assert (await client.pause_job("job-1")).state == "running"
-        assert (await client.job("job-1")).total == 10
-        assert (await client.resume_job("job-1")).job_id == "job-1"
+        assert [job.job_id for job in await client.ops.jobs("reindex", limit=5)] == ["job-1"]
+        assert await client.ops.jobs("deferred") == ()
+        assert (await client.ops.pause_job("job-1")).state == "running"
+        assert (await client.ops.job("job-1")).total == 10
+        assert (await client.ops.resume_job("job-1")).job_id == "job-1"
         with pytest.raises(NotFound):
-            await client.job("nobody/at all")
+            await client.ops.job("nobody/at all")
 
 
 async def test_without_a_cluster_the_reason_reaches_the_caller(service: RealService) -> None:
     service.world.jobs.launcher.error = JobsDown("The cluster takes no jobs.")
     async with MemoryClient(service.url, retry=FAST) as client:
         with pytest.raises(DependencyDown, match="The cluster takes no jobs"):
-            await client.reindex()
+            await client.ops.reindex()
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.PAUSED, JobState.FAILED])
@@ -111,7 +111,7 @@ async def test_waiting_ends_with_the_job_and_shows_its_progress(
             return await read(job_id)
 
         jobs.store.get = get  # type: ignore[method-assign]
-        job = await client.wait_job("job-1", poll_s=0.001, on_progress=note)
+        job = await client.ops.wait_job("job-1", poll_s=0.001, on_progress=note)
     assert (job.state, job.done) == (state.value, 10)
     assert seen[0].done == 0
     assert seen[-1] == job
@@ -121,4 +121,4 @@ async def test_a_job_that_does_not_move_is_not_waited_for(service: RealService) 
     await a_job(service.world.jobs, JobState.RUNNING)
     async with MemoryClient(service.url) as client:
         with pytest.raises(DeadlineExceeded, match="has not moved"):
-            await client.wait_job("job-1", stall_s=0.0, poll_s=0.001)
+            await client.ops.wait_job("job-1", stall_s=0.0, poll_s=0.001)

@@ -9,6 +9,7 @@ import pytest
 
 from rayapp.client import Backlog, Memory, MemoryClient, RetryPolicy, SyncMemoryClient
 from rayapp.client.calls import asked, at, call
+from rayapp.client.http import AsyncOps, SyncOps
 from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
 from tests.unit.fake_service import FakeService, closed_port, serving
 
@@ -88,9 +89,12 @@ def test_both_clients_have_the_same_methods_with_the_same_fields() -> None:
             for name, one in found.items()
         }
 
-    ours = public(MemoryClient)
+    ours, operators = public(MemoryClient), public(AsyncOps)
     assert ours == public(SyncMemoryClient)
-    assert sum(fields is None for fields in ours.values()) > 90
+    assert operators == public(SyncOps)
+    shared = [sum(one is None for one in kind.values()) for kind in (ours, operators)]
+    assert min(shared) >= 30, shared
+    assert not ours.keys() & operators.keys() - {"reading", "writing", "asking", "headers_of"}
     assert MemoryClient.store.__doc__
 
 
