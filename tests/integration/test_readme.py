@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,14 @@ class Shown:
     high: int
 
 
+def python_of(section: str) -> str:
+    """The first Python program of a section."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text.split(f"\n## {section}\n")[1], re.DOTALL)
+    assert code is not None
+    return code[1]
+
+
 @pytest.fixture(scope="module")
 def printed(service: RunningService) -> list[str]:
     """The lines that the two sections print, one after the other."""
@@ -59,6 +68,19 @@ def asked(printed: list[str]) -> list[list[Shown]]:
     hits = [Shown(int(m[1]), m[2], int(m[3]), int(m[4]), int(m[5])) for m in found]
     assert [hit.position for hit in hits] == [1, 2] * 3, printed
     return [hits[at : at + 2] for at in (0, 2, 4)]
+
+
+def test_the_program_finds_what_the_shell_lines_stored(
+    service: RunningService, printed: list[str]
+) -> None:
+    program = python_of("Five minutes").replace(SHOWN_URL, service.url)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Dana is allergic to peanuts" in done.stdout
+    assert "Dana moved to Haifa in May" in done.stdout
 
 
 def test_a_rank_moves_in_the_section_it_learns(asked: list[list[Shown]]) -> None:
