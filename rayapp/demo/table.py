@@ -13,6 +13,7 @@ from rich.text import Text
 
 from rayapp.client import SearchHit, SearchReply
 from rayapp.client.item_models import RecentMemory
+from rayapp.client.models import SuccessEstimate
 from rayapp.demo.material import DemoQuestion
 from rayapp.domain.evaluation import percentile
 
@@ -72,7 +73,9 @@ def hit_table(hits: Iterable[SearchHit]) -> Table:
     table = _table("Best first", "memory", "score", "stored")
     for hit in hits:
         text = f"{hit.position}. {preview(hit.content, MEMORY_CHARS)}"
-        shown = Group(Text(text, overflow="fold"), _dim(hit.memory_id))
+        shown = Group(
+            Text(text, overflow="fold"), _dim(hit.memory_id + _helps(hit.success_estimate))
+        )
         table.add_row(shown, hit.tier, _score(hit.score), _day(hit.created_at))
     return table
 
@@ -82,7 +85,7 @@ def recent_table(memories: Iterable[RecentMemory]) -> Table:
     table = _table("Newest first", "memory", "stored")
     for memory in memories:
         text = Text(preview(memory.content, MEMORY_CHARS), overflow="fold")
-        shown = Group(text, _dim(memory.memory_id))
+        shown = Group(text, _dim(memory.memory_id + _helps(memory.success_estimate)))
         table.add_row(shown, memory.tier, _day(memory.created_at))
     return table
 
@@ -126,6 +129,13 @@ def _translated(text: str) -> list[Text]:
 
 def _score(score: float | None) -> str:
     return "" if score is None else f"{score:.3f}"
+
+
+def _helps(found: SuccessEstimate | None) -> str:
+    """How often a memory helps, once an outcome says something of it."""
+    if found is None or (found.low, found.high) == (0.0, 1.0):
+        return ""
+    return f"  helps {found.value:.0%} ({found.low:.0%} to {found.high:.0%})"
 
 
 def _day(at: datetime | None) -> str:

@@ -12,11 +12,19 @@ import pytest
 from rich.console import Console
 
 from rayapp.client import SearchHit, SearchReply
+from rayapp.client.item_models import RecentMemory
 from rayapp.demo import run
 from rayapp.demo.conversation import bundled
 from rayapp.demo.material import DemoQuestion
 from rayapp.demo.runner import next_commands
-from rayapp.demo.table import DemoAnswer, answer_table, closing_line, preview
+from rayapp.demo.table import (
+    DemoAnswer,
+    answer_table,
+    closing_line,
+    hit_table,
+    preview,
+    recent_table,
+)
 from rayapp.domain.memory import MEMORY_ID_PATTERN
 from rayapp.domain.tiers import parse_tier
 from tests.unit.fake_service import FakeService, closed_port, serving
@@ -204,3 +212,21 @@ def test_a_terminal_of_80_columns_shows_numbers_whole_and_texts_in_few_lines(
 def test_preview_is_one_short_line() -> None:
     assert preview("a\n b") == "a b"
     assert len(preview("x" * 500)) == 60
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "said"),
+    [(0.5, 0.0, 1.0, ""), (0.6033, 0.2065, 1.0, "helps 60% (21% to 100%)")],
+)
+def test_tables_say_how_often_a_judged_memory_helps(
+    value: float, low: float, high: float, said: str
+) -> None:
+    estimate = {"value": value, "low": low, "high": high}
+    row = {"memory_id": "m-1", "tier": "history", "content": "x", "success_estimate": estimate}
+    hit = SearchHit.model_validate({"position": 1, **row})
+    recent = RecentMemory.model_validate({"created_at": "2026-01-01T00:00:00Z", **row})
+    for table in (hit_table([hit]), recent_table([recent])):
+        out = io.StringIO()
+        Console(file=out, width=100).print(table)
+        assert ("helps" in out.getvalue()) == bool(said)
+        assert said in out.getvalue()
