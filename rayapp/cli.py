@@ -82,7 +82,9 @@ def up(
         if result.other_settings:
             console.print("It keeps its earlier settings: `rayapp down` first to change them.")
     elif wait:
-        console.print(f"Ready at {url} after {result.ready_s:.1f} s (API: {url}/docs).")
+        console.print(
+            f"Ready at {url} after {result.ready_s:.1f} s (API: {url}/docs).", soft_wrap=True
+        )
     else:
         console.print(f"Starting; `rayapp status` shows how far it is, {url or 'no address yet'}.")
     if wait and settings.keys_required and not settings.on_loopback:

@@ -13,6 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 LINE_EVERY_S = 5.0  # of silence at most, where the output is no terminal
+LOOKS = 10  # of the ticker in that time
 
 
 class StartProgress:
@@ -30,7 +31,7 @@ class StartProgress:
         every_s: float = LINE_EVERY_S,
     ) -> None:
         self._console, self._now, self._every_s = console, now, every_s
-        self._what, self._since = "starting", now()
+        self._what, self._since, self._printed = "starting", now(), now()
         self._ended = threading.Event()
         self._live: Status | None = None
         self._ticker: threading.Thread | None = None
@@ -71,8 +72,10 @@ class StartProgress:
         return f"{self._what} … {self._now() - self._since:.0f} s"
 
     def _tick(self) -> None:
-        while not self._ended.wait(self._every_s):
-            self._print()
+        while not self._ended.wait(self._every_s / LOOKS):
+            if self._now() - self._printed >= self._every_s:
+                self._print()
 
     def _print(self) -> None:
+        self._printed = self._now()
         self._console.print(self.line(), soft_wrap=True)

@@ -81,9 +81,10 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdin.read()
     paths = StackPaths.of(options.data_dir)
     settings = Settings.model_validate_json(paths.settings.read_text(encoding="utf-8"))
-    with DeployPhase(paths.deploy_phase) as phase:
-        phase.say("joining Ray")
-        _drive(settings, options, phase)
+    phase = DeployPhase(paths.deploy_phase)
+    phase.say("joining Ray")
+    _drive(settings, options, phase)
+    phase.say("it runs, its driver leaves Ray")
     return 0
 
 

@@ -9,8 +9,6 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ray import serve
 from ray.serve.schema import ApplicationStatusOverview
@@ -19,27 +17,16 @@ from rayapp.adapters.local_stack.paths import write_private
 
 LOOK_S = 0.5
 RUNNING = "RUNNING"
-# Why a deployment is not running, as Serve says it: the beginning is enough on one line.
-MESSAGE_CHARS = 120
+# Why a deployment is not running, as Serve says it: its first sentence, and no more than a line.
+MESSAGE_CHARS = 160
 
 
 class DeployPhase:
-    """The file holds the phase while the block lasts."""
+    """The file holds the last phase; `remove_state` takes it away."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._said = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._path.unlink(missing_ok=True)
 
     def say(self, phase: str) -> None:
         if phase != self._said:
@@ -86,5 +73,6 @@ def phase_of(found: ApplicationStatusOverview, loading: frozenset[str]) -> str:
     names = [f"{name} (loading the model)" if name in loading else name for name in missing]
     ready = len(found.deployments) - len(missing)
     said = next((one.message for one in missing.values() if one.message), "")
-    why = f" ({' '.join(said.split())[:MESSAGE_CHARS]})" if said else ""
+    first = " ".join(said.split()).partition(". ")[0].rstrip(".")
+    why = f" ({first[:MESSAGE_CHARS]})" if said else ""
     return f"{ready} of {len(found.deployments)} deployments run, starting {', '.join(names)}{why}"

@@ -13,7 +13,7 @@ from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
 from rayapp.adapters.local_stack import stack
 from rayapp.adapters.local_stack.paths import StackPaths
 from rayapp.adapters.local_stack.processes import ProcessRef
-from rayapp.adapters.local_stack.state import APPLICATION, StackState
+from rayapp.adapters.local_stack.state import APPLICATION, StackState, remove_state
 from rayapp.cli_output import Console
 from rayapp.cli_progress import StartProgress
 from rayapp.deploy_phase import DeployPhase, phase_of
@@ -97,8 +97,8 @@ def deployment(state: str, message: str = "") -> DeploymentStatusOverview:
             "1 of 2 deployments run, starting embedding (loading the model)",
         ),
         (
-            {"search": deployment("STARTING", "No  node\nhas 9 CPUs.")},
-            "0 of 1 deployments run, starting search (No node has 9 CPUs.)",
+            {"search": deployment("STARTING", "No  node\nhas 9 CPUs. Ask for less.")},
+            "0 of 1 deployments run, starting search (No node has 9 CPUs)",
         ),
         ({"search": deployment("RUNNING")}, "waiting until the replicas are healthy"),
     ],
@@ -121,9 +121,9 @@ def test_the_phase_of_the_driver_is_what_up_tells(tmp_path: Path) -> None:
     assert stack.awaited(paths, state).startswith("mongod: waiting until it is the primary")
     state.awaited = APPLICATION
     assert stack.awaited(paths, state) == "application: importing it"
-    with DeployPhase(paths.deploy_phase) as phase:
-        phase.say("starting Ray Serve")
-        assert stack.awaited(paths, state) == "application: starting Ray Serve"
+    DeployPhase(paths.deploy_phase).say("starting Ray Serve")
+    assert stack.awaited(paths, state) == "application: starting Ray Serve"
+    remove_state(paths)
     assert not paths.deploy_phase.exists()
     state.phase = "ready"
     assert stack.awaited(paths, state) == ""

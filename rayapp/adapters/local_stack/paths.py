@@ -66,7 +66,7 @@ class StackPaths:
 
     @property
     def deploy_phase(self) -> Path:
-        """What the driver that starts the application waits for; there while it does."""
+        """What the driver that starts the application waits for, or did last."""
         return self.run / "deploy.phase"
 
     @property
