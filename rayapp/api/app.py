@@ -10,7 +10,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Match, Mount, Route
 
 from rayapp.api import mcp
 from rayapp.api.auth import rule_of
@@ -149,4 +149,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
         found = InvalidInput(f"{error.detail}", code="http_error")
     response = error_answer(found)
     response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["Allow"] = ", ".join(_allowed(request))
     return response
+
+
+def _allowed(request: Request) -> list[str]:
+    """Every method of the path: a route has one, so the one that refused knows too little."""
+    routes = [one for one in request.app.routes if isinstance(one, Route)]
+    path = next(one.path for one in routes if one.matches(request.scope)[0] is not Match.NONE)
+    return sorted({name for one in routes if one.path == path for name in one.methods or ()})

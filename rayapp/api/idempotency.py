@@ -16,6 +16,7 @@ from starlette.responses import Response
 from rayapp.api.call import Call
 from rayapp.api.errors import error_answer
 from rayapp.api.json_answer import answer
+from rayapp.api.schemas.bases import IDEMPOTENCY_KEY_PATTERN
 from rayapp.errors import DependencyDown, IdempotencyConflict, InvalidInput, RayappError
 from rayapp.protocols import IdempotencyRow
 
@@ -24,7 +25,7 @@ Endpoint = Callable[[Call], Awaitable[Response]]
 
 HEADERS = (b"idempotency-key", b"x-idempotency-key")
 BODY_FIELD = "idempotency_key"
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 # One poll of a caller whose first request is still running.
 IN_PROGRESS_RETRY_S = 1.0
 # Refusals that pass with time: their key may be used again.
@@ -61,20 +62,18 @@ async def once(call: Call, endpoint: Endpoint) -> Response:
 
 def key_of(call: Call) -> str | None:
     """The key of the body, else of a header; None when there is none."""
-    key = call.data.get(BODY_FIELD) if call.body else None
-    if key is None:
-        headers = dict(call.scope["headers"])
-        raw = next((headers[name] for name in HEADERS if name in headers), None)
-        key = None if raw is None else raw.decode("latin-1")
-    if key is None:
-        return None
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise InvalidInput(
-            "The idempotency key must be 1 to 255 visible ASCII characters.",
-            code="bad_idempotency_key",
-            details={"field": BODY_FIELD},
-        )
-    return key
+    headers = dict(call.scope["headers"])
+    sent = [headers[name].decode("latin-1") for name in HEADERS if name in headers]
+    own = call.data.get(BODY_FIELD) if call.body else None
+    keys = [*([] if own is None else [own]), *sent]
+    for key in keys:
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise InvalidInput(
+                "The idempotency key must be 1 to 255 visible ASCII characters.",
+                code="bad_idempotency_key",
+                details={"field": BODY_FIELD},
+            )
+    return keys[0] if keys else None
 
 
 async def _run(call: Call, endpoint: Endpoint, row: IdempotencyRow) -> Response:

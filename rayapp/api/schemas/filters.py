@@ -82,7 +82,12 @@ class Filters(Strict):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
     tags: Values | None = Field(None, description="Any of these tags.")
-    tags_all: Values | None = Field(None, min_length=1, description="All of these tags.")
+    tags_all: Values | None = Field(
+        None,
+        min_length=1,
+        description="All of these tags.",
+        json_schema_extra={"minItems": 1},
+    )
     entities: Values | None = Field(None, description="Any of these entities.")
     source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
     conversation_ids: Values | None = Field(None, description="Conversations.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from rayapp.api.schemas.answers import Answer
 from rayapp.api.schemas.context_answers import GatingView
 
@@ -70,9 +72,10 @@ class ExchangeAnswerView(Answer):
     gating: GatingView
     latencyMs: float
     degraded: list[str]
+    duplicate: bool = Field(False, description="The first answer again, by idempotency key.")
 
 
-class SkippedView(Answer):
+class HookSkippedView(Answer):
     """A memory that the score left alone."""
 
     memory_id: str
@@ -86,7 +89,7 @@ class HookScoreAnswer(Answer):
     updated: int
     messageId: str
     timestamp: datetime
-    skipped: list[SkippedView]
+    skipped: list[HookSkippedView]
     duplicate: bool
     degraded: list[str]
 

@@ -116,7 +116,11 @@ class ExchangeBody(Lenient):
     message_id: Name = Field(description="Of the answer: with it, a turn is kept once.")
     messages: Annotated[
         tuple[TurnMessage, ...], BeforeValidator(_one_per_message), Field(min_length=1)
-    ] = Field(max_length=MOST_MESSAGES, description="Every field of a message comes back.")
+    ] = Field(
+        max_length=MOST_MESSAGES,
+        description="Every field of a message comes back.",
+        json_schema_extra={"minItems": 1},
+    )
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Memories to find, {MOST_HITS} at most.")
     token_budget: Annotated[Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
         None, description="Tokens of the context; context.token_budget when absent."

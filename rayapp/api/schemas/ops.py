@@ -80,7 +80,11 @@ class DatagovBody(Strict):
 class BreakerBody(Lenient):
     """`reset` closes the breakers by hand."""
 
-    action: str = Field(max_length=64, description="`reset`, or `degraded`.")
+    action: str = Field(
+        max_length=64,
+        description="`reset`, or `degraded`.",
+        json_schema_extra={"enum": ["reset", "degraded"]},
+    )
     enabled: Flag | None = Field(None, description="With `degraded`; false is `reset`.")
     idempotency_key: IdempotencyKey = None
 

@@ -86,9 +86,18 @@ class McpBody(Lenient):
     params: dict[str, Any] | None = None
 
 
+class McpError(Answer):
+    """Why a message was not understood, by the codes of JSON-RPC."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
 class McpAnswer(Answer):
-    """The answer of one JSON-RPC request."""
+    """The answer of one JSON-RPC request: `result`, or `error`."""
 
     jsonrpc: Literal["2.0"]
     id: int | str | None
-    result: dict[str, Any]
+    result: dict[str, Any] | None = None
+    error: McpError | None = None

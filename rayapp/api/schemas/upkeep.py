@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from rayapp.api.schemas.answers import Answer
 from rayapp.api.schemas.bases import Flag, IdempotencyKey, Lenient, TierName, Whole
@@ -87,7 +87,14 @@ class SanitizeBody(Lenient):
 class ResetBody(Lenient):
     """The word that it is meant."""
 
-    confirm: Flag = Field(False, description="Must be true: all memories of all users go.")
+    # A call without it is refused, with the warning that a missing field would not get.
+    model_config = ConfigDict(json_schema_extra={"required": ["confirm"]})
+
+    confirm: Flag = Field(
+        False,
+        description="Must be true: all memories of all users go.",
+        json_schema_extra={"const": True},
+    )
 
 
 class CollectionView(Answer):

@@ -1,0 +1,80 @@
+"""The front page: what this is, how it is, and where to go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rayapp.api.routers.system import package_version
+
+WHAT = "Long-term memory for AI assistants, in Hebrew and English."
+# Name of a way, where it leads, and what is there.
+WAYS: Mapping[str, tuple[str, str]] = {
+    "docs": ("/docs", "The reference: every call, to read and to try."),
+    "openapi": ("/openapi.json", "The same for programs that write clients."),
+    "ready": ("/readyz", "Whether requests can be served, for load balancers."),
+    "health": (
+        "/api/memory/health",
+        "How each part of the service is; asks for a key, if keys are on.",
+    ),
+    "mcp": ("/mcp", "The tools for assistants, by the Model Context Protocol (POST)."),
+}
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>rayapp: {status}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 4rem auto; }}
+body {{ color: #1f2328; background: #fff; padding: 0 1rem; }}
+a {{ color: #0550ae; }}
+dt {{ margin-top: .75rem; }}
+dd {{ margin: 0; color: #57606a; }}
+@media (prefers-color-scheme: dark) {{
+  body {{ color: #e6edf3; background: #0d1117; }}
+  a {{ color: #79c0ff; }}
+  dd {{ color: #9198a1; }}
+}}
+</style>
+</head>
+<body>
+<h1>rayapp</h1>
+<p>{what}</p>
+<p><strong>{status}</strong>{reasons} · version {version}</p>
+<dl>
+{ways}
+</dl>
+</body>
+</html>
+"""
+
+
+def front(status: str, reasons: Sequence[str]) -> dict[str, Any]:
+    """What `/` answers: `status` is ready, degraded, starting or not ready."""
+    return {
+        "service": "rayapp",
+        "what": WHAT,
+        "version": package_version(),
+        "status": status,
+        "reasons": list(reasons),
+        "links": {name: path for name, (path, _) in WAYS.items()},
+    }
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The same for people."""
+    ways = "\n".join(
+        f'<dt><a href="{path}">{path}</a></dt><dd>{escape(text)}</dd>'
+        for path, text in WAYS.values()
+    )
+    reasons = f": {escape(', '.join(found['reasons']))}" if found["reasons"] else ""
+    return PAGE.format(
+        status=escape(found["status"]),
+        what=escape(found["what"]),
+        version=escape(found["version"]),
+        reasons=reasons,
+        ways=ways,
+    )

@@ -1,0 +1,66 @@
+"""Loaded by schemathesis: its two checks of what is accepted, less the rules that no schema tells.
+
+Each exception is a part of the service's own sentence, or an operation, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import schemathesis
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+# Refused although the schema allows it: the sentence says which rule it is.
+REFUSED: Mapping[str, str] = {
+    "holds a control character": "it holds for every string and every field name at any depth",
+    "holds a lone surrogate": "the same",
+    "changes nothing": "at least one of several fields",
+    "not both": "one of two fields",
+    "send `enabled`": "a field that another field asks for",
+    "content is missing": "one of two fields",
+    "text is empty": "blank is not only the empty string, and tools write texts too",
+    "is blank": "the same, for questions",
+    "must not be blank": "the same, for labels",
+    "needs importance and confidence": "fields that a tier asks for",
+    "needs a tag": "a field that a tier asks for",
+    "always_inject is for memory_bank": "a field that a tier forbids",
+    "filled by their job only": "a tier that is read only",
+    "is no tier of the hooks": "tiers are one list in the whole document",
+    "No job kind": "the sentence lists the kinds, which jobs bring along",
+    "No recipe": "the sentence lists the recipes, which are files",
+    "cursor cannot be read": "a cursor is what an answer gave, and else opaque",
+    "is neither a position nor a memory id": "names of fields that mean something",
+    "unknown argument": "each tool has a schema of its own, in GET /api/memory/tools",
+    "output: Field required": "one result or a list of them",
+    "characters; send at most": "the limits of texts are settings",
+    "name a core tier": "tiers are one list in the whole document",
+    "is no DataGov category": "each category has many names, in two languages",
+    "holds no message of the user": "a list of messages, one of them with a question",
+    "tags_all: must hold at least one": "an empty value in a query is the empty list",
+    "text is missing": "one of two fields",
+    "not raw exchanges": "what a text says",
+    "query fields; send fewer": "a limit over all fields of a query together",
+    "Input should be a valid integer": "to a schema 1.0 is an integer, to us a mistake",
+    "positions need a receipt": "a field that another field asks for",
+    "name what was judged": "one of three fields",
+    "query: is missing": "an argument of one tool",
+    "valid_from is after valid_to": "two times compared",
+}
+# Accepted although the schema forbids it.
+ACCEPTED: Mapping[str, str] = {
+    "POST /mcp": "the messages are read by the SDK of the protocol, which takes odd ids",
+    "POST /api/memory/prefetch": "one name of a tool, or its whole definition, for the name",
+}
+
+
+@schemathesis.check
+def valid_data_is_accepted(ctx: Any, response: Any, case: Any) -> None:
+    if not any(part in response.text for part in REFUSED):
+        positive_data_acceptance(ctx, response, case)
+
+
+@schemathesis.check
+def invalid_data_is_refused(ctx: Any, response: Any, case: Any) -> None:
+    if f"{case.operation.method.upper()} {case.operation.path}" not in ACCEPTED:
+        negative_data_rejection(ctx, response, case)

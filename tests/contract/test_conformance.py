@@ -1,0 +1,45 @@
+"""Document and answers agree, by generated calls: what concerns all users, on fakes.
+
+The routes of one user's data are called on the running service, in `tests/integration`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from rayapp.api.app import create_api
+from rayapp.testing.fake_services import fake_world
+from rayapp.testing.index_points import SCHEMA
+from rayapp.testing.ports import free_port
+from tests.conformance import document_of, kept, violations
+from tests.running import until
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[str]:
+    world = fake_world()
+    await world.jobs.index.open(SCHEMA)
+    port = free_port()
+    config = uvicorn.Config(create_api(world.services), port=port, log_level="critical")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+async def test_generated_calls_of_operators_are_answered_as_documented(
+    served: str, tmp_path: Path
+) -> None:
+    made, found = violations(served, kept(document_of(served), admin=True), tmp_path)
+    assert found == [], "\n".join(found)
+    assert made > 500
