@@ -8,11 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from rayapp.domain.filtering import kept
 from rayapp.domain.graphs.records import GraphPriors
-from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, Vector
+from rayapp.domain.index import Arm, IndexSchema, ScoredPoint, SparseVector, Vector
 from rayapp.domain.memory import MemoryItem, Status, SyncState
 from rayapp.domain.points import vector_hash_of
 from rayapp.domain.retrieval.boosts import is_solution, solution_points, tier_depths
-from rayapp.domain.retrieval.candidates import Candidate, gather_evidence, to_candidates
+from rayapp.domain.retrieval.candidates import (
+    Candidate,
+    gather_evidence,
+    is_stale,
+    to_candidates,
+)
+from rayapp.domain.retrieval.pending import HITS_READ, IndexedHit, pending_scores
 from rayapp.domain.retrieval.recipes import Recipe
 from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.text.analyser import Analyser
@@ -27,7 +33,7 @@ from rayapp.services.tracing import Trace
 
 # Recent items and text matches that the "index down" rung shows at most.
 RUNG_RECENT = 20
-# Score, 0..1, of a recent item without a word in common: below any real match.
+# Of the best score, for a recent item without a word in common: below any real match.
 FAINT = 0.01
 # Of what is left of a search, for the vector of its question: words are looked for without one.
 EMBED_SHARE = 0.5
@@ -97,8 +103,10 @@ class SearchArms:
         pending = asyncio.ensure_future(self._pending(request, deadline, trace))
         try:
             vector = await self._embed(request.text, deadline, trace)
+            # Before the index is asked: what is indexed in between is in both answers, and what was
+            # read the other way round would be in neither.
+            waiting = await self._with_matching(request, await pending, deadline, trace)
             lists, priors, depths = await self._lists(request, vector, deadline, trace)
-            waiting = await pending
         finally:
             pending.cancel()
         if lists is None:
@@ -111,9 +119,14 @@ class SearchArms:
         items = waiting + await self._hydrate(
             request, evidence.keys() - known, set(solved) - known, deadline, trace
         )
-        scores = self._pending_scores(request.text, waiting)
+        hashes = self._hashes(items)
+        indexed = [(i, evidence[i.point_id]) for i in items if i.point_id in evidence]
+        scores = self._lexical(request, waiting, [
+            (item, said.sparse) for item, said in indexed
+            if said.sparse is not None and not is_stale(item, hashes)
+        ])  # fmt: skip
         wanted = {item.point_id for item in items if is_solution(item, priors)}
-        candidates = to_candidates(items, evidence, scores, self._hashes(items), wanted=wanted)
+        candidates = to_candidates(items, evidence, scores, hashes, wanted=wanted)
         return Gathered(candidates, vector is not None, priors, depths)
 
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
@@ -160,9 +173,7 @@ class SearchArms:
     ) -> Lists | None:
         """Dense and sparse lists of the tiers in `depths`, in one round trip; None when the index
         is away."""
-        sparse = self._analyser.query(
-            request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
-        )
+        sparse = self._question(request)
         dense_arms = [] if vector is None else [
             Arm(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
             for tier in depths
@@ -243,10 +254,53 @@ class SearchArms:
             self._metrics.count("drift", missing, kind="search")
         return kept(living, request.where)
 
-    def _pending_scores(self, text: str, waiting: Sequence[MemoryItem]) -> dict[str, float]:
-        """Query coverage, 0..1, of items that the index does not hold in their current state."""
-        scores = {i.point_id: self._analyser.coverage(text, i.text) for i in waiting}
-        return {point_id: score for point_id, score in scores.items() if score > 0.0}
+    async def _with_matching(
+        self,
+        request: ArmsRequest,
+        waiting: list[MemoryItem],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> list[MemoryItem]:
+        """Where more is pending than is read, the best by words of those that are older."""
+        if len(waiting) < self._settings.search.pending_limit or not waiting:
+            return waiting
+        found: list[tuple[MemoryItem, float]] = []
+        async with trace.stage("pending", degrades="pending", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
+                found = await self._store.text_search(
+                    request.scope, request.where, request.text, request.depth
+                )
+        known = {item.point_id for item in waiting}
+        return waiting + [
+            item
+            for item, _ in found
+            if item.point_id not in known and item.index.sync_state is not SyncState.SYNCED
+        ]
+
+    def _question(self, request: ArmsRequest) -> SparseVector:
+        return self._analyser.query(
+            request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
+        )
+
+    def _lexical(
+        self,
+        request: ArmsRequest,
+        waiting: Iterable[MemoryItem],
+        indexed: Sequence[tuple[MemoryItem, float]],
+    ) -> dict[str, float]:
+        """BM25 of what the index does not hold in its current state, on the index's scale.
+
+        `indexed`: hits of the sparse arm with their scores.
+        """
+        query = self._question(request)
+        asked = frozenset(query.indices)
+        documents = {i.point_id: self._analyser.document(i.text) for i in waiting}
+        sharing = {p: d for p, d in documents.items() if not asked.isdisjoint(d.indices)}
+        if not sharing:
+            return {}
+        best = sorted(indexed, key=lambda hit: -hit[1])[:HITS_READ]
+        hits = [IndexedHit(self._analyser.document(item.text), score) for item, score in best]
+        return pending_scores(query, sharing, hits, self._watch.points)
 
     async def _without_index(
         self,
@@ -276,10 +330,9 @@ class SearchArms:
         items |= {item.point_id: item for item, _ in matching}
         # Recent items that share no word with the question still count a little, so that a
         # question whose words nobody stored does not come back empty.
-        scores = {
-            point_id: max(FAINT, self._analyser.coverage(request.text, item.text))
-            for point_id, item in items.items()
-        }
+        lexical = self._lexical(request, items.values(), ())
+        faint = FAINT * max(lexical.values(), default=1.0)
+        scores = {point_id: max(faint, lexical.get(point_id, 0.0)) for point_id in items}
         candidates = to_candidates(items.values(), {}, scores, self._hashes(items.values()))
         return Gathered(candidates=candidates, dense_used=False)
 

@@ -18,12 +18,14 @@ class IndexWatch:
         rebuilding: it answers, but with a part of the truth.
         refused: it was built for another model or analyser; its answers mean nothing here.
         has_failed: some items gave up, so the index does not hold their current state.
+        points: how many points it held, of all users.
     """
 
     breaker: Breaker
     rebuilding: bool = False
     refused: bool = False
     has_failed: bool = False
+    points: int = 0
 
     @property
     def reason(self) -> str | None:
@@ -35,6 +37,7 @@ class IndexWatch:
     async def look(self, index: VectorIndex, store: MemoryStore) -> None:
         """Refresh; a part that is away leaves what was known of it."""
         with suppress(RayappError):
-            self.rebuilding = (await index.health()).needs_rebuild
+            health = await index.health()
+            self.rebuilding, self.points = health.needs_rebuild, health.points
         with suppress(RayappError):
             self.has_failed = bool(await store.failures(1))

@@ -17,7 +17,7 @@ from rayapp.domain.retrieval import confidence
 from rayapp.domain.retrieval.ablation import find_recipe
 from rayapp.domain.retrieval.boosts import graph_boosts
 from rayapp.domain.retrieval.collapse import Kept, collapse
-from rayapp.domain.retrieval.fusion import DenseArm
+from rayapp.domain.retrieval.fusion import DenseArm, speaks
 from rayapp.domain.retrieval.places import placed
 from rayapp.domain.retrieval.precision import Least, judged, precise
 from rayapp.domain.retrieval.query import QueryPlan, plan_query
@@ -175,7 +175,10 @@ class SearchService:
                 gathered.candidates,
                 query_lang=prepared.plan.language,
                 recipe=prepared.recipe,
-                arm=DenseArm(used=gathered.dense_used, langs=self._langs),
+                arm=DenseArm(
+                    used=gathered.dense_used and speaks(prepared.plan.text, gathered.candidates),
+                    langs=self._langs,
+                ),
                 graphs=graph_boosts(gathered.priors, prepared.recipe),
                 question=prepared.plan.text,
             )

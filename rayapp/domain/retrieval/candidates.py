@@ -21,7 +21,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """`pending` is 0..1, our own analyser's score of an item the index does not hold yet."""
+    """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
+    its current state: see `pending.py`."""
 
     item: MemoryItem
     dense: float | None = None
@@ -72,7 +73,7 @@ def to_candidates(
     for item in items:
         score = pending.get(item.point_id)
         said = evidence.get(item.point_id)
-        if said is None or _is_stale(item, vector_hashes):
+        if said is None or is_stale(item, vector_hashes):
             said = Evidence()
             if score is None and item.point_id not in wanted:
                 continue
@@ -90,7 +91,8 @@ def to_candidates(
     return candidates
 
 
-def _is_stale(item: MemoryItem, vector_hashes: Mapping[str, str]) -> bool:
+def is_stale(item: MemoryItem, vector_hashes: Mapping[str, str]) -> bool:
+    """Whether the index speaks of other words than `item` holds now."""
     state = item.index
     if state.sync_state is SyncState.SYNCED or state.op is not IndexOp.VECTOR:
         return False

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.recipes import DenseWeights, Recipe
+from rayapp.domain.text.normalize import normalize
+from rayapp.domain.text.tokens import Token, tokens
 
 
 class Fused(NamedTuple):
@@ -53,6 +55,21 @@ class DenseArm:
     langs: frozenset[str] = frozenset()
 
 
+def speaks(question: str, candidates: Sequence[Candidate]) -> bool:
+    """Whether nearness says anything: it knows no identifier, so one that is asked for alone goes
+    by words, as soon as any candidate shares some."""
+    asked = list(tokens(normalize(question)))
+    if not asked or not all(map(_is_identifier, asked)):
+        return True
+    return all(_words(candidate) is None for candidate in candidates)
+
+
+def _is_identifier(token: Token) -> bool:
+    """`ERR_4711`, `build-12.3`, a UUID, an address; not `well-known` or `getUserName`."""
+    marked = any(letter.isdigit() or letter in "_@" for letter in token.text)
+    return token.kind == "number" or (token.kind == "code" and marked)
+
+
 def dense_weight(weights: DenseWeights, query_lang: str, item_lang: str, arm: DenseArm) -> float:
     """The dense share for one pair of scripts; `other` (digits, symbols) agrees with anything."""
     if not arm.used:
@@ -72,7 +89,7 @@ def fuse(
 ) -> list[Fused]:
     """One value per candidate, in order."""
     dense = _scale([c.dense for c in candidates], cut=True)
-    text = _scale([c.sparse for c in candidates], cut=False)
+    text = _scale([_words(c) for c in candidates], cut=False)
     langs = {candidate.item.lang for candidate in candidates}
     shares = {lang: dense_weight(recipe.dense, query_lang, lang, arm) for lang in langs}
     if not arm.used:
@@ -84,15 +101,18 @@ def _fuse_one(
     candidate: Candidate, recipe: Recipe, dense: Scale, text: Scale, share: float
 ) -> Fused:
     """`share`: of the dense arm, for the scripts of the question and of this item."""
-    said = text.of(candidate.sparse)
-    if candidate.pending is not None:
-        said = max(said, candidate.pending)
+    said = text.of(_words(candidate))
     near = dense.of(candidate.dense)
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)
     score = rrf if recipe.fusion == "rrf" else share * near + (1.0 - share) * said
     return Fused(score=score, text=said, dense=near, dense_weight=share, rrf=rrf)
+
+
+def _words(candidate: Candidate) -> float | None:
+    """BM25 of the engine, or of what it does not hold yet; one scale."""
+    return candidate.sparse if candidate.sparse is not None else candidate.pending
 
 
 def _scale(scores: Sequence[float | None], *, cut: bool) -> Scale:

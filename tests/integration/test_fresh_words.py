@@ -1,0 +1,137 @@
+"""A memory is found the moment it is stored: the promise of the README, with random identifiers.
+
+The real engine, a real MongoDB, the bundled model and the default reranker; the neighbours are the
+same sentence with other identifiers, the older ones indexed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rayapp import bootstrap
+from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
+from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.domain.requests import NewMemory, SearchQuery
+from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.observability.metrics import InMemoryMetrics
+from rayapp.parts import Parts
+from rayapp.service_protocols import Services
+from rayapp.settings import load_settings
+from rayapp.testing.fake_jobs import FakeLauncher
+from rayapp.testing.harness import ModelEmbedder
+from rayapp.testing.mongo_server import running_mongo
+
+pytestmark = pytest.mark.engine
+ME, READ = WriteScope("dana"), ReadScope("dana")
+IDENTIFIERS = 500  # with the indexer stopped, and as many with it running
+NEIGHBOURS = 40
+SENTENCES = (
+    "Marker {} for the fault run",
+    "הסימון {} של ריצת התקלות",
+    "The build {} failed in the night run and was started again",
+)
+
+
+def identifiers(count: int, rng: random.Random) -> list[str]:
+    """Random names as tickets, builds, keys and addresses have them."""
+    makers = (
+        lambda: f"zqsearch0x{rng.randrange(16**4):04x}{rng.randrange(16**4):04x}",
+        lambda: str(uuid.UUID(int=rng.getrandbits(128))),
+        lambda: f"ERR_{rng.randrange(10**5):05d}{rng.choice('abcdef')}",
+        lambda: f"build-{rng.randrange(10**6)}.{rng.randrange(100)}",
+        lambda: "".join(rng.choice("bcdfghjklmnpqrstvwxz") for _ in range(12)),
+    )
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[rng.choice(makers)()] = None
+    return list(found)
+
+
+@asynccontextmanager
+async def service(folder: Path) -> AsyncIterator[tuple[Parts, Services]]:
+    with running_mongo() as server:
+        settings = load_settings(
+            "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "fresh"}}
+        )
+        stores, texts = bootstrap.mongo_stores(settings), bootstrap.load_texts()
+        embedder, metrics = ModelEmbedder(), InMemoryMetrics()
+        await stores.items.ensure_schema()
+        schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
+        index = QdrantEdgeIndex(InProcessTransport(EdgeEngine(folder, "memories")), settings.qdrant)
+        await index.open(schema)
+        await index.rebuilt()
+        parts = Parts(
+            runtime=bootstrap.runtime_of(settings, metrics),
+            stores=stores,
+            index=index,
+            embedder=embedder,
+            texts=texts,
+            schema=schema,
+            watch=bootstrap.index_watch(settings),
+        )
+        reranker = bootstrap.rerank_service(settings, metrics)
+        yield parts, bootstrap.build_services(parts, reranker, None, [], FakeLauncher())
+        await index.close()
+
+
+@asynccontextmanager
+async def indexer(parts: Parts, running: bool) -> AsyncIterator[None]:
+    """Index what is there; then, if `running`, go on with it."""
+    indexing = bootstrap.build_indexing(parts)
+    while await indexing.run_once():
+        pass
+    await parts.watch.look(parts.index, parts.stores.items)
+
+    ended = asyncio.Event()
+    waiting = asyncio.ensure_future(ended.wait())
+
+    async def loop() -> None:
+        while not ended.is_set():
+            if not await indexing.run_once():
+                await asyncio.wait([waiting], timeout=0.01)
+
+    task = asyncio.ensure_future(loop()) if running else None
+    try:
+        yield
+    finally:
+        ended.set()
+        await waiting
+        if task is not None:
+            await task
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
+async def test_a_word_that_was_just_stored_finds_its_memory(tmp_path: Path, running: bool) -> None:
+    rng = random.Random(12)
+    names = identifiers(IDENTIFIERS + NEIGHBOURS, rng)
+    async with service(tmp_path) as (parts, services):
+
+        async def store(name: str) -> str:
+            text = rng.choice(SENTENCES).format(name)
+            return str((await services.memories.store(ME, NewMemory(text=text))).memory_id)
+
+        async def found(name: str) -> list[str]:
+            answer = await services.search.search(READ, SearchQuery(query=name, limit=3))
+            assert {"embedder", "index", "pending", "text"}.isdisjoint(answer.degraded)
+            return [hit.item.memory_id for hit in answer.hits]
+
+        for name in names[:NEIGHBOURS]:
+            await store(name)
+        stored: dict[str, str] = {}
+        async with indexer(parts, running):
+            missed = []
+            for name in names[NEIGHBOURS:]:
+                stored[name] = await store(name)
+                if stored[name] not in await found(name):
+                    missed.append(name)
+        # Again, below many newer ones: indexed, or pending beyond those that are read.
+        later = rng.sample(sorted(stored), 100)
+        missed += [name for name in later if stored[name] not in await found(name)]
+    assert missed == []
