@@ -40,6 +40,7 @@ from rayapp.domain.memory import MemoryItem, MemoryVersion, Status
 from rayapp.domain.models.asking import HelperName, ModelQuestion, ModelReply
 from rayapp.domain.requests import (
     BankStats,
+    BulkResult,
     Component,
     Explanation,
     GrowthDay,
@@ -127,11 +128,13 @@ class MemoryBank(Protocol):
 
     async def archive_many(
         self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
-    ) -> tuple[int, int]:
-        """(matched, modified)."""
+    ) -> list[BulkResult]:
+        """What became of each id, in order, named twice once."""
         ...
 
-    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> int: ...
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
+        """As `archive_many`."""
+        ...
 
 
 class Search(Protocol):

@@ -77,12 +77,20 @@ class Done(Answer):
     message: str = ""
 
 
+class BulkRow(Answer):
+    """What became of one id; `not_in_bank`: a memory of another tier, which stays as it is."""
+
+    memory_id: str
+    status: str
+
+
 class BulkReply(Answer):
     """How many of the named memories there were and how many changed, or were removed."""
 
     matched: int | None = None
     modified: int | None = None
     deleted: int | None = None
+    results: tuple[BulkRow, ...] = ()
 
 
 class RecentMemory(Answer):

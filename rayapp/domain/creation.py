@@ -26,7 +26,7 @@ from rayapp.domain.memory import (
 from rayapp.domain.requests import MemoryEdit, NewMemory
 from rayapp.domain.revision import requeued
 from rayapp.domain.text.language import detect_language
-from rayapp.domain.text.normalize import content_hash, find_forbidden
+from rayapp.domain.text.normalize import content_hash, find_forbidden, shows_nothing
 from rayapp.domain.tiers import SYSTEM_USER, TIER_POLICY, Tier
 from rayapp.errors import Forbidden, InvalidInput, TooLarge
 
@@ -104,11 +104,15 @@ def check_text(text: str, limit: int) -> None:
     """Not empty, not above `limit` characters, no control characters."""
     if len(text) > limit:
         raise TooLarge(f"The text has {len(text)} characters; at most {limit} are stored.")
-    if not text.strip():
-        raise InvalidInput("The text is empty; send some.", code="empty_text")
     forbidden = find_forbidden(text)
     if forbidden:
         raise InvalidInput(f"The text holds {forbidden}; remove it.", code="control_character")
+    if not text.strip():
+        raise InvalidInput("The text is empty; send some.", code="empty_text")
+    if shows_nothing(text):
+        raise InvalidInput(
+            "The text holds no visible character; send some words.", code="empty_text"
+        )
 
 
 def check_labels(labels: tuple[str, ...], noun: str) -> None:
@@ -116,7 +120,7 @@ def check_labels(labels: tuple[str, ...], noun: str) -> None:
     if len(labels) > MAX_TAGS:
         raise InvalidInput(f"At most {MAX_TAGS} of {noun} are stored.", code=f"too_many_{noun}")
     for one in labels:
-        if not one.strip() or len(one) > MAX_LABEL_CHARS or find_forbidden(one):
+        if shows_nothing(one) or len(one) > MAX_LABEL_CHARS or find_forbidden(one):
             raise InvalidInput(
                 f"Each {noun} needs 1 to {MAX_LABEL_CHARS} printable characters.",
                 code=f"bad_{noun}",

@@ -58,6 +58,19 @@ class StoreResult:
     archived: tuple[str, ...] = ()
 
 
+# What a bulk action of the memory bank did with an id. `not_in_bank`: a memory of another tier,
+# which it never touches; `merged`: the id lives on in another memory.
+BulkStatus = Literal[
+    "archived", "already_archived", "deleted", "not_in_bank", "merged", "not_found"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    memory_id: str
+    status: BulkStatus
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
     """Fields to change; None = leave. `expected_version` makes it conditional."""

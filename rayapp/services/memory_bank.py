@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.requests import (
     BankStats,
+    BulkResult,
+    BulkStatus,
     ItemList,
     ItemQuery,
     MemoryEdit,
@@ -79,34 +81,39 @@ class MemoryBankService:
 
     async def archive_many(
         self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
-    ) -> tuple[int, int]:
-        matched = modified = 0
-        read = ReadScope(scope.user_id, include_shared=False)
-        for memory_id in dict.fromkeys(memory_ids):
-            try:
-                before = await self._fact(read, memory_id)
-                if before.memory_id != memory_id:
-                    continue  # merged: its winner is archived only by its own id
-                after = await self._memories.archive(scope, memory_id, reason=reason)
-            except NotFound:
-                continue
-            matched += 1
-            modified += after.version != before.version
-        return matched, modified
+    ) -> list[BulkResult]:
+        async def archive(fact: MemoryItem) -> BulkStatus:
+            after = await self._memories.archive(scope, fact.memory_id, reason=reason)
+            return "archived" if after.version != fact.version else "already_archived"
 
-    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> int:
-        gone = 0
-        read = ReadScope(scope.user_id, include_shared=False)
-        for memory_id in dict.fromkeys(memory_ids):
-            try:
-                fact = await self._fact(read, memory_id)
-                if fact.memory_id != memory_id:
-                    continue  # merged: its winner is deleted only by its own id
-                await self._memories.delete(scope, memory_id)
-            except NotFound:
-                continue
-            gone += 1
-        return gone
+        return [await self._each(scope, one, archive) for one in dict.fromkeys(memory_ids)]
+
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
+        async def delete(fact: MemoryItem) -> BulkStatus:
+            await self._memories.delete(scope, fact.memory_id)
+            return "deleted"
+
+        return [await self._each(scope, one, delete) for one in dict.fromkeys(memory_ids)]
+
+    async def _each(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        act: Callable[[MemoryItem], Awaitable[BulkStatus]],
+    ) -> BulkResult:
+        """Bulk actions of the bank never reach into other tiers, nor through an id that was merged:
+        its winner is changed only by its own id."""
+        try:
+            item = await self._memories.get(
+                ReadScope(scope.user_id, include_shared=False), memory_id
+            )
+            if item.memory_id != memory_id:
+                return BulkResult(memory_id, "merged")
+            if item.tier is not Tier.MEMORY_BANK:
+                return BulkResult(memory_id, "not_in_bank")
+            return BulkResult(memory_id, await act(item))
+        except NotFound:
+            return BulkResult(memory_id, "not_found")
 
     async def _fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
         """The memory_bank item; bulk actions of the bank never reach into other tiers."""

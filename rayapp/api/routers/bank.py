@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from rayapp.api.call import Call
@@ -22,7 +25,7 @@ from rayapp.api.schemas.bank import (
 from rayapp.api.views import bank_view
 from rayapp.domain.lifecycle.capacity import room_made
 from rayapp.domain.memory import MemoryItem, Status
-from rayapp.domain.requests import StoreResult
+from rayapp.domain.requests import BulkResult, StoreResult
 from rayapp.errors import BankFull, Conflict, DuplicateMemory, NotFound, TooLarge
 
 BANK = "/api/memory/memory-bank"
@@ -124,20 +127,47 @@ def done(memory_id: str, message: str) -> Response:
 
 async def bulk_archive(call: Call) -> Response:
     body = call.body_as(BulkArchiveBody)
-    matched, modified = await call.services.bank.archive_many(
-        call.writes, body.ids, body.archived_reason
+    results = await call.services.bank.archive_many(call.writes, body.ids, body.archived_reason)
+    counts = Counter(one.status for one in results)
+    return answer(
+        {
+            "success": _any_found(results),
+            "matched": counts["archived"] + counts["already_archived"],
+            "modified": counts["archived"],
+            "results": _bulk_view(results),
+            "degraded": [],
+        }
     )
-    return answer({"success": True, "matched": matched, "modified": modified, "degraded": []})
 
 
 async def bulk_delete(call: Call) -> Response:
     body = call.body_as(BulkBody)
-    deleted = await call.services.bank.delete_many(call.writes, body.ids)
-    return answer({"success": True, "deleted": deleted, "degraded": []})
+    results = await call.services.bank.delete_many(call.writes, body.ids)
+    return answer(
+        {
+            "success": _any_found(results),
+            "deleted": sum(one.status == "deleted" for one in results),
+            "results": _bulk_view(results),
+            "degraded": [],
+        }
+    )
+
+
+def _any_found(results: Sequence[BulkResult]) -> bool:
+    """Whether at least one id was what was asked for; one that is gone already is."""
+    return not results or any(one.status not in {"not_in_bank", "merged"} for one in results)
+
+
+def _bulk_view(results: Sequence[BulkResult]) -> list[dict[str, str]]:
+    return [{"memory_id": one.memory_id, "status": one.status} for one in results]
 
 
 _TAG = "memory bank"
 _DONE = {"success": True, "message": "Memory changed.", "memory_id": "mem-1", "degraded": []}
+_BULK = (
+    "Facts of the memory bank only; `results` says what became of each id: a memory of another "
+    "tier is `not_in_bank` and stays. `success` is false when there were only such ids."
+)
 
 OPERATIONS = (
     Operation(
@@ -235,11 +265,18 @@ OPERATIONS = (
         path="/api/memory/bulk/archive",
         tag=_TAG,
         summary="Archive many memories",
+        description=_BULK,
         handler=bulk_archive,
         body=BulkArchiveBody,
         example_body={"ids": ["mem-1"], "archived_reason": "spring cleaning"},
         answer=client.BulkArchiveAnswer,
-        example={"success": True, "matched": 1, "modified": 1, "degraded": []},
+        example={
+            "success": True,
+            "matched": 1,
+            "modified": 1,
+            "results": [{"memory_id": "mem-1", "status": "archived"}],
+            "degraded": [],
+        },
         writes=True,
     ),
     Operation(
@@ -247,11 +284,17 @@ OPERATIONS = (
         path="/api/memory/bulk/delete",
         tag=_TAG,
         summary="Delete many memories",
+        description=_BULK,
         handler=bulk_delete,
         body=BulkBody,
         example_body={"ids": ["mem-1"]},
         answer=client.BulkDeleteAnswer,
-        example={"success": True, "deleted": 1, "degraded": []},
+        example={
+            "success": True,
+            "deleted": 1,
+            "results": [{"memory_id": "mem-1", "status": "deleted"}],
+            "degraded": [],
+        },
         writes=True,
     ),
 )

@@ -25,7 +25,7 @@ from rayapp.api.schemas.memories import (
     VersionsQuery,
 )
 from rayapp.api.views import item_view, result_view, version_view
-from rayapp.domain.memory import MEMORY_ID_PATTERN, MemoryItem
+from rayapp.domain.memory import MEMORY_ID_PATTERN, MemoryItem, Status
 from rayapp.domain.requests import ItemQuery, NewMemory, SearchQuery, StoreResult
 from rayapp.errors import (
     BankFull,
@@ -71,7 +71,11 @@ async def store_batch(call: Call) -> Response:
         call.writes, [_new_or_rejected(item) for item in items]
     )
     return answer(
-        {"success": True, "results": [result_view(one) for one in results], "degraded": []}
+        {
+            "success": not results or any(one.status != "rejected" for one in results),
+            "results": [result_view(one) for one in results],
+            "degraded": [],
+        }
     )
 
 
@@ -98,7 +102,7 @@ async def items(call: Call) -> Response:
     query = call.query_as(ItemsQuery, LIST_ALIASES)
     where = query.item_filter(
         tiers=call.services.tiers_default if query.tiers is None else query.tiers,
-        statuses=(query.status,),
+        statuses=(Status(query.status),),
         now=call.services.clock.now(),
     )
     page = await call.services.memories.page(
@@ -240,7 +244,8 @@ OPERATIONS = (
         path="/api/memory/store/batch",
         tag=_TAG,
         summary="Store many memories",
-        description="One result per item, in order. A bad item is rejected alone.",
+        description="One result per item, in order. A bad item is rejected alone; `success` is "
+        "false when nothing of the batch was kept.",
         handler=store_batch,
         body=BatchBody,
         example_body={"items": [STORE_BODY, {"text": ""}]},

@@ -143,9 +143,9 @@ class BatchResult(Answer):
 
 
 class BatchAnswer(Answer):
-    """Results in the order of the items."""
+    """Results in the order of the items; no `success` when every one was rejected."""
 
-    success: Literal[True]
+    success: bool
     results: list[BatchResult]
     degraded: list[str]
     duplicate: bool | None = None

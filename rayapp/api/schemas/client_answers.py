@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from rayapp.api.schemas.answers import Answer
+from rayapp.domain.requests import BulkStatus
 
 
 class ToolSource(Answer):
@@ -81,21 +82,30 @@ class BankStatsAnswer(Answer):
     degraded: list[str]
 
 
-class BulkArchiveAnswer(Answer):
-    """How many ids exist, and how many changed."""
+class BulkResultView(Answer):
+    """What became of one id."""
 
-    success: Literal[True]
+    memory_id: str
+    status: BulkStatus
+
+
+class BulkArchiveAnswer(Answer):
+    """How many facts exist, how many changed, and what became of each id."""
+
+    success: bool
     matched: int
     modified: int
+    results: list[BulkResultView]
     degraded: list[str]
     duplicate: bool | None = None
 
 
 class BulkDeleteAnswer(Answer):
-    """How many were deleted."""
+    """How many were deleted, and what became of each id."""
 
-    success: Literal[True]
+    success: bool
     deleted: int
+    results: list[BulkResultView]
     degraded: list[str]
     duplicate: bool | None = None
 

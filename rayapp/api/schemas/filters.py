@@ -24,7 +24,7 @@ from rayapp.domain.datagov.filter_names import (
     format_spellings,
     nearest_category,
 )
-from rayapp.domain.memory import SourceType, Status
+from rayapp.domain.memory import SourceType
 from rayapp.domain.paging import SortKey
 from rayapp.domain.scope import ItemFilter
 from rayapp.domain.text.language import Language
@@ -142,8 +142,8 @@ class ItemsQuery(Filters):
     """Query fields of the item list."""
 
     tiers: TierList | None = Field(None, description="Tiers; all seven when absent.")
-    status: Literal[Status.ACTIVE, Status.ARCHIVED] = Field(
-        Status.ACTIVE, description="Active or archived memories."
+    status: Literal["active", "archived"] = Field(
+        "active", description="Active or archived memories."
     )
     sort: SortKey = Field("recent", description="Order, best first.")
     limit: int = Field(50, ge=1, le=MAX_PAGE, description="Memories on a page.")

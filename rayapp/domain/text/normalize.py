@@ -22,6 +22,8 @@ _GERSHAYIM_LIKE = re.compile(
 )
 _SEPARATORS = re.compile(f"[{MAQAF}\u05c0]")
 _WHITESPACE = re.compile(r"\s+")
+# Letters and a symbol by their category, drawn as nothing: Hangul fillers, the blank Braille cell.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # C0 without tab, newline and carriage return; DEL and C1; lone surrogates.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -56,6 +58,14 @@ def canonical(text: str) -> str:
 def content_hash(text: str) -> str:
     """SHA-256 of the canonical form, 64 hex digits."""
     return hashlib.sha256(canonical(text).encode("utf-8")).hexdigest()
+
+
+def shows_nothing(text: str) -> bool:
+    """Whether a reader sees no character: only spaces, controls, format and bidi characters, and
+    marks that combine with a letter that is not there."""
+    return all(
+        unicodedata.category(letter)[0] in "CZM" or letter in _BLANK_LETTERS for letter in text
+    )
 
 
 def find_forbidden(text: str) -> str | None:

@@ -278,3 +278,22 @@ async def test_an_item_of_a_batch_without_room_is_rejected_alone(full: httpx.Asy
     ]
     assert len(rows[1]["archived"]) == 1
     assert "strong" in await shown(full)
+
+
+@pytest.mark.parametrize(
+    ("path", "done", "counted"),
+    [("archive", "archived", "modified"), ("delete", "deleted", "deleted")],
+)
+async def test_a_bulk_action_says_what_became_of_each_id(
+    api: httpx.AsyncClient, path: str, done: str, counted: str
+) -> None:
+    fact = (await keep(api))["id"]
+    note = (await api.post("/api/memory/store", json={"text": "a note"})).json()["memory_id"]
+    bulk = f"/api/memory/bulk/{path}"
+    told = (await api.post(bulk, json={"ids": [note]})).json()
+    assert (told["success"], told[counted]) == (False, 0)
+    assert told["results"] == [{"memory_id": note, "status": "not_in_bank"}]
+    told = (await api.post(bulk, json={"ids": [fact, note, "nope"]})).json()
+    assert (told["success"], told[counted]) == (True, 1)
+    assert [row["status"] for row in told["results"]] == [done, "not_in_bank", "not_found"]
+    assert (await api.get(f"/api/memory/items/{note}")).json()["memory"]["status"] == "active"

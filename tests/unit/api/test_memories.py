@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from typing import Any
 
 import httpx
 import pytest
 
+from rayapp.api.app import OPERATIONS
 from rayapp.testing.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
@@ -334,3 +337,42 @@ class TestList:
     )
     async def test_a_bad_query_is_422(self, api: httpx.AsyncClient, query: str) -> None:
         assert (await api.get(f"{self.PATH}?{query}")).status_code == 422
+
+
+async def test_a_batch_of_which_nothing_was_kept_is_no_success(api: httpx.AsyncClient) -> None:
+    batch = [{"text": ""}, {"text": "\u200b\u200f"}, {"text": 7}]
+    answer = await api.post("/api/memory/store/batch", json={"items": batch})
+    told = answer.json()
+    assert (answer.status_code, told["success"]) == (200, False)
+    assert {row["status"] for row in told["results"]} == {"rejected"}
+    batch.append({"text": "a note"})
+    again = (await api.post("/api/memory/store/batch", json={"items": batch})).json()
+    assert again["success"] is True
+
+
+@pytest.mark.parametrize("text", ["\u200b\u200f", "\u2066 \u2069", "\u05b7\u05b8", "\u3164"])
+async def test_a_text_that_shows_nothing_is_refused(api: httpx.AsyncClient, text: str) -> None:
+    for path, body in (
+        ("store", {"text": text}),
+        ("memory-bank", {"text": text}),
+        ("memory-bank/goals", {"text": text}),
+    ):
+        answer = await api.post(f"/api/memory/{path}", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "empty_text")
+
+
+EVENTS = "text/event-stream"  # read for as long as they come
+ASKED = {one.path: one for one in OPERATIONS if one.query is not None and one.media != EVENTS}
+
+
+@pytest.mark.parametrize("path", sorted(ASKED))
+async def test_no_error_sentence_shows_a_class_of_the_service(
+    api: httpx.AsyncClient, path: str
+) -> None:
+    operation = ASKED[path]
+    assert operation.query is not None
+    filled = path.format_map(defaultdict(lambda: "x"))
+    for name in operation.query.model_fields:
+        for value in ("nonsense", "-1", ""):
+            answer = await api.request(operation.method, filled, params={name: value})
+            assert not re.search(r"<[A-Za-z_.]+", answer.text), answer.text

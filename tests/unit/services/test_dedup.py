@@ -10,7 +10,7 @@ import pytest
 from rayapp.bootstrap import runtime_of
 from rayapp.domain.learning_requests import OutcomeRequest
 from rayapp.domain.memory import ChangeType, MemoryItem, Outcome, Status, point_id_of
-from rayapp.domain.requests import ItemQuery, MemoryEdit, NewMemory
+from rayapp.domain.requests import BulkResult, ItemQuery, MemoryEdit, NewMemory
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import Conflict, IndexDown, NotFound, VersionConflict
@@ -254,9 +254,10 @@ async def test_what_would_take_the_winner_away_names_it(harness: Harness, wish: 
 async def test_bulk_actions_pass_over_merged_ids(harness: Harness) -> None:
     winner, loser = await merged_pair(harness)
     bank = harness.services.bank
-    assert await bank.archive_many(ME, [loser], "old") == (0, 0)
-    assert await bank.delete_many(ME, [loser]) == 0
-    assert await bank.delete_many(ME, [loser, winner]) == 1
+    merged = BulkResult(loser, "merged")
+    assert await bank.archive_many(ME, [loser], "old") == [merged]
+    assert await bank.delete_many(ME, [loser]) == [merged]
+    assert await bank.delete_many(ME, [loser, winner]) == [merged, BulkResult(winner, "deleted")]
 
 
 async def test_deleting_the_winner_erases_what_was_merged_into_it(harness: Harness) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.domain.memory import ChangeType, Status
-from rayapp.domain.requests import ItemQuery, MemoryEdit, NewMemory, StoreResult
+from rayapp.domain.requests import BulkResult, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import (
@@ -211,13 +211,22 @@ async def test_bulk_archive_and_delete_report_what_they_did(service: Harness) ->
     for name in ("a", "b"):
         await service.store(f"fact {name}", memory_id=name, tier=Tier.MEMORY_BANK, **FACT)
     bank = service.services.bank
-    assert await bank.archive_many(ME, ["a", "a", "nope"], "old") == (1, 1)
-    assert await bank.archive_many(ME, ["a"], "old") == (1, 0)
+    assert await bank.archive_many(ME, ["a", "a", "nope"], "old") == [
+        BulkResult("a", "archived"),
+        BulkResult("nope", "not_found"),
+    ]
+    assert await bank.archive_many(ME, ["a"], "old") == [BulkResult("a", "already_archived")]
     stats = await bank.stats(READ)
     assert (stats.total, stats.active, stats.archived, stats.tags) == (2, 1, 1, ("fact",))
     other_tier = await service.store("not a fact", tier=Tier.HISTORY)
-    assert await bank.delete_many(ME, ["a", "nope", other_tier]) == 1
-    assert await bank.archive_many(ME, [other_tier], "old") == (0, 0)
+    assert await bank.delete_many(ME, ["a", "nope", other_tier]) == [
+        BulkResult("a", "deleted"),
+        BulkResult("nope", "not_found"),
+        BulkResult(other_tier, "not_in_bank"),
+    ]
+    assert await bank.archive_many(ME, [other_tier], "old") == [
+        BulkResult(other_tier, "not_in_bank")
+    ]
 
 
 async def test_growth_fills_gaps(service: Harness) -> None:

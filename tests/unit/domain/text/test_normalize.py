@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.domain.text.normalize import canonical, content_hash, find_forbidden, normalize
+from rayapp.domain.text.normalize import (
+    canonical,
+    content_hash,
+    find_forbidden,
+    normalize,
+    shows_nothing,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +96,24 @@ def test_forbidden_characters_are_named(code: int) -> None:
 @pytest.mark.parametrize("text", ["", "tab\tline\r\n", "שלום \u200f\u202b\u2067", "\u00a0🙂é"])
 def test_allowed_characters(text: str) -> None:
     assert find_forbidden(text) is None
+
+
+@given(
+    st.text(
+        st.one_of(
+            st.characters(categories=("Cf", "Zs", "Zl", "Zp", "Mn", "Me", "Mc")),
+            st.sampled_from("\t\n\u200b\u200e\u200f\u202a\u2069\ufeff\u115f\u3164\uffa0\u2800"),
+        )
+    )
+)
+def test_marks_and_spaces_alone_show_nothing(text: str) -> None:
+    assert shows_nothing(text)
+
+
+@given(
+    st.sampled_from(["שָׁלוֹם", "דִּירָה 4", "\u200fabc\u200e", "\u2067עברית\u2069", "👍", "א", "7"]),
+    st.text(st.characters(categories=("Cf", "Zs", "Mn"))),
+    st.text(st.characters(categories=("Cf", "Zs", "Mn"))),
+)
+def test_a_word_with_points_or_bidi_marks_is_seen(word: str, before: str, after: str) -> None:
+    assert not shows_nothing(before + word + after)
