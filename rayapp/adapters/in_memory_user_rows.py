@@ -55,6 +55,10 @@ class InMemoryUserRows:
             sessions=_count(self._sessions, user_id),
             nodes=_count(self._graphs.nodes, user_id),
             edges=_count(self._graphs.edges, user_id),
+            learned=sum(
+                _count(rows, user_id)
+                for rows in (self._graphs.routing, self._graphs.actions, self._graphs.solutions)
+            ),
         )
 
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:

@@ -188,6 +188,8 @@ class UserRowsContract:
         self, world: DataWorld
     ) -> None:
         await self._some_rows(world)
+        before = await world.data.rows.counts(DANA)
+        assert before.nodes + before.edges + before.learned == 3
         assert await world.data.rows.clear_graph(DANA_WRITES) == 3
         assert (await world.data.rows.counts(DANA)).nodes == 0
         assert (await world.data.rows.counts(NOA)).nodes == 2

@@ -57,10 +57,10 @@ class MongoUserRows:
         return readable(docs, from_document)
 
     async def counts(self, scope: ReadScope) -> RowCounts:
-        sessions, nodes, edges = await asyncio.gather(
-            *(self._count(name, mine(scope)) for name in (SESSIONS, NODES, EDGES))
+        sessions, nodes, edges, *learned = await asyncio.gather(
+            *(self._count(name, mine(scope)) for name in (SESSIONS, NODES, EDGES, *LEARNED))
         )
-        return RowCounts(sessions=sessions, nodes=nodes, edges=edges)
+        return RowCounts(sessions=sessions, nodes=nodes, edges=edges, learned=sum(learned))
 
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
         if limit < 1:
@@ -125,4 +125,5 @@ def _tombstone(doc: Document, at: datetime) -> Document:
     return revision_document(replace(deleted(item, at), version=item.version + 1), doc)
 
 
-GRAPHS = (ROUTING, ACTIONS, SOLUTIONS, EDGES, NODES)
+LEARNED = (ROUTING, ACTIONS, SOLUTIONS)
+GRAPHS = (*LEARNED, EDGES, NODES)

@@ -76,7 +76,11 @@ async def stats(call: Call) -> Response:
         for tier in CLEARED_TIERS.values()
     }
     body["sessions"] = {"count": counts.rows.sessions}
-    body["knowledge_graph"] = {"nodes": counts.rows.nodes, "edges": counts.rows.edges}
+    body["knowledge_graph"] = {
+        "nodes": counts.rows.nodes,
+        "edges": counts.rows.edges,
+        "learned": counts.rows.learned,
+    }
     return answer({**body, "degraded": []})
 
 
@@ -211,7 +215,7 @@ OPERATIONS = (
         example={
             **{target.value: _TIER_EXAMPLE for target in CLEARED_TIERS},
             "sessions": {"count": 4},
-            "knowledge_graph": {"nodes": 12, "edges": 20},
+            "knowledge_graph": {"nodes": 12, "edges": 20, "learned": 7},
             "degraded": [],
         },
     ),

@@ -103,10 +103,11 @@ class RowCount(Answer):
 
 
 class GraphCounts(Answer):
-    """Rows of the content graph."""
+    """Rows of the graphs; clearing them deletes the sum."""
 
-    nodes: int
-    edges: int
+    nodes: int = Field(description="Of the content graph.")
+    edges: int = Field(description="Of the content graph.")
+    learned: int = Field(description="What outcomes taught: routing, actions, known solutions.")
 
 
 class DataStatsAnswer(Answer):

@@ -43,11 +43,13 @@ class HiddenItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Rows of one user beside the memories. `nodes`, `edges`: of the content graph."""
+    """Rows of one user beside the memories. `nodes`, `edges`: of the content graph; `learned`: what
+    outcomes taught (routing, actions, known solutions). Clearing the graph deletes all three."""
 
     sessions: int = 0
     nodes: int = 0
     edges: int = 0
+    learned: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

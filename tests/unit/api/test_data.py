@@ -37,7 +37,7 @@ async def test_an_empty_store_counts_nothing_without_a_wrapper(api: httpx.AsyncC
     assert await stats(api) == {
         **{target.value: none for target in CLEARED_TIERS},
         "sessions": {"count": 0},
-        "knowledge_graph": {"nodes": 0, "edges": 0},
+        "knowledge_graph": {"nodes": 0, "edges": 0, "learned": 0},
         "degraded": [],
     }
 

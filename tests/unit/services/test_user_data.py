@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from rayapp.domain.creation import archived
 from rayapp.domain.data.records import ClearTarget
-from rayapp.domain.memory import Status
+from rayapp.domain.learning_requests import OutcomeRequest
+from rayapp.domain.memory import Outcome, Status
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import STORED_AT, an_item
@@ -43,3 +44,21 @@ async def test_conversations_of_the_whole_service_are_counted_and_cleared() -> N
     assert (await world.services.user_data.counts(DANA)).rows.sessions == 1
     done = await world.services.user_data.clear(DANA_WRITES, ClearTarget.SESSIONS)
     assert (done.deleted, (await world.services.user_data.counts(DANA)).rows.sessions) == (1, 0)
+
+
+async def test_the_counts_of_the_graph_are_what_clearing_it_deletes() -> None:
+    service = await Harness.open()
+    for text in ("Dana runs the docker gateway in Haifa", "דנה גרה בחיפה"):
+        await service.store(text, tier=Tier.HISTORY)
+    await service.drain()
+    shown = await service.search("where is the docker gateway of Dana", conversation_id="c-1")
+    await service.services.outcomes.record(
+        WriteScope("dana"), OutcomeRequest(receipt_id=shown.receipt_id, outcome=Outcome.WORKED)
+    )
+    await service.settle()
+    user_data = service.services.user_data
+    rows = (await user_data.counts(DANA)).rows
+    assert rows.learned > 0
+    cleared = await user_data.clear(WriteScope("dana"), ClearTarget.KNOWLEDGE_GRAPH)
+    assert cleared.deleted == rows.nodes + rows.edges + rows.learned
+    assert (await user_data.counts(DANA)).rows.learned == 0
