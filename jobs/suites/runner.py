@@ -241,7 +241,7 @@ class _Asker:
             ranked=ranked,
             floor=floor,
             elapsed_ms=reply.elapsed_ms,
-            server_ms=reply.stage_timings_ms.get("total_ms"),
+            server_ms=reply.server_ms,
             abstained=reply.abstained,
             confidence=reply.confidence,
             degraded=reply.degraded,

@@ -224,7 +224,7 @@ class InMemoryMemoryStore(InMemoryQueue):
         return sorted({tag for item in items for tag in item.tags})
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
-        items = self._living(scope)
+        items = [item for item in self._living(scope) if item.user_id == scope.user_id]
         days = Counter(
             (i.stored_at.astimezone(UTC).strftime("%Y-%m-%d"), i.source.tool_name or MANUAL_SOURCE)
             for i in items

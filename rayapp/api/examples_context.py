@@ -24,7 +24,7 @@ _VOLATILE = """\
 _DEBUG: dict[str, Any] = {
     "retrieval_confidence": "high",
     "fallbacks_used": [],
-    "stage_timings_ms": {"search_ms": 9.4, "standing_ms": 2.1, "total_ms": 13.2},
+    "stage_timings_ms": {"search_ms": 9.4, "standing_ms": 2.1, "other_ms": 1.7},
     "errors": [],
     "vector_stage_status": "enabled",
 }

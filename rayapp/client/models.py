@@ -130,9 +130,15 @@ class SearchReply(Answer):
 
     @property
     def stage_timings_ms(self) -> dict[str, float]:
-        """Milliseconds per stage as the server measured them."""
+        """Milliseconds per stage as the server measured them; they add up to `server_ms`."""
         timings = self.debug.get("stage_timings_ms", {})
         return {str(name): float(value) for name, value in timings.items()}
+
+    @property
+    def server_ms(self) -> float | None:
+        """Milliseconds that the search took on the server; None when it does not say."""
+        timings = self.stage_timings_ms
+        return sum(timings.values()) if timings else None
 
 
 class Backlog(Answer):

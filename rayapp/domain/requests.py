@@ -10,6 +10,7 @@ from rayapp.domain.memory import MemoryItem, Source
 from rayapp.domain.paging import SortKey
 from rayapp.domain.scope import ItemFilter
 from rayapp.domain.tiers import Tier
+from rayapp.domain.timing import Span
 
 SortMode = Literal["relevance", "recency", "score"]
 ConfidenceLabel = Literal["high", "medium", "low"]
@@ -186,7 +187,10 @@ class DatagovUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """`total` counts candidates after filtering; `degraded` says which stages were skipped, why."""
+    """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
+
+    `timings_ms` add up to the time of the search; `spans` say when its stages ran.
+    """
 
     receipt_id: str | None
     hits: tuple[Hit, ...]
@@ -198,6 +202,7 @@ class SearchAnswer:
     next_offset: int | None = None
     degraded: tuple[str, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
     errors: tuple[StageError, ...] = ()
     recipe: str = "default"
     sort_by: SortMode = "relevance"

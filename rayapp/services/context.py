@@ -121,7 +121,7 @@ class ContextService:
             known=tuple(one.memory_id for one in known),
             receipt_id=receipt_id,
             degraded=degraded,
-            timings_ms=_timings(found.search, trace),
+            timings_ms=trace.finish(found.search.spans if found.search else ()),
         )
 
     # --- reading -------------------------------------------------------------------------------
@@ -310,9 +310,3 @@ def _answering(block: ContextBlock, found: Found) -> int:
     """Memories in the block because of this question."""
     hits = {hit.item.memory_id for hit in found.hits}
     return sum(line.section == "past" or line.memory_id in hits for line in block.lines)
-
-
-def _timings(search: SearchAnswer | None, trace: Trace) -> dict[str, float]:
-    inner = dict(search.timings_ms) if search else {}
-    inner.pop("total_ms", None)
-    return {**inner, **trace.finish()}

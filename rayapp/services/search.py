@@ -300,6 +300,7 @@ class SearchService:
             answer,
             receipt_id=receipt_id,
             timings_ms=trace.finish(),
+            spans=tuple(trace.spans),
             degraded=tuple(trace.degraded),
             errors=tuple(trace.errors),
         )

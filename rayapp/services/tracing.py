@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from rayapp.domain.requests import StageError
+from rayapp.domain.timing import Span, exclusive_ms
 from rayapp.errors import BadVector, DeadlineExceeded, DependencyDown, Overloaded, RayappError
 from rayapp.protocols import Clock, Metrics
 
@@ -16,13 +17,17 @@ ABSORBED = (DependencyDown, DeadlineExceeded, Overloaded, BadVector, TimeoutErro
 
 
 class Trace:
-    """Collects timings (milliseconds), degraded reasons and stage errors of one request."""
+    """Collects stage times, degraded reasons and stage errors of one request.
+
+    `timings_ms` are the whole times of stages, which may overlap; `finish` gives those that add up.
+    """
 
     def __init__(self, clock: Clock, metrics: Metrics) -> None:
         self._clock = clock
         self._metrics = metrics
         self._started = clock.monotonic()
         self.timings_ms: dict[str, float] = {}
+        self.spans: list[Span] = []
         self.degraded: list[str] = []
         self.errors: list[StageError] = []
 
@@ -43,7 +48,9 @@ class Trace:
                 raise
             self.degrade(degrades, name, error)
         finally:
-            taken = self._clock.monotonic() - begun
+            ended = self._clock.monotonic()
+            taken = ended - begun
+            self.spans.append(Span(name, begun, ended))
             self.timings_ms[f"{name}_ms"] = round(taken * 1000, 3)
             self._metrics.observe("stage_latency_s", taken, stage=name)
 
@@ -60,7 +67,9 @@ class Trace:
         else:
             log.info("stage %s skipped: %s", stage, reason)
 
-    def finish(self) -> dict[str, float]:
-        """All timings with the total."""
-        total = self._clock.monotonic() - self._started
-        return {**self.timings_ms, "total_ms": round(total * 1000, 3)}
+    def finish(self, inner: Sequence[Span] = ()) -> dict[str, float]:
+        """Milliseconds per stage, each instant counted once: their sum is the time until now.
+
+        `inner` are stages of a search within this request.
+        """
+        return exclusive_ms([*inner, *self.spans], self._started, self._clock.monotonic())

@@ -161,6 +161,8 @@ class ReadContract:
                 an_item(stored_at=STORED_AT + day),
                 an_item(status=Status.DELETED),
                 an_item(user_id="noa"),
+                an_item(user_id=SYSTEM_USER, tier=Tier.DATAGOV_SCHEMA),
+                an_item(user_id=SYSTEM_USER, tier=Tier.DATAGOV_SCHEMA, stored_at=STORED_AT - day),
             ]
         )
         assert await stores.memories.growth(DANA, STORED_AT) == [

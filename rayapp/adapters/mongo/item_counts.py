@@ -8,7 +8,7 @@ from typing import Any
 from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS
-from rayapp.adapters.mongo.predicates import NOT_DELETED, visible
+from rayapp.adapters.mongo.predicates import NOT_DELETED, mine, visible
 from rayapp.domain.filtering import MANUAL_SOURCE
 from rayapp.domain.memory import Status, SyncState
 from rayapp.domain.scope import ReadScope
@@ -51,16 +51,16 @@ class ItemCounts:
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
         """The base row counts what was stored before `since`; its label is empty."""
-        mine = {**visible(scope), **NOT_DELETED}
+        own = {**mine(scope), **NOT_DELETED}
         day = {"$dateToString": {"format": "%Y-%m-%d", "date": "$stored_at"}}
         label = {"$ifNull": ["$source.tool_name", MANUAL_SOURCE]}
         pipeline = [
-            {"$match": {**mine, "stored_at": {"$gte": since}}},
+            {"$match": {**own, "stored_at": {"$gte": since}}},
             {"$group": {"_id": {"day": day, "label": label}, "count": {"$sum": 1}}},
             {"$sort": {"_id.day": 1, "_id.label": 1}},
         ]
         with translated():
-            base = await self._items.count_documents({**mine, "stored_at": {"$lt": since}})
+            base = await self._items.count_documents({**own, "stored_at": {"$lt": since}})
             cursor = await self._items.aggregate(pipeline)
             rows = [(r["_id"]["day"], r["_id"]["label"], r["count"]) async for r in cursor]
         return [("", "", base), *rows]

@@ -130,7 +130,9 @@ class SearchDebugView(Answer):
     confidence: Literal["high", "medium", "low"]
     relevance: float
     best_rejected: float | None
-    stage_timings_ms: dict[str, float]
+    stage_timings_ms: dict[str, float] = Field(
+        description="Each instant counts for one stage: the sum is the time of the search."
+    )
     fallbacks_used: list[str]
     errors: list[StageErrorView]
     vector_stage_status: Literal["ok", "failed"]

@@ -57,6 +57,7 @@ def memory_meta(
                     "memory_id": line.memory_id,
                     "content": line.item.text,
                     "doc_id": line.item.source.doc_id,
+                    **_trust(line, _hit_of(line, context.search)),
                 }
                 for line in lines
             ],
@@ -142,6 +143,14 @@ def _citation(line: ContextLine, hit: Hit | None, named: _Names) -> dict[str, An
         "doc_id": item.source.doc_id,
         "chunk_id": item.source.chunk_id,
         "content": item.text,
+        **_trust(line, hit),
+    }
+
+
+def _trust(line: ContextLine, hit: Hit | None) -> dict[str, float]:
+    """How well it did, and how sure it is what was asked for, each 0..1."""
+    item = line.item
+    return {
         "wilson_score": success_estimate(item.stats.success_count, item.stats.uses).value,
         "confidence": min(1.0, hit.summary.final_score) if hit else item.quality.confidence,
     }
