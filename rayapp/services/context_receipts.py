@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rayapp.domain.context.cold_start import QUERY
-from rayapp.domain.context.records import ContextBlock, ContextRequest, Section
-from rayapp.domain.context.standing import STANDING, only_stands
+from rayapp.domain.context.records import ContextBlock, ContextRequest
+from rayapp.domain.context.standing import STANDING, cited_ids
 from rayapp.domain.graphs.context_type import context_type_of
 from rayapp.domain.learning_requests import ContextInsights
 from rayapp.domain.memory import MemoryItem
@@ -44,6 +44,7 @@ class ContextReceipts:
     ) -> Receipt:
         """Under the concepts of the question: what was asked is what an outcome teaches."""
         hits = {hit.item.memory_id: hit for hit in search.hits} if search else {}
+        cited = cited_ids(block.lines, search)
         concepts = (
             insights.concepts
             if insights is not None
@@ -60,7 +61,12 @@ class ContextReceipts:
             context_type=context_type_of(request.query),
             principal=request.principal,
             shown=tuple(
-                _shown(line.position, line.section, line.item, hits.get(line.memory_id))
+                _shown(
+                    line.position,
+                    line.item,
+                    hits.get(line.memory_id),
+                    cited=line.memory_id in cited,
+                )
                 for line in block.lines
             ),
             degraded=search.degraded if search else ("search",),
@@ -83,7 +89,7 @@ class ContextReceipts:
             recipe="cold_start",
             conversation_id=conversation_id,
             shown=tuple(
-                _shown(place, "always", item, None) for place, item in enumerate(items, start=1)
+                _shown(place, item, None, cited=False) for place, item in enumerate(items, start=1)
             ),
             at=now,
             expires_at=now + self._ttl,
@@ -99,10 +105,9 @@ class ContextReceipts:
         return receipt.receipt_id if stored else None
 
 
-def _shown(position: int, section: Section, item: MemoryItem, hit: Hit | None) -> Shown:
-    place = hit.position if hit is not None else None
-    ranks = {} if place is None else {"search": place}
-    if only_stands(section, place):
+def _shown(position: int, item: MemoryItem, hit: Hit | None, *, cited: bool) -> Shown:
+    ranks = {"search": hit.position} if hit is not None else {}
+    if not cited:
         ranks[STANDING] = position
     return Shown(
         position=position,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rayapp.domain.context.records import AssistantContext, ContextLine
-from rayapp.domain.context.standing import only_stands
+from rayapp.domain.context.standing import cited_ids
 from rayapp.domain.learning_requests import ContextInsights
 from rayapp.domain.lifecycle.outcomes import success_estimate
 from rayapp.domain.memory import MemoryItem
@@ -40,6 +40,9 @@ def memory_meta(
         documents: the books tier is called `documents`, as the first client does.
     """
     request, lines = context.request, context.block.lines[:MAX_ENTRIES]
+    wanted = cited_ids(lines, context.search)
+    cited = [line for line in lines if line.memory_id in wanted]
+    pinned = [line for line in lines if line.memory_id not in wanted]
     named = _Names(documents)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -62,18 +65,16 @@ def memory_meta(
                 for line in lines
             ],
         },
-        "citations": [_citation(line, _hit_of(line, context.search), named) for line in lines],
+        # What the answer can rest on; a verdict over all of it must not reach what always stands.
+        "citations": [_citation(line, _hit_of(line, context.search), named) for line in cited],
+        "pinned": [_citation(line, _hit_of(line, context.search), named) for line in pinned],
         "context_insights": _insights(context, named),
         "debug": retrieval_debug(context),
         "feedback": {
             "eligible": bool(lines) and context.receipt_id is not None,
             "interrupted": False,
             "eligible_reason": _why_not(context, lines),
-            "default_related_positions": [
-                line.position
-                for line in lines
-                if not only_stands(line.section, _place(line, context.search))
-            ],
+            "default_related_positions": [line.position for line in cited],
         },
     }
 
@@ -159,11 +160,6 @@ def _trust(line: ContextLine, hit: Hit | None) -> dict[str, float]:
 def _hit_of(line: ContextLine, search: SearchAnswer | None) -> Hit | None:
     hits = search.hits if search else ()
     return next((hit for hit in hits if hit.item.memory_id == line.memory_id), None)
-
-
-def _place(line: ContextLine, search: SearchAnswer | None) -> int | None:
-    hit = _hit_of(line, search)
-    return hit.position if hit else None
 
 
 def _insights(context: AssistantContext, named: _Names) -> dict[str, Any]:

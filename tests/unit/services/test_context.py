@@ -14,7 +14,7 @@ import pytest
 from rayapp.domain.context import meta
 from rayapp.domain.context.frame import parse_lines
 from rayapp.domain.context.records import AssistantContext, ContextRequest, Message
-from rayapp.domain.learning_requests import OutcomeRequest, ResponseRequest
+from rayapp.domain.learning_requests import FeedbackRequest, OutcomeRequest, ResponseRequest
 from rayapp.domain.memory import Outcome, Source, SourceType
 from rayapp.domain.requests import MemoryEdit
 from rayapp.domain.scope import ReadScope, WriteScope
@@ -281,14 +281,56 @@ async def test_the_meta_of_a_message_fits_its_schema(service: Harness, query: st
         made = meta.memory_meta(found, user_id="dana")
         assert list(validator.iter_errors(json.loads(json.dumps(made)))) == []
     made = meta.memory_meta(full, user_id="dana")
-    shown = [(one["position"], one["memory_id"]) for one in made["citations"]]
+    listed = [*made["citations"], *made["pinned"]]
+    shown = sorted((one["position"], one["memory_id"]) for one in listed)
     assert shown == [(line.position, line.memory_id) for line in full.block.lines]
     judged = made["feedback"]["default_related_positions"]
     wanted = next(one.position for one in full.block.lines if one.memory_id in ("boiler", "dud"))
     assert wanted in judged
     assert 1 not in judged
+    assert judged == [one["position"] for one in made["citations"]]
     assert made["known_context"]["known_context_text"] == full.block.text
     assert meta.memory_meta(bare, user_id="dana")["feedback"]["eligible"] is False
+
+
+UNRELATED = (
+    "Water the fern twice a week",
+    "לגבות את התמונות בכל יום שישי",
+    "Chop onions before garlic",
+    "להחליף מסנן במזגן כל קיץ",
+    "Freeze bread on Sundays",
+    "לשלם ארנונה בתחילת החודש",
+    "Tune the guitar a half step down",
+    "לקנות מתנות חודש מראש",
+    "Run the dishwasher at night",
+    "לקרוא חוזים פעמיים",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "car"),
+    [
+        ("איפה הרכב של דנה?", "הרכב של דנה חונה ברחוב הנמל"),
+        ("Where is the car of Dana?", "The car of Dana is parked at the harbour"),
+    ],
+)
+async def test_patterns_that_only_stand_are_no_citations_and_get_no_verdict(
+    query: str, car: str
+) -> None:
+    service = await Harness.open()
+    for number, text in enumerate(UNRELATED):
+        await service.store(text, memory_id=f"pattern-{number}", tier=Tier.PATTERNS)
+    await service.store(car, memory_id="car", tier=Tier.HISTORY)
+    await service.drain()
+    found = await prefetch(service, query)
+    made = meta.memory_meta(found, user_id="dana")
+    cited = [one["memory_id"] for one in made["citations"]]
+    assert cited == ["car"]
+    assert sorted([*cited, *(one["memory_id"] for one in made["pinned"])]) == sorted(ids(found))
+    assert len(made["pinned"]) > 5
+    thumb = FeedbackRequest(message_id="m-1", score=1, citations=tuple(cited))
+    answer = await service.services.outcomes.feedback(ME, thumb)
+    assert [one.memory_id for one in answer.updated] == ["car"]
 
 
 def test_the_schema_is_one() -> None:
