@@ -132,7 +132,7 @@ class Chat:
         asked = [{"role": "system", "content": self._script["system"]}, *messages[-REMEMBERED:]]
         given = self._client.exchange(conversation, message_id, asked, tools=TOOLS)
         gating = given.gating
-        turn.allowed, turn.reason = list(gating.allowed_tools), gating.reason_code
+        turn.allowed, turn.reason = list(gating.allowed_tools or ()), gating.reason_code
         lines = MEMORY.findall(given.messages[0]["content"])
         turn.shown = [text for _, _, _, text in lines]
         answer = self._answer(turn, list(given.messages))

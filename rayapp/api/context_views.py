@@ -38,8 +38,10 @@ def context_view(
 
 
 def gating_view(decision: GatingDecision) -> dict[str, Any]:
+    """An empty list would be read as "none may be called" where no tools were named."""
+    named = bool(decision.allowed) or decision.reduced > 0
     return {
-        "allowed_tools": decision.allowed,
+        "allowed_tools": decision.allowed if named else None,
         "reduced_count": decision.reduced,
         "reason_code": decision.reason,
         "trace_explanation": {"he": decision.trace_he, "en": decision.trace_en},

@@ -67,7 +67,7 @@ EXCHANGE_EXAMPLE: dict[str, Any] = {
     "required_scoring": True,
     "current_state": "unscored",
     "gating": {
-        "allowed_tools": [],
+        "allowed_tools": None,
         "reduced_count": 0,
         "reason_code": "DEFAULT_ALLOW_ALL",
         "trace_explanation": {

@@ -11,9 +11,9 @@ from rayapp.client.models import Answer
 
 
 class Gating(Answer):
-    """Which of the offered tools may be called, and why."""
+    """Which of the offered tools may be called, and why; None: no tools were offered."""
 
-    allowed_tools: tuple[str, ...]
+    allowed_tools: tuple[str, ...] | None
     reduced_count: int
     reason_code: str
     trace_explanation: dict[str, str] = Field(default_factory=dict)

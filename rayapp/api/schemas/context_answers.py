@@ -97,7 +97,9 @@ class TraceView(Answer):
 class GatingView(Answer):
     """Which of the offered tools may be called, and why."""
 
-    allowed_tools: list[str]
+    allowed_tools: list[str] | None = Field(
+        description="Of the tools that the request names; null: it names none."
+    )
     reduced_count: int
     reason_code: str
     trace_explanation: TraceView

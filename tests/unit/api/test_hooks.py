@@ -182,7 +182,9 @@ class TestEnriching:
         assert found["reason_code"] == "HIGH_CONFIDENCE_REDUCTION"
         assert (found["allowed_tools"], found["reduced_count"]) == (["search_memory"], 1)
         found = (await posted(api, EXCHANGE, {**body, "tools": []}))["gating"]
-        assert found["allowed_tools"] == []
+        assert (found["allowed_tools"], found["reduced_count"]) == (None, 0)
+        found = (await posted(api, EXCHANGE, {**body, "tools": ["web_search"]}))["gating"]
+        assert (found["allowed_tools"], found["reduced_count"]) == ([], 1)
 
     @pytest.mark.parametrize(
         "change",
