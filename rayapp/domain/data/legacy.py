@@ -11,6 +11,7 @@ from rayapp.domain.creation import DEFAULT_CONFIDENCE, MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.domain.data.records import LegacyFact
 from rayapp.domain.memory import MEMORY_ID_PATTERN, Source, SourceType
 from rayapp.domain.requests import NewMemory
+from rayapp.domain.text.normalize import shows_nothing
 from rayapp.domain.tiers import Tier
 from rayapp.errors import InvalidInput
 
@@ -40,7 +41,7 @@ def new_memory(fact: LegacyFact, now: datetime) -> NewMemory:
     """The fact as a memory of the bank. InvalidInput: it says nothing, or its id is unusable."""
     fields = fact.fields
     text = _CONTROL.sub(" ", str(fields.get("text") or fields.get("content") or "")).strip()
-    if not text:
+    if shows_nothing(text):
         raise InvalidInput("The old row has no text; there is nothing to keep.", code="empty_text")
     if not MEMORY_ID_PATTERN.fullmatch(fact.raw_id):
         raise InvalidInput("The old row has an id that cannot be used.", code="bad_memory_id")
@@ -59,7 +60,7 @@ def new_memory(fact: LegacyFact, now: datetime) -> NewMemory:
 def _tags(value: Any) -> tuple[str, ...]:
     found = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     clean = (_CONTROL.sub(" ", one).strip()[:MAX_LABEL_CHARS] for one in found if _is_text(one))
-    tags = tuple(dict.fromkeys(tag for tag in clean if tag))[:MAX_TAGS]
+    tags = tuple(dict.fromkeys(tag for tag in clean if not shows_nothing(tag)))[:MAX_TAGS]
     return tags or (LEGACY_TAG,)
 
 

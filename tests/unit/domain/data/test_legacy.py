@@ -36,7 +36,7 @@ def test_any_tags_become_usable_ones(tags: list[Any]) -> None:
     check_new(new_memory(a_row(tags=tags), NOW), TextLimits(text=100, memory_bank=100))
 
 
-@pytest.mark.parametrize("text", ["", "  ", None, "\x00\x1f"])
+@pytest.mark.parametrize("text", ["", "  ", None, "\x00\x1f", "\u200b\u200f"])
 def test_a_row_without_a_text_is_refused(text: Any) -> None:
     with pytest.raises(InvalidInput):
         new_memory(a_row(text=text), NOW)
