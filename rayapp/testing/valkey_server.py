@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rayapp.adapters.local_stack.binaries import find_valkey
+from rayapp.adapters.local_stack.plan import connects
 
 START_TIMEOUT_S = 10.0
 
@@ -37,7 +38,8 @@ class UnixValkey:
             stderr=subprocess.DEVNULL,
         )
         give_up = time.monotonic() + START_TIMEOUT_S
-        while not self._socket.exists():
+        # The file is there before anybody listens on it.
+        while not connects(self._socket):
             if self._process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError("valkey-server did not start: run it by hand to see why.")
             time.sleep(0.01)
