@@ -12,10 +12,11 @@ import socket
 import uuid
 from dataclasses import replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import uuid6
 
+from rayapp.adapters.disk import measured
 from rayapp.adapters.expansion_files import load_expansions
 from rayapp.adapters.in_memory_cache import InMemoryCache
 from rayapp.adapters.mongo.api_keys import MongoApiKeyStore
@@ -54,6 +55,7 @@ from rayapp.protocols import (
     Reranker,
     VectorIndex,
 )
+from rayapp.resilience.disk_space import DiskLimits, DiskSpace
 from rayapp.service_protocols import Memories, Services
 from rayapp.services.arms import SearchArms
 from rayapp.services.comparison import Comparison
@@ -207,6 +209,7 @@ def build_services(
         settings=settings,
         clock=runtime.clock,
         metrics=runtime.metrics,
+        disk=runtime.disk,
         memories=memories,
         bank=bank,
         search=found,
@@ -384,6 +387,14 @@ def build_dedup(parts: Parts) -> DedupService:
     )
 
 
+def disk_space(settings: Settings) -> DiskSpace:
+    """The disk of the data directory; nothing to look at when MongoDB is on another machine."""
+    data = settings.data
+    limits = DiskLimits(warn_bytes=data.warn_free_bytes, min_bytes=data.min_free_bytes)
+    measure = partial(measured, data.dir.absolute()) if data.holds_store else None
+    return DiskSpace(str(data.dir.absolute()), limits, measure)
+
+
 def runtime_of(settings: Settings, metrics: InMemoryMetrics, clock: Clock | None = None) -> Runtime:
     """The runtime of this process."""
     return Runtime(
@@ -393,6 +404,7 @@ def runtime_of(settings: Settings, metrics: InMemoryMetrics, clock: Clock | None
         new_id=new_id,
         random=random.random,
         process=process_token(),
+        disk=disk_space(settings),
     )
 
 

@@ -21,6 +21,7 @@ from rayapp.adapters.local_stack.checks import run_checks
 from rayapp.adapters.local_stack.paths import StackPaths
 from rayapp.adapters.local_stack.programs import python_path
 from rayapp.adapters.local_stack.readiness import Readiness, ask
+from rayapp.adapters.local_stack.room import disk_of
 from rayapp.adapters.local_stack.state import StackState, Step, read_state
 from rayapp.adapters.local_stack.supervisor import DEFAULT_APP
 from rayapp.cli_jobs import checked_job, job_names
@@ -123,6 +124,10 @@ def status(data_dir: DataDir = None) -> None:
     console.print(status_table(state))
     for line in places(state, paths):
         console.print(line, soft_wrap=True)
+    disk = disk_of(paths, settings_of(data_dir)).look()
+    if disk is not None:
+        free = f"disk: {disk.free_bytes >> 20} MB free under {paths.data}"
+        console.print(f"{disk.reason}." if disk.reason else free, soft_wrap=True)
     if state.error:
         console.print(state.error, style="red", soft_wrap=True)
     found = ask(state.http_url) if state.http_url else Readiness(False)

@@ -19,6 +19,7 @@ RayappError
 ├── SchemaMismatch          the index was built for another model or analyser
 └── DependencyDown          a server is away
     ├── StoreDown           MongoDB
+    │   └── StoreFull       its disk has no room: nothing was stored
     ├── IndexDown           the vector index
     ├── EmbedderDown        the embedding backend
     ├── RerankerDown        the reranking backend
@@ -158,6 +159,10 @@ class DependencyDown(RayappError):
 
 class StoreDown(DependencyDown):
     default_code = "store_down"
+
+
+class StoreFull(StoreDown):
+    default_code = "disk_full"
 
 
 class IndexDown(DependencyDown):

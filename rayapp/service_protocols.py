@@ -60,6 +60,7 @@ from rayapp.domain.tiers import Tier
 from rayapp.domain.tool_results.preparing import Ingested, ToolResult
 from rayapp.domain.tools.records import ToolAnswer, ToolCall, ToolDefinition
 from rayapp.protocols import ApiKeyStore, Clock, IdempotencyStore, Metrics, Receipt
+from rayapp.resilience.disk_space import ELSEWHERE, DiskSpace
 from rayapp.settings import Settings
 
 T = TypeVar("T")
@@ -398,3 +399,4 @@ class Services:
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]
+    disk: DiskSpace = ELSEWHERE

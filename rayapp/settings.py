@@ -60,6 +60,15 @@ UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
 
 class DataSettings(Concern):
     dir: Path = Field(Path(".rayapp"), description="Directory of everything the local stack keeps.")
+    warn_free_bytes: int = Field(
+        1 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
+    )
+    min_free_bytes: int = Field(
+        256 << 20, ge=0, description="Below that, writes are refused with 507; 0 never refuses."
+    )
+    holds_store: bool = Field(
+        False, description="Filled in by the local stack: its MongoDB keeps its files here."
+    )
 
 
 class HttpSettings(Concern):

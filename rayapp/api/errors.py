@@ -56,6 +56,7 @@ ERRORS: Mapping[type[e.RayappError], ErrorRow] = {
     e.SchemaMismatch: ErrorRow(503, "The index was built for another model; run a reindex."),
     e.DependencyDown: ErrorRow(503, "A server behind the service is away."),
     e.StoreDown: ErrorRow(503, "MongoDB is away."),
+    e.StoreFull: ErrorRow(507, "The disk of the data is full: nothing was stored, reads go on."),
     e.IndexDown: ErrorRow(503, "The vector index is away."),
     e.EmbedderDown: ErrorRow(503, "The embedding backend is away."),
     e.RerankerDown: ErrorRow(503, "The reranking backend is away."),

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rayapp.api.auth import NOTICE_HEADER, Guard, RouteRule
 from rayapp.api.call import SCOPE_KEY, Call
+from rayapp.api.disk_room import check_room, explained
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.refusals import Refusals, room_of
 from rayapp.errors import (
@@ -92,7 +93,8 @@ class Gate:
                 self._guard_of(services).check_host(scope["method"], headers)
             await self._app(scope, receive, reply.send)
         except RayappError as error:
-            await reply.send_answer(error_answer(error))
+            told = error if services is None else explained(error, services.disk)
+            await reply.send_answer(error_answer(told))
         except Exception:  # the last frame: the caller gets an id, the log the trace
             logger.exception("request %s failed", reply.request_id)
             await reply.send_answer(internal_answer(reply.request_id))
@@ -117,6 +119,7 @@ class Gate:
         async with _Limits(services, rule, receive, passage.reply) as limits:
             who = await self._guard_of(services).admit(rule, passage.headers)
             passage.reply.notice = who.notice
+            check_room(services.disk, scope["method"], rule)
             body = await self._body(rule, asgi, passage.headers, services)
             scope[SCOPE_KEY] = Call(
                 services,

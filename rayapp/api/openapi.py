@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from rayapp import errors as e
 from rayapp.api.auth import NOTICE_HEADER, ROUTE_SCOPES
+from rayapp.api.disk_room import READS, STORES_NOTHING
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
 from rayapp.api.groups import GROUPS, tags_of
 from rayapp.api.operation import JSON, Operation
@@ -233,6 +234,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
     kinds = [*COMMON, *operation.errors]
     if operation.writes:
         kinds.append(e.IdempotencyConflict)
+    if operation.method not in READS and operation.path not in STORES_NOTHING:
+        kinds.append(e.StoreFull)
     if operation.body is not None:
         kinds.append(e.TooLarge)
     by_status: dict[int, list[type[e.RayappError]]] = {}

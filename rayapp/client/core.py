@@ -24,6 +24,7 @@ from rayapp.errors import (
     NotFound,
     RateLimited,
     RayappError,
+    StoreFull,
     TooLarge,
     Unauthorized,
 )
@@ -42,6 +43,7 @@ ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
     429: RateLimited,
     503: DependencyDown,
     504: DeadlineExceeded,
+    507: StoreFull,
 }
 
 

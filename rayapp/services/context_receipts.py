@@ -30,6 +30,7 @@ class ContextReceipts:
         self._receipts = receipts
         self._expansions = texts.expansions
         self._new_id = runtime.new_id
+        self._disk = runtime.disk
         self._ttl = timedelta(days=runtime.settings.context.receipt_ttl_days)
 
     def of_block(
@@ -99,6 +100,7 @@ class ContextReceipts:
         """Its id, or None (degraded `receipt`) when it could not be stored in time."""
         stored = False
         async with trace.stage("receipt", degrades="receipt"):
+            self._disk.check()
             async with asyncio.timeout(KEEP_S):
                 await asyncio.shield(self._receipts.put(receipt))
             stored = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rayapp.domain.index import IndexSchema
@@ -27,6 +27,7 @@ from rayapp.protocols import (
     VectorIndex,
 )
 from rayapp.resilience.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
+from rayapp.resilience.disk_space import DiskReport, DiskState
 from rayapp.service_protocols import Models
 from rayapp.services.runtime import Runtime
 from rayapp.services.sweep_log import last_report
@@ -112,6 +113,7 @@ class HealthService:
         self._start_problems = start_problems
         self._notices = tuple(notices)
         self._clock = runtime.clock
+        self._disk = runtime.disk
         self._metrics = runtime.metrics
         self._started = runtime.clock.monotonic()
         self._counts: tuple[float, list[TierCount]] | None = None
@@ -121,11 +123,13 @@ class HealthService:
         reasons = list(self._start_problems)
         truth = await self._checked("mongodb", self._store.ping, critical=True)
         if not truth.healthy:
+            disk = self._disk.look()
+            reasons += [disk.reason + "."] if disk is not None and disk.reason else []
             reasons.append(truth.message)
         return reasons
 
     async def components(self) -> list[Component]:
-        checks = [
+        checks: list[Awaitable[Component]] = [
             self._checked("mongodb", self._store.ping, critical=True),
             self._checked("qdrant", self._index_state),
             self._checked("embedding", self._embedder.health),
@@ -135,7 +139,9 @@ class HealthService:
             checks.append(self._checked("cache", self._cache.ping))
         if self._models is not None:
             checks.append(self._checked("models", self._models.health))
-        return list(await asyncio.gather(*checks))
+        found = await asyncio.gather(*checks)
+        disk = self._disk.look()
+        return [*found] if disk is None else [*found, _disk_component(disk)]
 
     async def breakers(self) -> dict[str, dict[str, Any]]:
         """The worst of each name; an owner that does not answer is a row that says so."""
@@ -183,6 +189,7 @@ class HealthService:
         )
         components = await self.components()
         breakers = await self.breakers()
+        disk = self._disk.look()
         body: dict[str, Any] = {
             "success": True,
             "timestamp": self._clock.now().isoformat(),
@@ -198,6 +205,7 @@ class HealthService:
             "needs_reindex_total": backlog.pending + backlog.failed,
             "needs_reindex_sample": [_failure_row(item) for item in failures],
             "circuit_breakers": breakers,
+            "disk": None if disk is None else asdict(disk),
             "deferred_indexing": {
                 "queue_size": backlog.pending,
                 "processing": backlog.pending > 0,
@@ -216,6 +224,7 @@ class HealthService:
                 *self._notices,
                 *([] if learning["owner"] else [NO_OWNER]),
                 *_drift_advice(sweep),
+                *([disk.reason + "."] if disk is not None and disk.reason else []),
             ],
             "degraded": [c.name for c in components if not c.healthy],
         }
@@ -331,6 +340,17 @@ def _unknown_breaker(why: str) -> dict[str, Any]:
         "replicas": 0,
         "tripped": 0,
     }
+
+
+def _disk_component(disk: DiskReport) -> Component:
+    """Low is still well, and says so; full refuses writes."""
+    return Component(
+        name="disk",
+        healthy=disk.state is not DiskState.FULL,
+        latency_ms=0.0,
+        message=f"{disk.reason}." if disk.reason else "ok",
+        details=asdict(disk),
+    )
 
 
 def _failure_row(item: MemoryItem) -> dict[str, Any]:

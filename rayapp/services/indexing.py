@@ -81,6 +81,7 @@ class IndexingService:
         self._alias = runtime.settings.qdrant.alias
         self._token = runtime.process
         self._jitter = runtime.random
+        self._disk = runtime.disk
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
         self.on_deleted: OnDeleted | None = None
@@ -96,8 +97,9 @@ class IndexingService:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
 
         Nothing is claimed while a job moves the alias: the wait is seconds, and is the queue's.
+        Nor on a full disk, where the index would take what MongoDB needs to stay up.
         """
-        if await held(self._leases):
+        if self._disk.full or await held(self._leases):
             return 0
         items = await self._store.claim(
             token=self._token,

@@ -58,18 +58,27 @@ class MaintenanceService:
         self._clock = runtime.clock
         self._settings = runtime.settings
         self._process = runtime.process
+        self._disk = runtime.disk
         self._times = _Times()
         self._lease: Lease | None = None
         self._window = self._window_start()
         self._seen: dict[str, Activity] = {}
 
     async def drain(self) -> int:
-        """Settle one batch of what outcomes and changed items owe; tiers only as their owner."""
+        """Settle one batch of what outcomes and changed items owe; tiers only as their owner.
+
+        On a full disk it waits in the outbox, as what is to be learned and every duty but the
+        lease do.
+        """
+        if self._disk.full:
+            return 0
         return await self._effects.run_once(self._lease, promotes=self._lease is not None)
 
     async def learn(self) -> int:
         """Learn from one batch of exchanges; every process may, because each is claimed by one."""
-        return await self._learning.run_once() if self._learning else 0
+        if self._learning is None or self._disk.full:
+            return 0
+        return await self._learning.run_once()
 
     async def act(self) -> bool:
         """Do every duty that is due, if this process is the owner; whether it is."""
@@ -80,6 +89,8 @@ class MaintenanceService:
             self._times = _Times()  # whoever becomes the owner starts with a cycle
             self._duties.forget()
             return False
+        if self._disk.full:
+            return True
         if self._is_due(self._times.cycle, self._settings.promotion.interval_s):
             await self._cycle_of_all()
         if self._is_due(self._times.activity, ACTIVITY_S):

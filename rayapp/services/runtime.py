@@ -10,6 +10,7 @@ from rayapp.domain.text.analyser import Analyser
 from rayapp.domain.text.expansions import Expansions
 from rayapp.observability.metrics import InMemoryMetrics
 from rayapp.protocols import Clock
+from rayapp.resilience.disk_space import ELSEWHERE, DiskSpace
 from rayapp.settings import Settings
 
 
@@ -21,6 +22,7 @@ class Runtime:
         new_id: makes a UUIDv7.
         random: 0..1, spreads retries.
         process: names this process in claims and leases.
+        disk: of the data directory; `check` it before anything is stored.
     """
 
     settings: Settings
@@ -29,6 +31,7 @@ class Runtime:
     new_id: Callable[[], str]
     random: Callable[[], float]
     process: str
+    disk: DiskSpace = ELSEWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

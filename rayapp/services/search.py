@@ -85,6 +85,7 @@ class SearchService:
         self._priors = priors
         self._langs = langs
         self._clock = runtime.clock
+        self._disk = runtime.disk
         self._metrics = runtime.metrics
         self._settings = runtime.settings
         self._new_id = runtime.new_id
@@ -309,6 +310,7 @@ class SearchService:
         receipt = self._receipt(prepared, answer, trace)
         try:
             async with trace.stage("receipt"):
+                self._disk.check()
                 await asyncio.shield(self._receipts.put(receipt))
         except (DependencyDown, DeadlineExceeded) as error:
             trace.degrade("receipt", "receipt", error)

@@ -97,6 +97,8 @@ class ToolsService:
     async def _answer(self, tool: ToolDefinition, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         if tool.writes and not call.may_write:
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
+        if tool.writes:
+            self._runtime.disk.check()
         arguments = read_arguments(tool, call.arguments)
         return await self._handlers[tool.name](scope, call, arguments)
 

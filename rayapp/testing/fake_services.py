@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rayapp import bootstrap
@@ -218,6 +218,7 @@ def fake_world(settings: Settings | None = None, **replaced: Any) -> World:
         new_id=lambda: str(uuid.uuid4()),
     )
     runtime = bootstrap.runtime_of(settings, metrics, clock)
+    runtime = replace(runtime, disk=replaced.get("disk", runtime.disk))
     learning = learning_stores(store, runtime)
     jobs = job_parts(runtime)
     parts: dict[str, Any] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,12 @@ from rayapp.adapters.local_stack import binaries, given_servers
 from rayapp.adapters.local_stack.paths import StackPaths, check_writable
 from rayapp.adapters.local_stack.ports import is_free
 from rayapp.adapters.local_stack.processes import members
-from rayapp.adapters.local_stack.stack import MIN_DISK_MB, MIN_MEMORY_MB
+from rayapp.adapters.local_stack.room import disk_of, needed_mb
+from rayapp.adapters.local_stack.stack import MIN_MEMORY_MB
 from rayapp.adapters.local_stack.state import StackState, read_state
-from rayapp.adapters.local_stack.verdict import Check
+from rayapp.adapters.local_stack.verdict import Check, Verdict
 from rayapp.errors import ConfigError, RayappError
+from rayapp.resilience.disk_space import DiskState
 from rayapp.settings import Settings
 
 RAY_RELEASE = "2.60."
@@ -36,7 +37,7 @@ def run_checks(settings: Settings, model_folder: Path) -> list[Check]:
     checks: list[Callable[[], Check]] = [
         _python,
         lambda: _ray(settings),
-        lambda: _disk(paths),
+        lambda: _disk(paths, settings, running),
         lambda: _memory(running),
         lambda: _mongodb(settings, running),
         lambda: _qdrant(settings, running),
@@ -69,17 +70,24 @@ def _ray(settings: Settings) -> Check:
     return Check("ray", "ok", found)
 
 
-def _disk(paths: StackPaths) -> Check:
+def _disk(paths: StackPaths, settings: Settings, running: StackState | None) -> Check:
     folder = next(path for path in (paths.data, *paths.data.parents) if path.exists())
+    found = disk_of(paths, settings).look()
+    assert found is not None  # there always is a disk
+    free_mb, needed = found.free_bytes >> 20, needed_mb(paths, settings)
     try:
         check_writable(folder)
     except ConfigError as error:
         return Check("disk", "blocks", f"{folder} cannot be written", error.message)
-    free_mb = shutil.disk_usage(folder).free >> 20
-    if free_mb < MIN_DISK_MB:
-        fix = f"free {MIN_DISK_MB - free_mb} MB, or use --data-dir on another disk"
+    if running is None and free_mb < needed:
+        fix = f"free {needed - free_mb} MB, or use --data-dir on another disk"
         return Check("disk", "blocks", f"{free_mb} MB free", fix)
-    return Check("disk", "ok", f"{free_mb} MB free under {folder}")
+    if found.state is not DiskState.OK:
+        verdict: Verdict = "blocks" if found.state is DiskState.FULL else "note"
+        limit_mb = settings.data.min_free_bytes >> 20
+        fix = f"free space, or move data.dir; writes are refused below {limit_mb} MB"
+        return Check("disk", verdict, f"{free_mb} MB free under {paths.data}", fix)
+    return Check("disk", "ok", f"{free_mb} MB free under {paths.data}")
 
 
 def _memory(running: StackState | None) -> Check:

@@ -81,6 +81,7 @@ class Plan:
         command = programs.mongod_command(binary, self.paths, port, self._settings)
         self._add("mongod", command, lambda: is_primary(port), MONGOD_TIMEOUT_S, STOP_WAIT_S)
         self._set["mongo"] = {"uri": programs.mongodb_uri(port)}
+        self._set["data"]["holds_store"] = True
 
     def _valkey(self) -> None:
         binary = binaries.find_valkey()

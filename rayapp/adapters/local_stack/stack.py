@@ -21,6 +21,7 @@ from rayapp.adapters.local_stack.ports import PortBook, is_free
 from rayapp.adapters.local_stack.processes import mark_of, members, stop_all
 from rayapp.adapters.local_stack.ray_logs import keep_ray_logs
 from rayapp.adapters.local_stack.readiness import OnWait, wait_ready
+from rayapp.adapters.local_stack.room import needed_mb
 from rayapp.adapters.local_stack.state import (
     APPLICATION,
     StackState,
@@ -39,8 +40,6 @@ STOP_TIMEOUT_S = 90.0
 LEFTOVER_WAIT_S = 20.0
 # Proportional set size of a whole stack with the dashboard, measured: 1.4 GB.
 MIN_MEMORY_MB = 1_500
-# An empty mongod keeps 315 MB; it refuses writes when the disk is nearly full.
-MIN_DISK_MB = 1_000
 
 # What `ready` of each server asks for, in `plan.py`.
 AWAITED = {
@@ -217,9 +216,10 @@ def check_room(paths: StackPaths, settings: Settings) -> None:
             "RAYAPP_HTTP__PORT (setting http.port)."
         )
     free_mb = shutil.disk_usage(paths.data).free >> 20
-    if free_mb < MIN_DISK_MB:
+    needed = needed_mb(paths, settings)
+    if free_mb < needed:
         raise ConfigError(
-            f"Only {free_mb} MB are free under {paths.data}: {MIN_DISK_MB} MB are needed; "
+            f"Only {free_mb} MB are free under {paths.data}: {needed} MB are needed; "
             "free some, or use --data-dir on another disk."
         )
     memory_mb = psutil.virtual_memory().available >> 20

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -25,6 +26,7 @@ from rayapp.adapters.local_stack.front import Front, served
 from rayapp.adapters.local_stack.paths import StackPaths, tail, write_private
 from rayapp.adapters.local_stack.plan import Plan
 from rayapp.adapters.local_stack.processes import ProcessRef, mark_of
+from rayapp.adapters.local_stack.room import disk_of
 from rayapp.adapters.local_stack.state import (
     APPLICATION,
     StackState,
@@ -44,6 +46,8 @@ DRAIN_TIMEOUT_S = 30.0
 PROBE_EVERY_S = 5.0
 PROBE_TIMEOUT_S = 5.0
 PROBE_LIMIT_S = 60.0
+# Servers whose files are in the data directory.
+KEEPS_FILES = frozenset({"mongod", "qdrant"})
 
 
 class StopRequested(Exception):
@@ -60,6 +64,8 @@ class Supervisor:
         self._deployed = False
         self._good_at = 0.0
         self._probed_at = 0.0
+        self._unsaved = False
+        self._disk = disk_of(paths, settings)
         self.state = StackState(
             stack_id=paths.stack_id,
             supervisor=ProcessRef.of("supervisor", os.getpid()),
@@ -73,7 +79,7 @@ class Supervisor:
         try:
             self._start()
             while True:
-                self._watch()
+                self._keep_watching()
         except StopRequested:
             self._shut_down()
             remove_state(self._paths)
@@ -191,15 +197,26 @@ class Supervisor:
 
     # --- watch -----------------------------------------------------------------------------
 
+    def _keep_watching(self) -> None:
+        """A look that a full disk cut short is followed by the next one."""
+        try:
+            self._watch()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._log(f"a file cannot be written: {error.strerror}")
+
     def _watch(self) -> None:
         """One look at every server; restarts what died."""
         self._pause(WATCH_S)
         assert self._plan is not None
         for child in self._plan.children:
-            if child.restart_due(time.monotonic()):
+            if child.restart_due(time.monotonic()) and self._has_room(child):
                 self._restart(child)
         if self._deployed and self._plan.front is not None:
             self._keep_front(self._plan.front)
+        if self._unsaved:
+            self._save()
         if self._deployed and self._app_lost():
             ray = self._ray_child()
             if ray is not None:
@@ -232,10 +249,11 @@ class Supervisor:
                 child.start()
                 self._save()
                 self._await(child)
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:
             # The next look finds it dead, or still not ready, and tries again after a pause.
-            self._log(error.message)
-            self.state.error = error.message
+            message = error.message if isinstance(error, ConfigError) else str(error)
+            self._log(message)
+            self.state.error = message
             self._end([child])
         else:
             self.state.error = ""
@@ -259,6 +277,18 @@ class Supervisor:
         stopped_s, ready_s = ray.started_at - begun, ready - ray.started_at
         deployed_s = time.monotonic() - ready
         self._log(f"ray: stop {stopped_s:.1f} s, start {ready_s:.1f} s, deploy {deployed_s:.1f} s")
+
+    def _has_room(self, child: Child) -> bool:
+        """False while a server of ours that writes would only end once more for want of space."""
+        if child.name not in KEEPS_FILES or not self._disk.exhausted:
+            return True
+        found = self._disk.look()
+        sentence = f"{found.reason}; {child.name} waits for it." if found else ""
+        if self.state.error != sentence:
+            self._log(sentence)
+            self.state.error = sentence
+            self._save()
+        return False
 
     def _app_lost(self) -> bool:
         """True when no replica has answered for a minute."""
@@ -322,10 +352,19 @@ class Supervisor:
     def _save(self) -> None:
         children = self._plan.children if self._plan else []
         self.state.children = [ref for child in children if (ref := child.ref) is not None]
-        write_state(self._paths, self.state)
+        try:
+            write_state(self._paths, self.state)
+        except OSError as error:
+            # On a full disk the servers need somebody to look after them more than ever.
+            self._unsaved = True
+            self._log(f"the state cannot be written: {error.strerror}")
+        else:
+            self._unsaved = False
 
     def _log(self, text: str) -> None:
-        print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
+        # The log lies on the same disk, and a line that is lost is no reason to end.
+        with contextlib.suppress(OSError):
+            print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
 
 
 def settings_hash(settings: Settings) -> str:

@@ -17,12 +17,15 @@ from rayapp.errors import (
     Overloaded,
     RayappError,
     StoreDown,
+    StoreFull,
     TooLarge,
 )
 
 # One server selection period (settings.mongo.server_selection_s): a new primary is elected or a
 # restarted server found within it.
 RETRY_AFTER_S = 2.0
+# Somebody has to act first.
+DISK_RETRY_AFTER_S = 30.0
 
 # https://www.mongodb.com/docs/manual/reference/error-codes/
 AUTH_CODES = frozenset({13, 18, 8000})
@@ -31,6 +34,9 @@ TIMEOUT_CODES = frozenset({50, 262})
 RETRY_CODES = frozenset(
     {6, 7, 63, 89, 91, 112, 189, 251, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 )
+# OutOfDiskSpace; a hosted cluster says AtlasError and names the quota.
+DISK_CODES = frozenset({14031})
+QUOTA_TEXT = "space quota"
 RETRY_LABELS = ("TransientTransactionError", "RetryableWriteError")
 
 Translate = Callable[[Exception], RayappError]
@@ -41,6 +47,15 @@ def _down(error: Exception) -> RayappError:
         "MongoDB does not answer: check that it runs and that MONGODB_URI is right, then retry.",
         details={"cause": type(error).__name__},
         retry_after_s=RETRY_AFTER_S,
+    )
+
+
+def _no_room(error: Exception) -> RayappError:
+    return StoreFull(
+        "The disk of MongoDB is full: free space there or give it a larger one, then retry; "
+        "nothing was stored.",
+        details={"cause": type(error).__name__},
+        retry_after_s=DISK_RETRY_AFTER_S,
     )
 
 
@@ -91,6 +106,8 @@ def _refused(error: Exception) -> RayappError:
     labelled = isinstance(error, driver.PyMongoError) and any(
         error.has_error_label(label) for label in RETRY_LABELS
     )
+    if code in DISK_CODES or QUOTA_TEXT in str(error):
+        return _no_room(error)
     if code in AUTH_CODES:
         return _config(error)
     if code in TIMEOUT_CODES or getattr(error, "timeout", False):
@@ -98,6 +115,10 @@ def _refused(error: Exception) -> RayappError:
     if labelled or code in RETRY_CODES:
         return _down(error)
     return _defect(error)
+
+
+def _concern(error: Exception) -> RayappError:
+    return _no_room(error) if getattr(error, "code", None) in DISK_CODES else _down(error)
 
 
 def _duplicate(error: Exception) -> RayappError:
@@ -111,7 +132,10 @@ def _duplicate(error: Exception) -> RayappError:
 def _bulk(error: Exception) -> RayappError:
     details = getattr(error, "details", None) or {}
     codes = {entry.get("code") for entry in details.get("writeErrors") or []}
-    if details.get("writeConcernErrors"):
+    concerns = details.get("writeConcernErrors") or []
+    if (codes | {entry.get("code") for entry in concerns}) & DISK_CODES:
+        return _no_room(error)
+    if concerns:
         return _down(error)
     if codes & RETRY_CODES:
         return _down(error)
@@ -132,7 +156,7 @@ ERRORS: dict[type[Exception], Translate] = {
     driver.OperationFailure: _refused,
     driver.CursorNotFound: _down,
     driver.ExecutionTimeout: _late,
-    driver.WriteConcernError: _down,
+    driver.WriteConcernError: _concern,
     driver.WTimeoutError: _late,
     driver.WriteError: _refused,
     driver.DuplicateKeyError: _duplicate,

@@ -46,6 +46,11 @@ class EdgeShards:
         self._dirty: set[str] = set()
         self._last_failure = ""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a shard is open: opening one writes to the disk."""
+        return bool(self._shards)
+
     def flush_dirty(self) -> None:
         """Make acknowledged writes durable against power loss (the log alone survives a kill)."""
         for name in list(self._dirty):

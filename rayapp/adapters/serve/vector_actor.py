@@ -17,10 +17,12 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from rayapp.adapters.disk import measured
 from rayapp.adapters.qdrant.edge_engine import EdgeEngine
 from rayapp.adapters.qdrant.edge_turns import EngineTurns
 from rayapp.adapters.serve.vector_door import Door, DoorClosedError, DoorServer
 from rayapp.errors import IndexDown, RayappError
+from rayapp.resilience.disk_space import DiskLimits, DiskSpace
 from rayapp.settings import Settings
 
 ACTOR_NAME: Final = "vector-engine"
@@ -29,13 +31,19 @@ FOLDER_NAME: Final = "qdrant"
 RETRY_AFTER_S: Final = 1.0
 # Calls admitted to the event loop at once; they run one by one, further ones wait in Ray's queue.
 MAX_CONCURRENT_CALLS: Final = 256
+# What takes new room on the disk.
+GROWS: Final = frozenset({"upsert", "copy", "create_collection"})
+NO_LIMITS: Final = DiskLimits(warn_bytes=0, min_bytes=0)
 
 
 class VectorEngineActor:
     """Runs engine calls one after the other on its event loop and flushes in the background."""
 
-    def __init__(self, folder: str, alias: str, flush_interval_s: float) -> None:
+    def __init__(
+        self, folder: str, alias: str, flush_interval_s: float, limits: DiskLimits = NO_LIMITS
+    ) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
+        self._disk = DiskSpace(folder, limits, lambda: measured(Path(folder)))
         self._turns = EngineTurns(self._engine)
         self._door = DoorServer(self.call)
         self._flush_interval_s = flush_interval_s
@@ -44,6 +52,13 @@ class VectorEngineActor:
     async def call(self, method: str, args: tuple[Any, ...], timeout_s: float) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
+        if (method in GROWS or not self._engine.is_open) and self._disk.full:
+            # Its files are mapped into memory: a page without room on the disk kills the process.
+            raise IndexDown(
+                f"The disk of {self._disk.folder} is full: free space on it and the index goes on.",
+                code="disk_full",
+                retry_after_s=RETRY_AFTER_S,
+            )
         return await self._turns.call(method, args, timeout_s)
 
     async def pid(self) -> int:
@@ -150,7 +165,14 @@ def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) ->
             num_cpus=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
         )
-        .remote(str(folder), settings.qdrant.alias, settings.qdrant.flush_interval_s)
+        .remote(
+            str(folder),
+            settings.qdrant.alias,
+            settings.qdrant.flush_interval_s,
+            DiskLimits(
+                warn_bytes=settings.data.warn_free_bytes, min_bytes=settings.data.min_free_bytes
+            ),
+        )
     )
 
 

@@ -176,7 +176,7 @@ def test_a_port_held_by_a_left_server_of_this_stack_asks_for_down(tmp_path: Path
 
 
 def test_disk_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{CHECKS}.MIN_DISK_MB", 1 << 40)
+    monkeypatch.setattr(f"{CHECKS}.needed_mb", lambda *_: 1 << 40)
     monkeypatch.setattr(f"{CHECKS}.MIN_MEMORY_MB", 1 << 40)
     found = by_name(tmp_path)
     assert found["disk"].verdict == "blocks"

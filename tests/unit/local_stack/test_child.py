@@ -146,7 +146,7 @@ def test_too_little_disk_or_memory_is_refused(
     monkeypatch.setattr(f"{stack}.MIN_MEMORY_MB", 1 << 40)
     with pytest.raises(ConfigError, match="memory are available"):
         check_room(StackPaths.of(tmp_path), settings)
-    monkeypatch.setattr(f"{stack}.MIN_DISK_MB", 1 << 40)
+    monkeypatch.setattr(f"{stack}.needed_mb", lambda *_: 1 << 40)
     with pytest.raises(ConfigError, match="--data-dir on another disk"):
         check_room(StackPaths.of(tmp_path), settings)
 

@@ -18,6 +18,7 @@ from rayapp.errors import (
     Overloaded,
     RayappError,
     StoreDown,
+    StoreFull,
     TooLarge,
 )
 
@@ -72,6 +73,12 @@ def bulk(*codes: int, concern: bool = False) -> driver.BulkWriteError:
         (refused(50), DeadlineExceeded),
         (refused(11600), StoreDown),
         (refused(112), StoreDown),
+        (refused(14031), StoreFull),
+        (driver.WriteError("secret", 14031), StoreFull),
+        (driver.WriteConcernError("secret", 14031), StoreFull),
+        (driver.WriteConcernError("secret", 91), StoreDown),
+        (driver.OperationFailure("you are over your space quota, using 512 MB", 8000), StoreFull),
+        (refused(8000), ConfigError),
         (labelled(), StoreDown),
         (bulk(112), StoreDown),
         (bulk(concern=True), StoreDown),

@@ -1,0 +1,214 @@
+"""A data directory on a disk that fills up: refused early, nothing lost, back by itself.
+
+One test, because a stack on a disk of its own takes a minute: filled by stores over HTTP until they
+are refused, every route; filled by somebody else to the last byte and MongoDB gone, every route;
+room again, and everything that was acknowledged is there, once, and found.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.contract.test_path_encodings import ALL, Asked
+from tests.running import RunningService, started, until
+from tests.small_disk import (
+    INSIDE,
+    MIB,
+    SmallDisk,
+    in_namespace,
+    may_mount,
+    may_unshare,
+    small_disk,
+)
+
+pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
+# A new stack asks for 1,000 MB and takes 390 of them.
+DISK_MB = 1_010
+RESERVE = 256 * MIB
+# Room for stores above the reserve: a few seconds of them.
+ROOM = 40 * MIB
+MAX_STORES = 4_000
+BATCH = 50
+WORDS = 600
+FILLER = random.Random(20)
+# Whatever waits for a MongoDB that is gone gives up after its server selection, 2 s; twice that
+# where one call asks it twice, and the machine may be busy.
+ANSWER_S = 15.0
+NO_ROOM = 507
+# Each waits for a MongoDB that is gone; one after the other they would take minutes.
+WALKERS = 8
+
+
+def filler() -> str:
+    return " ".join(
+        "".join(FILLER.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(WORDS)
+    )
+
+
+def fill(http: httpx.Client, acknowledged: dict[str, str]) -> httpx.Response:
+    """Store until a store is refused; that answer."""
+    while len(acknowledged) < MAX_STORES:
+        markers = [f"diskmarker{len(acknowledged) + number:06d}" for number in range(BATCH)]
+        items = [{"text": f"{marker} {filler()}", "tier": "history"} for marker in markers]
+        answer = http.post("/api/memory/store/batch", json={"items": items})
+        if answer.status_code >= 400:
+            return answer
+        for marker, row in zip(markers, answer.json()["results"], strict=True):
+            acknowledged[row["memory_id"]] = marker
+    raise AssertionError("the disk never filled up")
+
+
+def answers(service: RunningService) -> dict[Asked, httpx.Response]:
+    """Every operation of the API with its example, as a user of no other test."""
+    kind = {"Content-Type": "application/json"}
+    with service.client("walker") as http, ThreadPoolExecutor(WALKERS) as pool:
+        http.timeout = httpx.Timeout(ANSWER_S)
+
+        def ask(asked: Asked) -> httpx.Response:
+            body = {"content": asked.body, "headers": kind} if asked.body else {}
+            with http.stream(asked.method, asked.path, **body) as response:
+                if not asked.stream or response.status_code >= 400:
+                    response.read()
+                return response
+
+        return dict(zip(ALL, pool.map(ask, ALL), strict=True))
+
+
+def broken(found: dict[Asked, httpx.Response]) -> list[str]:
+    """Answers that are no sentence: 500, a trace, or an error without one."""
+    bad = []
+    for asked, response in found.items():
+        if response.status_code < 400:
+            continue
+        body = response.json() if "json" in response.headers.get("Content-Type", "") else {}
+        # The probe lists reasons, health says it per component.
+        told = body.get("message") or body.get("reasons") or body.get("components")
+        if response.status_code == 500 or not told or "Traceback" in response.text:
+            bad.append(f"{asked.method} {asked.path}: {response.status_code} {response.text[:200]}")
+    return bad
+
+
+def count_of(http: httpx.Client) -> int:
+    rows = http.get("/api/memory/stats").json()["stats"]["tiers"]
+    return int(rows["history"]["active_count"])
+
+
+def status_of(folder: Path) -> str:
+    command = [sys.executable, "-m", "rayapp.cli", "status", "--data-dir", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout
+
+
+def test_a_full_disk_loses_nothing_and_says_what_to_do() -> None:
+    with tempfile.TemporaryDirectory(prefix="rayapp-d-") as name:
+        if may_mount(Path(name)):
+            with small_disk(Path(name), DISK_MB) as disk:
+                fill_and_recover(disk)
+        elif INSIDE not in os.environ and may_unshare():
+            done = in_namespace(f"{__file__}::test_a_full_disk_loses_nothing_and_says_what_to_do")
+            assert done.returncode == 0, done.stdout[-4_000:]
+        else:
+            pytest.skip("neither mounting nor a mount namespace is permitted here: run it as root")
+
+
+def fill_and_recover(disk: SmallDisk) -> None:
+    data = disk.folder / "data"
+    data.mkdir()
+    service = started(data)
+    try:
+        acknowledged: dict[str, str] = {}
+        with service.client("full") as http:
+            the_disk_is_named_before_it_is_full(http, disk)
+            disk.leave(RESERVE + ROOM)
+            refused = fill(http, acknowledged)
+            every_route_goes_on_or_refuses(service, http, refused, acknowledged)
+            disk.fill()
+            service.child("mongod").kill()  # as it ends itself once a write of its own fails
+            until(lambda: http.get("/api/memory/stats").status_code == 503)
+            without_mongodb_every_route_says_why(service, data)
+            disk.release()
+            until(lambda: store(http, "after the disk had room").status_code == 201)
+            until(service.ready)
+            nothing_is_lost(service, http, acknowledged)
+    finally:
+        disk.release()
+        service.down()
+
+
+def store(http: httpx.Client, text: str) -> httpx.Response:
+    return http.post("/api/memory/store", json={"text": text, "tier": "working"})
+
+
+def the_disk_is_named_before_it_is_full(http: httpx.Client, disk: SmallDisk) -> None:
+    body = http.get("/api/memory/diagnostics").json()
+    assert body["disk"]["state"] == "low"
+    assert abs(body["disk"]["free_bytes"] - disk.free_bytes) < 64 * MIB
+    assert any("filling up" in advice for advice in body["recommendations"])
+    assert store(http, "low is no reason to refuse").status_code == 201
+
+
+def every_route_goes_on_or_refuses(
+    service: RunningService,
+    http: httpx.Client,
+    refused: httpx.Response,
+    acknowledged: dict[str, str],
+) -> None:
+    assert (refused.status_code, refused.json()["code"]) == (NO_ROOM, "disk_full"), refused.text
+    assert int(refused.headers["Retry-After"]) > 1
+    assert str(service.folder) in refused.json()["message"]
+    assert "nothing was stored" in refused.json()["message"]
+    last = list(acknowledged)[-1]
+    assert acknowledged[last] in http.get(f"/api/memory/items/{last}").text
+    hits = http.post("/api/memory/search", json={"query": acknowledged[last], "limit": 3}).json()
+    assert len(hits["results"]) == 3
+    assert (hits["receipt_id"], hits["degraded"]) == (None, ["receipt"])
+    health = http.get("/api/memory/health").json()
+    row = next(one for one in health["components"] if one["name"] == "disk")
+    assert (row["healthy"], health["status"]) == (False, "degraded")
+    assert "full" in status_of(service.folder)
+
+    found = answers(service)
+    assert broken(found) == []
+    counts = Counter(response.status_code for response in found.values())
+    assert counts[NO_ROOM] > 20, counts
+    assert counts[503] == 0, counts
+    reads = {asked: r for asked, r in found.items() if asked.method == "GET"}
+    assert not [asked for asked, r in reads.items() if r.status_code == NO_ROOM]
+
+
+def without_mongodb_every_route_says_why(service: RunningService, data: Path) -> None:
+    found = answers(service)
+    assert broken(found) == []
+    away = [response for response in found.values() if response.status_code == 503]
+    assert away
+    for response in away:
+        assert str(data) in response.text, response.text
+    assert str(data) in status_of(data)
+
+
+def nothing_is_lost(
+    service: RunningService, http: httpx.Client, acknowledged: dict[str, str]
+) -> None:
+    assert psutil.pid_exists(service.state().supervisor.pid)
+    service.indexed(180)
+    assert count_of(http) == len(acknowledged)
+    for memory_id, marker in acknowledged.items():
+        item = http.get(f"/api/memory/items/{memory_id}").json()
+        assert marker in str(item)
+    for memory_id in FILLER.sample(sorted(acknowledged), 40):
+        body = {"query": acknowledged[memory_id], "limit": 10}
+        hits = http.post("/api/memory/search", json=body).json()["results"]
+        assert [hit["memory_id"] for hit in hits].count(memory_id) == 1
+    body = http.post("/api/memory/ops/consistency", json={"dry_run": True}).json()
+    assert body["result"]["issuesFound"] == 0, body
