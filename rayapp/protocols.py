@@ -102,7 +102,8 @@ class IndexBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierCount:
-    """`waiting`: items, not deleted ones, whose newest state is not in the index yet."""
+    """`deleted`: how many ever were; their rows go with their points. `waiting`: items whose newest
+    state is not in the index yet."""
 
     tier: Tier
     active: int

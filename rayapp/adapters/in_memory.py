@@ -42,6 +42,7 @@ class InMemoryMemoryStore(InMemoryQueue):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._versions: dict[tuple[str, str], list[MemoryVersion]] = {}
+        self._deletions: Counter[tuple[str, Tier]] = Counter()
 
     async def ensure_schema(self) -> None:
         """Nothing to create."""
@@ -102,6 +103,7 @@ class InMemoryMemoryStore(InMemoryQueue):
         key = (item.user_id, item.memory_id)
         if new.status is Status.DELETED:
             self._versions.pop(key, None)
+            self._deletions[new.user_id, new.tier] += 1
             self._erase_merged(new)
         else:
             self._versions.setdefault(key, []).insert(0, version_form(row))
@@ -116,6 +118,7 @@ class InMemoryMemoryStore(InMemoryQueue):
                 gone = replace(deleted(item, winner.updated_at), version=item.version + 1)
                 place.revise(stored_form(gone))
                 self._versions.pop((item.user_id, item.memory_id), None)
+                self._deletions[item.user_id, item.tier] += 1
 
     # --- reads
 
@@ -216,8 +219,21 @@ class InMemoryMemoryStore(InMemoryQueue):
     async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
         everyone = (row.item for row in self._rows.values())
         rows = list(everyone) if scope is None else self._readable(scope)
-        by_tier = {tier: [item for item in rows if item.tier is tier] for tier in Tier}
-        return [_tier_count(tier, items) for tier, items in by_tier.items() if items]
+        living = [item for item in rows if item.status is not Status.DELETED]
+        by_tier = {tier: [item for item in living if item.tier is tier] for tier in Tier}
+        gone = {tier: self._deleted(scope, tier) for tier in Tier}
+        return [
+            _tier_count(tier, items, gone[tier])
+            for tier, items in by_tier.items()
+            if items or gone[tier]
+        ]
+
+    def _deleted(self, scope: ReadScope | None, tier: Tier) -> int:
+        return sum(
+            count
+            for (user, one), count in self._deletions.items()
+            if one is tier and (scope is None or user == scope.user_id)
+        )
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
         items = self._select(scope, ItemFilter(tiers=(tier,), include_superseded=True))
@@ -283,18 +299,16 @@ def _text_score(item: MemoryItem, words: list[str]) -> float:
     )
 
 
-def _tier_count(tier: Tier, items: list[MemoryItem]) -> TierCount:
-    living = [item for item in items if item.status is not Status.DELETED]
-
+def _tier_count(tier: Tier, items: list[MemoryItem], deleted_ever: int) -> TierCount:
     def total(read: Callable[[MemoryItem], int]) -> int:
-        return sum(read(item) for item in living)
+        return sum(read(item) for item in items)
 
     states = Counter(item.status for item in items)
     return TierCount(
         tier=tier,
         active=states[Status.ACTIVE],
         archived=states[Status.ARCHIVED],
-        deleted=states[Status.DELETED],
+        deleted=deleted_ever,
         uses_total=total(lambda item: item.stats.uses),
         worked=total(lambda item: item.stats.worked_count),
         failed=total(lambda item: item.stats.failed_count),

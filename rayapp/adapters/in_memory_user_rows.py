@@ -71,6 +71,7 @@ class InMemoryUserRows:
             gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
             self._items[item.point_id].revise(gone)
             self._store._versions.pop((user_id, item.memory_id), None)
+            self._store._deletions[user_id, tier] += 1
             self._store._erase_merged(gone)
         return len(before) - len(self._living(user_id))
 

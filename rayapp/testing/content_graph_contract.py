@@ -11,7 +11,7 @@ from rayapp.domain.graphs.content import content_changes
 from rayapp.domain.graphs.records import Concept, Contribution, FollowUp
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Status, SyncState
-from rayapp.domain.scope import ReadScope, WriteScope
+from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.domain.tiers import FOLLOWED_TIERS, Tier
 from rayapp.learning_protocols import GraphStore
 from rayapp.protocols import IndexResult
@@ -72,8 +72,9 @@ async def point_removed(stores: GraphStores) -> int:
 
 async def rows_left(stores: GraphStores) -> int:
     """Rows of dana's memory_bank, tombstones included."""
-    counts = await stores.memories.tier_counts(DANA)
-    return sum(c.active + c.archived + c.deleted for c in counts if c.tier is Tier.MEMORY_BANK)
+    where = ItemFilter(tiers=(Tier.MEMORY_BANK,), statuses=tuple(Status), include_superseded=True)
+    page = await stores.memories.page(DANA, where, sort="recent", limit=100)
+    return len(page.items)
 
 
 async def picture(

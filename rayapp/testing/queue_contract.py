@@ -11,7 +11,7 @@ import pytest
 
 from rayapp.domain.index import IndexSchema
 from rayapp.domain.memory import IndexOp, IndexState, MemoryItem, Status, SyncState
-from rayapp.domain.scope import ItemFilter
+from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.errors import InvalidInput
 from rayapp.protocols import IndexResult
 from rayapp.testing.builders import STORED_AT, an_item
@@ -234,7 +234,20 @@ class QueueContract:
         (claimed,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
         assert claimed.index.op is IndexOp.DELETE
         assert await stores.memories.finish("t", [result_of(claimed)], SCHEMA) == 1
-        assert await stores.memories.tier_counts(DANA) == []
+        everything = ItemFilter(statuses=tuple(Status))
+        assert not (await stores.memories.page(DANA, everything, sort="recent", limit=1)).items
+
+    async def test_what_was_deleted_stays_counted(self, stores: Stores) -> None:
+        for name in ("x", "y"):
+            item = await stored(stores.memories, an_item(memory_id=name))
+            gone = replace(item.index, op=IndexOp.DELETE)
+            await edited(stores.memories, item, status=Status.DELETED, index=gone)
+        for claimed in await stores.memories.claim(token="t", limit=2, claim_s=60):
+            await stores.memories.finish("t", [result_of(claimed)], SCHEMA)
+        (count,) = await stores.memories.tier_counts(DANA)
+        assert (count.tier, count.active, count.deleted) == (item.tier, 0, 2)
+        assert await stores.memories.tier_counts(ReadScope("noa", include_shared=False)) == []
+        assert [one.deleted for one in await stores.memories.tier_counts(None)] == [2]
 
     async def test_a_finished_delete_keeps_an_archived_row(self, stores: Stores) -> None:
         item = await stored(stores.memories, an_item(memory_id="x"))

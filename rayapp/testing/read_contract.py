@@ -121,10 +121,14 @@ class ReadContract:
             [
                 an_item(stats=stats),
                 an_item(stats=stats, status=Status.ARCHIVED, index=SYNCED),
-                an_item(stats=stats, status=Status.DELETED),
                 an_item(tier=Tier.HISTORY),
                 an_item(user_id="noa"),
             ]
+        )
+        await edited(
+            stores.memories,
+            await stored(stores.memories, an_item(stats=stats)),
+            status=Status.DELETED,
         )
         working = TierCount(
             tier=Tier.WORKING, active=1, archived=1, deleted=1, uses_total=6, worked=4, failed=2

@@ -34,6 +34,7 @@ EXCHANGES = "exchanges"
 PERSONALITY = "personality"
 SESSIONS = "sessions"
 MODEL_USAGE = "model_usage"
+DELETIONS = "memory_deletions"
 
 EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -295,6 +296,11 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
             name="user_memory_version",
             keys=(("user_id", ASCENDING), ("memory_id", ASCENDING), ("version", DESCENDING)),
             unique=True,
+        ),
+    ),
+    DELETIONS: (
+        IndexSpec(
+            name="user_tier", keys=(("user_id", ASCENDING), ("tier", ASCENDING)), unique=True
         ),
     ),
     RECEIPTS: (

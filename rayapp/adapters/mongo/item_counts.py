@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.deletions import Deletions
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import ITEMS
 from rayapp.adapters.mongo.predicates import NOT_DELETED, mine, visible
@@ -23,31 +24,35 @@ UNSYNCED = {"$ne": ["$index.sync_state", SyncState.SYNCED.value]}
 class ItemCounts:
     def __init__(self, database: MongoDatabase) -> None:
         self._items = database.collection(ITEMS)
+        self._deletions = Deletions(database)
 
     async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
-        """Statuses are counted apart; outcome sums leave deleted items out."""
-        living = {"$ne": ["$status", Status.DELETED.value]}
-        group: Document = {
-            "_id": "$tier",
-            **{
-                status.value: {"$sum": {"$cond": [{"$eq": ["$status", status.value]}, 1, 0]}}
-                for status in Status
-            },
-            **{
-                name: {"$sum": {"$cond": [living, path, 0]}}
-                for name, path in (
-                    ("uses_total", "$stats.uses"),
-                    ("worked", "$stats.worked_count"),
-                    ("failed", "$stats.failed_count"),
-                )
-            },
-            "waiting": {"$sum": {"$cond": [{"$and": [living, UNSYNCED]}, 1, 0]}},
+        """What is there by tier and status, and how much was ever deleted."""
+        sums: Document = {
+            "active": {"$sum": {"$cond": [{"$eq": ["$status", Status.ACTIVE.value]}, 1, 0]}},
+            "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
+            "uses_total": {"$sum": "$stats.uses"},
+            "worked": {"$sum": "$stats.worked_count"},
+            "failed": {"$sum": "$stats.failed_count"},
+            "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
         }
-        match = [] if scope is None else [{"$match": visible(scope)}]
+        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED}
+        nothing = dict.fromkeys(sums, 0)
         with translated():
-            cursor = await self._items.aggregate([*match, {"$group": group}])
+            cursor = await self._items.aggregate(
+                [{"$match": match}, {"$group": {"_id": "$tier", **sums}}]
+            )
             rows = {row.pop("_id"): row async for row in cursor}
-        return [TierCount(tier=tier, **rows[tier.value]) for tier in Tier if tier.value in rows]
+            deleted = await self._deletions.by_tier(scope)
+        return [
+            TierCount(
+                tier=tier,
+                deleted=deleted.get(tier.value, 0),
+                **rows.get(tier.value, nothing),
+            )
+            for tier in Tier
+            if tier.value in rows or tier.value in deleted
+        ]
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
         """The base row counts what was stored before `since`; its label is empty."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from rayapp.adapters.mongo.convert import from_document, index_document, to_document
 from rayapp.adapters.mongo.convert import version_document as to_version_document
 from rayapp.adapters.mongo.database import MongoDatabase
+from rayapp.adapters.mongo.deletions import Deletions
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
 from rayapp.adapters.mongo.predicates import NOT_DELETED, own
@@ -39,6 +40,7 @@ class ItemWrites:
         self._timeout_s = database.settings.timeout_s
         self._items = database.collection(ITEMS)
         self._versions = database.collection(VERSIONS)
+        self._deletions = Deletions(database)
 
     async def insert(self, item: MemoryItem) -> InsertResult:
         doc = to_document(queued(item))
@@ -106,7 +108,8 @@ class ItemWrites:
             )
             if new.status is Status.DELETED:
                 await self._versions.delete_many(key, session=session)
-                await self._erase_merged(new, session)
+                merged = await self._erase_merged(new, session)
+                await self._deletions.add([doc, *merged], session)
             else:
                 await self._versions.insert_one(to_version_document(row), session=session)
             return new
@@ -118,12 +121,16 @@ class ItemWrites:
         except DuplicateKeyError as error:
             raise await self._edit_clash(item, error) from None
 
-    async def _erase_merged(self, winner: MemoryItem, session: AsyncClientSession) -> None:
-        """The items that became part of a deleted one hold its facts: they go with it."""
+    async def _erase_merged(
+        self, winner: MemoryItem, session: AsyncClientSession
+    ) -> Sequence[Mapping[str, Any]]:
+        """The items that became part of a deleted one hold its facts: they go with it. Their rows
+        as they were."""
         # The type is what lets the server use the partial index.
         into = {"$eq": winner.memory_id, "$type": "string"}
         mine = {"user_id": winner.user_id, "merged_into": into, **NOT_DELETED}
-        for doc in await self._items.find(mine, session=session).to_list():
+        docs = await self._items.find(mine, session=session).to_list()
+        for doc in docs:
             loser = from_document(doc)
             gone = replace(deleted(loser, winner.updated_at), version=loser.version + 1)
             key = {"user_id": loser.user_id, "memory_id": loser.memory_id}
@@ -131,6 +138,7 @@ class ItemWrites:
                 {"_id": doc["_id"]}, revision_document(gone, doc), session=session
             )
             await self._versions.delete_many(key, session=session)
+        return docs
 
     async def _edit_clash(self, item: MemoryItem, error: DuplicateKeyError) -> RayappError:
         if violated_index(error.details or {}) != ACTIVE_TEXT.name:

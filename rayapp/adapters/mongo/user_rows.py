@@ -13,6 +13,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.adapters.mongo.convert import from_document, readable
 from rayapp.adapters.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
+from rayapp.adapters.mongo.deletions import Deletions
 from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.indexes import (
     ACTIONS,
@@ -67,6 +68,7 @@ class MongoUserRows:
             return 0
         owner = own(scope)
         items, versions = self._database.collection(ITEMS), self._database.collection(VERSIONS)
+        deletions = Deletions(self._database)
         wanted = {**owner, "tier": tier.value, **NOT_DELETED}
 
         async def delete(session: AsyncClientSession) -> int:
@@ -82,6 +84,7 @@ class MongoUserRows:
             await items.bulk_write(gone, ordered=False, session=session)
             ids = [doc["memory_id"] for doc in docs]
             await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
+            await deletions.add(docs, session)
             return len(docs)
 
         limit_s = self._database.settings.timeout_s

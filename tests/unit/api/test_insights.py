@@ -37,6 +37,15 @@ async def test_stats_have_all_seven_tiers_with_the_clients_names(api: httpx.Asyn
     assert (stats["user_id"], stats["derived_window_ms"]) == ("admin", 300_000)
 
 
+async def test_what_was_deleted_or_cleared_is_counted(api: httpx.AsyncClient) -> None:
+    for text in ("tea", "coffee", "milk"):
+        stored = await api.post("/api/memory/store", json={"text": text, "tier": "history"})
+    await api.delete(f"/api/memory/items/{stored.json()['memory_id']}")
+    await api.post("/api/data/clear/history")
+    history = (await api.get("/api/memory/stats")).json()["stats"]["tiers"]["history"]
+    assert (history["active_count"], history["deleted_count"]) == (0, 3)
+
+
 async def test_growth_is_a_bare_array_without_gaps(api: httpx.AsyncClient) -> None:
     await api.post("/api/memory/store", json={"text": "a"})
     rows = (await api.get("/api/memory/growth?days=3")).json()
