@@ -51,7 +51,9 @@ class OutcomeStore(Protocol):
         Each item is changed by one atomic pipeline update (`domain.lifecycle.outcomes` is the
         rule). Merged ids resolve to their winner, a winner named twice is moved once.
         Returns the event with `applied` and `skipped`, and whether it was there before: a known
-        key changes nothing and answers the first result.
+        key changes nothing and answers the first result. Of the events in `replaces`, what this
+        one judges anew is taken back in the same transaction (`domain.lifecycle.verdicts`), and
+        they owe the graphs the difference.
         Raises NotFound when `strict` and an id is not the user's; Conflict when the key was used
         for another request (`domain.lifecycle.outcome_plan.check_same`).
         """
@@ -78,7 +80,10 @@ class OutcomeStore(Protocol):
         ...
 
     async def failures(self, scope: ReadScope, point_ids: Sequence[str]) -> list[OutcomeEvent]:
-        """The newest `failed` events about these items, at most one per item, newest first."""
+        """The newest `failed` events about these items, at most one per item, newest first.
+
+        What was withdrawn is about nothing any more.
+        """
         ...
 
 
@@ -180,7 +185,8 @@ class GraphStore(Protocol):
     ) -> bool:
         """Increments and the `graph` flags of `events` (one user's) in one transaction.
 
-        False, with nothing written, when one of them was settled already.
+        False, with nothing written, when one of them was settled already, or when more of it was
+        withdrawn since it was read.
         """
         ...
 

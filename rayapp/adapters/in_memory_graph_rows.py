@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime
 
 from rayapp.adapters.in_memory_rows import to_ms
@@ -44,6 +44,9 @@ class GraphRows:
         self.documents: dict[Key, DocumentEffect] = {}
 
     def add_routing(self, user_id: str, change: RoutingIncrement) -> None:
+        if change.counters.uses < 1:
+            self._take_routing(user_id, change)
+            return
         key, label, at = (user_id, change.concept.key), change.concept.label, to_ms(change.at)
         row = self.routing.get(key) or RoutingRow(
             concept=change.concept.key,
@@ -65,6 +68,9 @@ class GraphRows:
 
     def add_action(self, user_id: str, change: ActionIncrement) -> None:
         key, at = (user_id, change.context_type, change.action, change.tier), to_ms(change.at)
+        if change.counters.uses < 1:
+            self._take_action(key, change)
+            return
         row = self.actions.get(key) or ActionRow(
             context_type=change.context_type,
             action=change.action,
@@ -83,6 +89,8 @@ class GraphRows:
 
     def add_solution(self, user_id: str, change: SolutionIncrement) -> None:
         key, at = (user_id, change.problem_hash, change.memory_id), to_ms(change.at)
+        if change.count < 1 and not _solved_often(self.solutions.get(key), -change.count):
+            return
         row = self.solutions.get(key) or KnownSolution(
             problem_hash=change.problem_hash,
             memory_id=change.memory_id,
@@ -95,11 +103,40 @@ class GraphRows:
             success_count=row.success_count + change.count,
             last_used_at=max(row.last_used_at, at),
         )
+        if self.solutions[key].success_count <= 0:
+            del self.solutions[key]
 
     def add_document(self, user_id: str, change: DocumentIncrement) -> None:
         key = (user_id, change.doc_id)
+        if change.counters.uses < 1 and not (
+            key in self.documents and _has(self.documents[key].counters, change.counters)
+        ):
+            return
         row = self.documents.get(key) or DocumentEffect(doc_id=change.doc_id, counters=Counters())
         self.documents[key] = replace(row, counters=added(row.counters, change.counters))
+
+    def _take_routing(self, user_id: str, change: RoutingIncrement) -> None:
+        key = (user_id, change.concept.key)
+        row = self.routing.get(key)
+        before = row.tiers.get(change.tier) if row else None
+        if row is None or before is None or not _has(before, change.counters):
+            return
+        tiers = {**row.tiers, change.tier: added(before, change.counters)}
+        tiers = {tier: counters for tier, counters in tiers.items() if counters.uses > 0}
+        self.routing[key] = replace(row, tiers=tiers, examples=_left(row.examples, change.examples))
+        if not tiers:
+            del self.routing[key]
+
+    def _take_action(self, key: Key, change: ActionIncrement) -> None:
+        row = self.actions.get(key)
+        if row is None or not _has(row.counters, change.counters):
+            return
+        counters = added(row.counters, change.counters)
+        self.actions[key] = replace(
+            row, counters=counters, examples=_left(row.examples, change.examples)
+        )
+        if counters.uses <= 0:
+            del self.actions[key]
 
     def add_node(self, user_id: str, change: NodeIncrement, at: datetime) -> None:
         key, row = (user_id, change.concept.key), self.nodes.get((user_id, change.concept.key))
@@ -218,6 +255,20 @@ def _newest(stored: Sequence[Example], new: Sequence[Example]) -> tuple[Example,
     found.sort(key=lambda example: example.memory_id)
     found.sort(key=lambda example: example.at, reverse=True)
     return tuple(found[:MAX_EXAMPLES])
+
+
+def _left(stored: Sequence[Example], gone: Sequence[Example]) -> tuple[Example, ...]:
+    taken = [replace(example, at=to_ms(example.at)) for example in gone]
+    return tuple(example for example in stored if example not in taken)
+
+
+def _has(stored: Counters, taken: Counters) -> bool:
+    """Whether a row has so much to give: one that was cleared since has not."""
+    return all(count >= 0 for count in astuple(added(stored, taken)))
+
+
+def _solved_often(stored: KnownSolution | None, count: int) -> bool:
+    return stored is not None and stored.success_count >= count
 
 
 def _is_of(item: MemoryItem, key: Key, point_id: str, at: datetime) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,6 +23,13 @@ from rayapp.domain.lifecycle.outcome_plan import (
     recorded,
 )
 from rayapp.domain.lifecycle.outcomes import judged
+from rayapp.domain.lifecycle.verdicts import (
+    movement,
+    replacement,
+    standing,
+    taken_back,
+    withdrawing,
+)
 from rayapp.domain.memory import MemoryItem, Outcome, Status, point_id_of
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import SYSTEM_USER, TIER_POLICY, Tier
@@ -64,6 +71,7 @@ class InMemoryOutcomeStore:
         plan = plan_outcome(event, found, guest=guest, strict=strict)
         if plan.closes_turn and event.receipt_id is not None:
             self._close_turn(event, event.receipt_id, limits, plan)
+        self._replace(event, found, plan)
         applied = {target.point_id: self._apply(event, target) for target in plan.targets}
         done = recorded(event, plan, applied)
         owed: set[Effect] = set()
@@ -108,7 +116,7 @@ class InMemoryOutcomeStore:
         failed.sort(key=lambda event: (event.at, event.idempotency_key), reverse=True)
         newest: dict[str, OutcomeEvent] = {}
         for event in failed:
-            for one in event.applied:
+            for one in standing(event, event.withdrawn).applied:
                 newest.setdefault(one.point_id, event)
         chosen = {newest[p].idempotency_key for p in point_ids if p in newest}
         return [event for event in failed if event.idempotency_key in chosen]
@@ -116,11 +124,12 @@ class InMemoryOutcomeStore:
     def settle_graph(self, events: Sequence[OutcomeEvent]) -> bool:
         """Clear the `graph` flags of all of them, or, when one has none, of none."""
         rows = [self._owing(event, "graph") for event in events]
-        if not all(rows):
+        pairs = zip(rows, events, strict=True)
+        read = [row for row, one in pairs if row and row.event.withdrawn == one.withdrawn]
+        if len(read) < len(events):
             return False
-        for row in rows:
-            if row is not None:
-                row.owed.discard("graph")
+        for row in read:
+            row.owed.discard("graph")
         return True
 
     # --- inside
@@ -181,11 +190,27 @@ class InMemoryOutcomeStore:
         if not event.owner:
             self._judged.setdefault(receipt_id, set()).update(plan.points)
 
+    def _replace(self, event: OutcomeEvent, found: Mapping[str, Target], plan: OutcomePlan) -> None:
+        """Take back what the verdicts before this one did to its items."""
+        known = [self._events.get((event.user_id, key)) for key in event.replaces or ()]
+        rows = {row.event.idempotency_key: row for row in known if row}
+        change = replacement([row.event for row in rows.values()], event, found, plan)
+        now = to_ms(self._clock.now())
+        for point_id, takings in change.takings.items():
+            held = self._items._rows[point_id]
+            held.hold(taken_back(held.item, takings, event.at), now)
+        for key, taken in change.withdrawn.items():
+            row = rows[key]
+            row.event, owes = withdrawing(row.event, taken, owes="graph" in row.owed)
+            row.owed.discard("graph")
+            row.owed.update({"graph"} if owes else ())
+
     def _apply(self, event: OutcomeEvent, target: Target) -> AppliedOutcome:
         row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
         item = judged(row.item, event.outcome, event.at, now)
+        before = row.item
         row.hold(item, now)
-        return AppliedOutcome(
+        applied = AppliedOutcome(
             memory_id=item.memory_id,
             point_id=item.point_id,
             tier=item.tier,
@@ -195,3 +220,4 @@ class InMemoryOutcomeStore:
             wilson_score=item.stats.wilson_score,
             doc_id=item.source.doc_id,
         )
+        return applied if event.replaces is None else movement(before, event, applied)

@@ -140,7 +140,7 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Talk[FeedbackReply]:
-        """A thumb of the user about an answer and what it cited."""
+        """A thumb of the user about an answer and what it cited; a changed one replaces it."""
         body = {
             "message_id": message_id,
             "score": score,

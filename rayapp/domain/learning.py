@@ -34,7 +34,11 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedOutcome:
-    """An item after the outcome. `memory_id` is the winner's when the named one was merged."""
+    """An item after the outcome. `memory_id` is the winner's when the named one was merged.
+
+    `score_moved` and `lifetime_moved_ms` are what the outcome really changed, after every limit;
+    None where the outcome is never taken back, and in rows of older versions.
+    """
 
     memory_id: str
     point_id: str
@@ -44,6 +48,16 @@ class AppliedOutcome:
     score: float
     wilson_score: float
     doc_id: str | None = None
+    score_moved: float | None = None
+    lifetime_moved_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """What later verdicts took over from an event: points of items, and books."""
+
+    points: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,11 @@ class OutcomeEvent:
         request_hash: fingerprint of the request that a caller's key stands for; empty for keys
             that the service made.
         takeaway_id: the memory kept with it, which a retry of the response answers for ever.
+        replaces: keys of the earlier events whose verdict on the same items it takes the place
+            of; None for an outcome that is no verdict of a thumb: nothing replaces it.
+        withdrawn: the part of it that later events replaced.
+        counted: what of it was withdrawn when the graphs counted it, set when more is withdrawn
+            afterwards; None until then.
     """
 
     user_id: str
@@ -83,6 +102,9 @@ class OutcomeEvent:
     documents: tuple[str, ...] = ()
     request_hash: str = ""
     takeaway_id: str | None = None
+    replaces: tuple[str, ...] | None = None
+    withdrawn: Withdrawn = field(default_factory=Withdrawn)
+    counted: Withdrawn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

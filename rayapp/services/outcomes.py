@@ -18,7 +18,14 @@ from rayapp.domain.learning_requests import (
     ResponseRequest,
 )
 from rayapp.domain.lifecycle.outcome_plan import key_reused
-from rayapp.domain.lifecycle.thumbs import key_prefix, newest_thumbs, next_key
+from rayapp.domain.lifecycle.thumbs import (
+    key_prefix,
+    newest_thumbs,
+    next_key,
+    of_conversation,
+    old_key_prefix,
+    replaced_by,
+)
 from rayapp.domain.memory import (
     MEMORY_ID_PATTERN,
     Outcome,
@@ -79,13 +86,15 @@ OnRecorded = Callable[[OutcomeEvent], Awaitable[None]]
 class Subject:
     """What an outcome is about. `strict`: the caller named the ids, so each must exist.
 
-    `takeaway_id` is the memory that was stored with it.
+    `takeaway_id` is the memory that was stored with it. `replaces`: keys of the earlier verdicts
+    whose place it takes; None for what is no verdict of a thumb.
     """
 
     memory_ids: tuple[str, ...] = ()
     receipt: Receipt | None = None
     strict: bool = False
     takeaway_id: str | None = None
+    replaces: tuple[str, ...] | None = None
 
 
 class OutcomesService:
@@ -178,6 +187,8 @@ class OutcomesService:
     async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer:
         """The citations on which this thumb is a new one are one outcome.
 
+        A changed thumb takes the place of the earlier one of its conversation and message.
+
         A citation that is unknown or gone is skipped: a chat must not fail on an old answer.
         """
         creation.check_user(scope.user_id)
@@ -204,9 +215,14 @@ class OutcomesService:
     ) -> OutcomeAnswer:
         """Thumbs at once take the same number: the one that comes second looks again."""
         read = ReadScope(scope.user_id, include_shared=False)
-        prefix = key_prefix(request.message_id)
+        prefix = key_prefix(request.conversation_id, request.message_id)
+        before = await self._store.latest(
+            read, old_key_prefix(request.message_id), THUMBS_LOOKED_AT
+        )
+        old = of_conversation(before, request.conversation_id)
         for _ in range(THUMB_TRIES):
-            events = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
+            new = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
+            events = [*new, *old]
             thumbs = newest_thumbs(events)
             given = {c: t for c in citations if (t := thumbs.get(c)) and t.outcome is outcome}
             kept = tuple(t.skipped for t in given.values() if t.skipped)
@@ -217,14 +233,14 @@ class OutcomesService:
             asked = OutcomeRequest(
                 outcome=outcome,
                 conversation_id=request.conversation_id,
-                idempotency_key=next_key(request.message_id, events),
+                idempotency_key=next_key(prefix, new),
                 recorder=request.recorder,
             )
             receipt = await self._receipt_showing(scope, request, changed)
+            replaces = replaced_by(events, changed, request.recorder)
+            about = Subject(memory_ids=changed, receipt=receipt, replaces=replaces)
             try:
-                event, known = await self._record(
-                    scope, asked, Subject(memory_ids=changed, receipt=receipt)
-                )
+                event, known = await self._record(scope, asked, about)
             except IdempotencyConflict:
                 continue
             if not known:
@@ -346,6 +362,7 @@ class OutcomesService:
             skipped=tuple(Skipped(m, "weak_signal") for m in subject.memory_ids if weak),
             request_hash=request.request_hash if request.idempotency_key else "",
             takeaway_id=subject.takeaway_id,
+            replaces=subject.replaces,
         )
         limits = OutcomeLimits(
             keep_receipt_until=now + timedelta(days=self._learning.scored_receipt_ttl_days),

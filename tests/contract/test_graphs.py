@@ -39,6 +39,7 @@ from rayapp.testing.graph_contract import (
     ReferencesContract,
     recorded,
 )
+from rayapp.testing.graph_verdict_contract import VerdictSettlementContract
 from rayapp.testing.mongo_server import MongoServer, running_mongo
 from rayapp.testing.store_contract import DANA
 
@@ -115,6 +116,10 @@ class TestInMemoryOutcomeSettlement(OnFakes, OutcomeSettlementContract):
     pass
 
 
+class TestInMemoryVerdictSettlement(OnFakes, VerdictSettlementContract):
+    pass
+
+
 class TestInMemoryReferences(OnFakes, ReferencesContract):
     pass
 
@@ -136,6 +141,10 @@ class TestInMemoryTombstones(OnFakes, TombstoneContract):
 
 
 class TestMongoPriors(OnMongo, PriorsContract):
+    pass
+
+
+class TestMongoVerdictSettlement(OnMongo, VerdictSettlementContract):
     pass
 
 

@@ -31,6 +31,7 @@ from rayapp.testing.outcome_contract import (
 )
 from rayapp.testing.outcome_key_contract import OutcomeKeyContract
 from rayapp.testing.outcome_limits_contract import OutcomeLimitsContract
+from rayapp.testing.outcome_verdict_contract import OutcomeVerdictContract
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,9 @@ async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
     await database.close()
 
 
-class TestInMemoryOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract):
+class TestInMemoryOutcomes(
+    OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract, OutcomeVerdictContract
+):
     @pytest.fixture
     def stores(self) -> OutcomeStores:
         clock = FakeClock()
@@ -71,7 +74,9 @@ class TestInMemoryOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsCon
 
 
 @pytest.mark.engine
-class TestMongoOutcomes(OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract):
+class TestMongoOutcomes(
+    OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract, OutcomeVerdictContract
+):
     @pytest.fixture
     async def stores(self, database: MongoDatabase) -> OutcomeStores:
         for name in INDEXES:

@@ -18,6 +18,7 @@ from rayapp.adapters.mongo.errors import translated
 from rayapp.adapters.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.adapters.mongo.graph_writes import Operations, content_writes, outcome_writes
 from rayapp.adapters.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OUTCOMES, ROUTING
+from rayapp.adapters.mongo.outcome_convert import withdrawal_document
 from rayapp.adapters.mongo.predicates import own
 from rayapp.domain.graphs.caps import Refused, Room, admitted_content, admitted_routing
 from rayapp.domain.graphs.records import (
@@ -28,7 +29,7 @@ from rayapp.domain.graphs.records import (
     OutcomeChanges,
     RoutingIncrement,
 )
-from rayapp.domain.learning import OutcomeEvent
+from rayapp.domain.learning import OutcomeEvent, Withdrawn
 from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
 from rayapp.domain.scope import WriteScope
 from rayapp.errors import InvalidInput
@@ -56,8 +57,7 @@ class GraphSettlement:
         if not events:
             return True
         owner = own(WriteScope(one_user(events)))
-        keys = [event.idempotency_key for event in events]
-        owing = {**owner, "idempotency_key": {"$in": keys}, "effects.graph": True}
+        owing = {"$or": [{**owner, **one, "effects.graph": True} for one in _as_read(events)]}
 
         async def settle(session: AsyncClientSession) -> bool:
             cleared = await self._database.collection(OUTCOMES).update_many(
@@ -183,6 +183,20 @@ class GraphSettlement:
 
 # `$$NOW` inside a transaction is when it began. Backfill looks at what was looked at longest ago.
 SETTLED: Document = {"follow_up_at": None, "followed_at": "$$NOW"}
+
+
+def _as_read(events: Sequence[OutcomeEvent]) -> list[Document]:
+    """The rows of these events with no more withdrawn than when they were read."""
+    plain = [event.idempotency_key for event in events if event.withdrawn == Withdrawn()]
+    revised = [
+        {
+            "idempotency_key": event.idempotency_key,
+            "withdrawn": withdrawal_document(event)["withdrawn"],
+        }
+        for event in events
+        if event.withdrawn != Withdrawn()
+    ]
+    return [{"idempotency_key": {"$in": plain}, "withdrawn": None}, *revised]
 
 
 def one_user(events: Sequence[OutcomeEvent]) -> str:

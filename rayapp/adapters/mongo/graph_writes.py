@@ -39,8 +39,8 @@ def outcome_writes(user_id: str, changes: OutcomeChanges) -> dict[str, Operation
     """Collection -> its operations, in order; collections without any are left out."""
     writes: dict[str, Operations] = {
         ROUTING: [op for change in changes.routing for op in _routing(user_id, change)],
-        ACTIONS: [_action(user_id, change) for change in changes.actions],
-        SOLUTIONS: [_solution(user_id, change) for change in changes.solutions],
+        ACTIONS: [op for change in changes.actions for op in _action(user_id, change)],
+        SOLUTIONS: [op for change in changes.solutions for op in _solution(user_id, change)],
         BOOKS: [_document(user_id, change) for change in changes.documents],
     }
     return {name: operations for name, operations in writes.items() if operations}
@@ -58,6 +58,13 @@ def content_writes(user_id: str, changes: ContentChanges, at: datetime) -> dict[
 
 def _routing(user_id: str, change: RoutingIncrement) -> Operations:
     key = {"user_id": user_id, "concept": change.concept.key}
+    if change.counters.uses < 1:
+        path = f"tiers.{change.tier.value}"
+        return [
+            _taken(key, path, change.counters, change.examples),
+            UpdateOne({**key, f"{path}.uses": {"$lte": 0}}, {"$unset": {path: ""}}),
+            DeleteOne({**key, "tiers": {}}),
+        ]
     label = change.concept.label
     update: Document = {
         "$inc": _counted(f"tiers.{change.tier.value}", change.counters),
@@ -74,37 +81,47 @@ def _routing(user_id: str, change: RoutingIncrement) -> Operations:
     ]
 
 
-def _action(user_id: str, change: ActionIncrement) -> UpdateOne:
+def _action(user_id: str, change: ActionIncrement) -> Operations:
     key = {
         "user_id": user_id,
         "context_type": change.context_type,
         "action": change.action,
         "tier": change.tier.value,
     }
+    if change.counters.uses < 1:
+        taken = _taken(key, "counters", change.counters, change.examples)
+        return [taken, DeleteOne({**key, "counters.uses": {"$lte": 0}})]
     update: Document = {
         "$inc": _counted("counters", change.counters),
         "$min": {"first_used_at": utc(change.at)},
         "$max": {"last_used_at": utc(change.at)},
         **_examples(change.examples),
     }
-    return UpdateOne(key, update, upsert=True)
+    return [UpdateOne(key, update, upsert=True)]
 
 
-def _solution(user_id: str, change: SolutionIncrement) -> UpdateOne:
+def _solution(user_id: str, change: SolutionIncrement) -> Operations:
     key = {
         "user_id": user_id,
         "problem_hash": change.problem_hash,
         "memory_id": change.memory_id,
     }
+    if change.count < 1:
+        enough = {**key, "success_count": {"$gte": -change.count}}
+        taken = UpdateOne(enough, {"$inc": {"success_count": change.count}})
+        return [taken, DeleteOne({**key, "success_count": {"$lte": 0}})]
     update: Document = {
         "$inc": {"success_count": change.count},
         "$setOnInsert": {"point_id": change.point_id},
         "$max": {"last_used_at": utc(change.at)},
     }
-    return UpdateOne(key, update, upsert=True)
+    return [UpdateOne(key, update, upsert=True)]
 
 
 def _document(user_id: str, change: DocumentIncrement) -> UpdateOne:
+    if change.counters.uses < 1:
+        key = {"user_id": user_id, "doc_id": change.doc_id}
+        return _taken(key, "counters", change.counters)
     update: Document = {
         "$inc": _counted("counters", change.counters),
         "$max": {"last_judged_at": utc(change.at)},
@@ -149,6 +166,20 @@ def _counted(path: str, counters: Counters) -> Document:
     """`uses` is always named, so that a row never lacks it."""
     counts = {name: getattr(counters, name) for name in COUNTERS}
     return {f"{path}.{name}": n for name, n in counts.items() if n or name == "uses"}
+
+
+def _taken(
+    key: Document, path: str, counters: Counters, examples: Sequence[Example] = ()
+) -> UpdateOne:
+    """Takes back from a row that has so much: a row that was cleared since has nothing to give."""
+    counts = {f"{path}.{name}": getattr(counters, name) for name in COUNTERS}
+    enough = {name: {"$gte": -n} for name, n in counts.items() if n}
+    update: Document = {"$inc": {f"{path}.uses": counters.uses}}
+    update["$inc"] |= {name: n for name, n in counts.items() if n}
+    if examples:
+        gone = [example_document(example) for example in examples]
+        update["$pull"] = {"examples": {"$or": gone}}
+    return UpdateOne({**key, f"{path}.uses": {"$gte": 0}, **enough}, update)
 
 
 def _examples(found: Sequence[Example]) -> Document:

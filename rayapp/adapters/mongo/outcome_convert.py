@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.adapters.mongo.convert import utc
-from rayapp.domain.learning import AppliedOutcome, OutcomeEvent, Signal, Skipped
+from rayapp.domain.learning import AppliedOutcome, OutcomeEvent, Signal, Skipped, Withdrawn
 from rayapp.domain.lifecycle.outcome_plan import Target
 from rayapp.domain.lifecycle.outcomes import (
     MIN_TTL,
@@ -57,6 +57,8 @@ def event_document(event: OutcomeEvent, token: str) -> Document:
         "documents": list(event.documents),
         "request_hash": event.request_hash,
         "takeaway_id": event.takeaway_id,
+        "replaces": None if event.replaces is None else list(event.replaces),
+        **withdrawal_document(event),
         "effects": {
             "graph": bool(event.applied or event.documents),
             "promotion": bool(event.applied),
@@ -78,7 +80,27 @@ def event_from_document(doc: Document) -> OutcomeEvent:
         documents=tuple(doc["documents"]),
         request_hash=doc.get("request_hash", ""),
         takeaway_id=doc.get("takeaway_id"),
+        replaces=None if doc.get("replaces") is None else tuple(doc["replaces"]),
+        withdrawn=_withdrawn(doc.get("withdrawn")) or Withdrawn(),
+        counted=_withdrawn(doc.get("counted")),
     )
+
+
+def withdrawal_document(event: OutcomeEvent) -> Document:
+    """`withdrawn` is null while it is empty, as it is in rows of older versions."""
+    empty = event.withdrawn == Withdrawn()
+    return {
+        "withdrawn": None if empty else _withdrawn_document(event.withdrawn),
+        "counted": None if event.counted is None else _withdrawn_document(event.counted),
+    }
+
+
+def _withdrawn_document(found: Withdrawn) -> Document:
+    return {"points": list(found.points), "documents": list(found.documents)}
+
+
+def _withdrawn(doc: Document | None) -> Withdrawn | None:
+    return None if doc is None else Withdrawn(tuple(doc["points"]), tuple(doc["documents"]))
 
 
 def targets_of(names: Collection[str], docs: Iterable[Document]) -> dict[str, Target]:

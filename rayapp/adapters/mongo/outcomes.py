@@ -16,7 +16,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError, PyMongoError
 from pymongo.read_concern import ReadConcern
 
-from rayapp.adapters.mongo.convert import readable
+from rayapp.adapters.mongo.convert import from_document, readable, to_document
 from rayapp.adapters.mongo.database import DURABLE, MongoDatabase
 from rayapp.adapters.mongo.errors import translate, translated
 from rayapp.adapters.mongo.indexes import (
@@ -35,6 +35,7 @@ from rayapp.adapters.mongo.outcome_convert import (
     event_from_document,
     outcome_pipeline,
     targets_of,
+    withdrawal_document,
 )
 from rayapp.adapters.mongo.predicates import NOT_DELETED, mine, own
 from rayapp.domain.learning import AppliedOutcome, Effect, OutcomeEvent
@@ -48,6 +49,14 @@ from rayapp.domain.lifecycle.outcome_plan import (
     plan_outcome,
     recorded,
 )
+from rayapp.domain.lifecycle.verdicts import (
+    Replacement,
+    movement,
+    replacement,
+    taken_back,
+    withdrawing,
+)
+from rayapp.domain.memory import MemoryItem
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import DATAGOV_TIERS, SYSTEM_USER
 from rayapp.errors import Overloaded, RayappError, StoreDown
@@ -264,7 +273,10 @@ class MongoOutcomeStore:
         plan = plan_outcome(event, found, guest=guest, strict=strict)
         if plan.closes_turn and event.receipt_id is not None:
             await self._close_turn(session, event, limits, plan)
+        before = await self._replace(session, event, found, plan)
         applied = await self._apply(session, event, plan)
+        for point_id, item in before.items():
+            applied[point_id] = movement(item, event, applied[point_id])
         done = recorded(event, plan, applied)
         await self._events.insert_one(event_document(done, token), session=session)
         return done
@@ -315,6 +327,54 @@ class MongoOutcomeStore:
             where["principal"] = event.principal
         await self._receipts.update_one(where, change, session=session)
 
+    async def _replace(
+        self,
+        session: AsyncClientSession,
+        event: OutcomeEvent,
+        found: Mapping[str, Target],
+        plan: OutcomePlan,
+    ) -> dict[str, MemoryItem]:
+        """Take back what the verdicts before this one did; the items of a thumb as it finds them.
+
+        Only a thumb is replaced later, so only its items are read before they are moved.
+        """
+        if event.replaces is None:
+            return {}
+        owned = own(WriteScope(event.user_id))
+        wanted = {**owned, "idempotency_key": {"$in": list(event.replaces)}}
+        docs = await self._events.find(wanted, session=session).to_list()
+        owing = {doc["idempotency_key"]: bool(doc["effects"]["graph"]) for doc in docs}
+        earlier = {doc["idempotency_key"]: event_from_document(doc) for doc in docs}
+        change = replacement(earlier.values(), event, found, plan)
+        items = await self._give_back(session, event, plan, change)
+        for key, taken in change.withdrawn.items():
+            changed, owes = withdrawing(earlier[key], taken, owes=owing[key])
+            values = {**withdrawal_document(changed), "effects.graph": owes}
+            where = {**owned, "idempotency_key": key}
+            await self._events.update_one(where, {"$set": values}, session=session)
+        return items
+
+    async def _give_back(
+        self,
+        session: AsyncClientSession,
+        event: OutcomeEvent,
+        plan: OutcomePlan,
+        change: Replacement,
+    ) -> dict[str, MemoryItem]:
+        """The items by point, without what they gave back; the new verdict queues the index."""
+        owned = own(WriteScope(event.user_id))
+        points = sorted(target.point_id for target in plan.targets)
+        read = self._items.find({**owned, "point_id": {"$in": points}}, session=session)
+        items = {doc["point_id"]: from_document(doc) async for doc in read}
+        for point_id in sorted(items.keys() & change.takings.keys()):
+            item = taken_back(items[point_id], change.takings[point_id], event.at)
+            document = to_document(item)
+            values = {name: document[name] for name in ("stats", "expires_at")}
+            where = {**owned, "point_id": point_id}
+            await self._items.update_one(where, {"$set": values}, session=session)
+            items[point_id] = item
+        return items
+
     async def _apply(
         self, session: AsyncClientSession, event: OutcomeEvent, plan: OutcomePlan
     ) -> dict[str, AppliedOutcome]:
@@ -342,6 +402,7 @@ class MongoOutcomeStore:
 
 def _newest_failure(scope: ReadScope, point_id: str) -> list[Document]:
     where = {**mine(scope), "applied.point_id": point_id, "outcome": "failed"}
+    where["withdrawn.points"] = {"$ne": point_id}
     return [{"$match": where}, {"$sort": {"at": DESCENDING}}, {"$limit": 1}]
 
 

@@ -215,8 +215,9 @@ OPERATIONS = (
         path="/api/memory/feedback",
         tag=_TAG,
         summary="Rate an answer",
-        description="Scores each citation. The newest thumb on a citation counts: the same one "
-        "again changes nothing, another one is a new outcome.",
+        description="Scores each citation. The newest thumb on a citation of a message counts: the "
+        "same one again changes nothing, another one takes its place. Message ids are those of "
+        "their conversation.",
         handler=feedback,
         body=FeedbackBody,
         example_body={

@@ -51,8 +51,12 @@ class Refused:
 def admitted_routing(
     changes: Sequence[RoutingIncrement], room: Room
 ) -> tuple[RoutingIncrement, ...]:
-    """The increments of known concepts, and of the first new ones that there is room for."""
-    new = dict.fromkeys(c.concept.key for c in changes if c.concept.key not in room.known)
+    """The increments of known concepts, and of the first new ones that there is room for.
+
+    What is only taken back makes no concept.
+    """
+    gained = [change.concept.key for change in changes if change.counters.uses > 0]
+    new = dict.fromkeys(key for key in gained if key not in room.known)
     taken = {*room.known, *list(new)[: max(0, room.free)]}
     return tuple(change for change in changes if change.concept.key in taken)
 

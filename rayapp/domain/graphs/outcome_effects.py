@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from rayapp.domain.graphs.problem import problem_hash
-from rayapp.domain.graphs.rates import added, counters_of
+from rayapp.domain.graphs.rates import added, counters_of, negative
 from rayapp.domain.graphs.records import (
     ActionIncrement,
     Concept,
@@ -20,6 +20,7 @@ from rayapp.domain.graphs.records import (
     SolutionIncrement,
 )
 from rayapp.domain.learning import AppliedOutcome, OutcomeEvent
+from rayapp.domain.lifecycle.verdicts import standing
 from rayapp.domain.memory import Outcome
 from rayapp.domain.text.concepts import extract_concepts
 from rayapp.domain.text.expansions import Expansions
@@ -39,6 +40,8 @@ class _Row:
     count: int = 0
 
     def newest(self) -> tuple[Example, ...]:
+        if self.count < 1:
+            return tuple(self.examples)
         found = sorted(self.examples, key=lambda one: one.memory_id)
         return tuple(sorted(found, key=lambda one: one.at, reverse=True)[:MAX_EXAMPLES])
 
@@ -56,6 +59,26 @@ class _Rows(Generic[_Key]):
         row.count += 1
         row.examples.extend(examples)
 
+    def take(
+        self, key: _Key, event: OutcomeEvent, examples: Iterable[Example] = (), *, counted: bool
+    ) -> None:
+        """What a row counted of `event` goes; not `counted`, only examples of it go."""
+        row = self.rows.setdefault(key, _Row(event.at))
+        row.examples.extend(examples)
+        if counted:
+            row.counters = added(row.counters, negative(counters_of(event.outcome)))
+            row.count -= 1
+
+
+@dataclass(slots=True)
+class _Changes:
+    """Rows of all graphs, and the concepts behind their keys."""
+
+    routing: _Rows[tuple[str, Tier]] = field(default_factory=_Rows)
+    actions: _Rows[tuple[str, str, Tier]] = field(default_factory=_Rows)
+    solutions: _Rows[tuple[str, str, str]] = field(default_factory=_Rows)
+    documents: _Rows[str] = field(default_factory=_Rows)
+
 
 def outcome_changes(
     events: Sequence[OutcomeEvent], expansions: Expansions | None = None
@@ -68,36 +91,81 @@ def outcome_changes(
 
     Verdicts of a guest count nowhere: graph rows speak for memories that it was never shown
     (decision 0013).
+
+    An event of which a part was withdrawn counts with the rest. Where the graphs counted that
+    part, rows with negative counters follow, which take it back.
     """
-    routing: _Rows[tuple[str, Tier]] = _Rows()
-    actions: _Rows[tuple[str, str, Tier]] = _Rows()
-    solutions: _Rows[tuple[str, str, str]] = _Rows()
-    documents: _Rows[str] = _Rows()
+    gained, lost = _Changes(), _Changes()
     concepts: dict[str, Concept] = {}
     for event in events:
         if not event.owner:
             continue
-        keys = [concepts.setdefault(one.key, one).key for one in _concepts(event, expansions)]
-        for tier, examples in _judged(event).items():
-            for key in keys:
-                routing.add((key, tier), event, examples)
-            actions.add((event.context_type, event.action, tier), event, examples)
-        for doc_id in dict.fromkeys(event.documents):
-            documents.add(doc_id, event)
-        for problem, item in _solved(event, expansions):
-            solutions.add((problem, item.memory_id, item.point_id), event)
+        found = _concepts(event, expansions)
+        keys = [concepts.setdefault(one.key, one).key for one in found]
+        now = standing(event, event.withdrawn)
+        if event.counted is None:
+            _gain(gained, now, keys, expansions)
+        else:
+            _lose(lost, standing(event, event.counted), now, keys, expansions)
+    one, other = _increments(gained, concepts), _increments(lost, concepts)
     return OutcomeChanges(
-        routing=tuple(_routing(routing, concepts)),
-        actions=tuple(_actions(actions)),
+        routing=one.routing + other.routing,
+        actions=one.actions + other.actions,
+        solutions=one.solutions + other.solutions,
+        documents=one.documents + other.documents,
+    )
+
+
+def _gain(
+    changes: _Changes, event: OutcomeEvent, keys: Sequence[str], expansions: Expansions | None
+) -> None:
+    for tier, examples in _judged(event).items():
+        for key in keys:
+            changes.routing.add((key, tier), event, examples)
+        changes.actions.add((event.context_type, event.action, tier), event, examples)
+    for doc_id in dict.fromkeys(event.documents):
+        changes.documents.add(doc_id, event)
+    for problem, item in _solved(event, expansions):
+        changes.solutions.add((problem, item.memory_id, item.point_id), event)
+
+
+def _lose(
+    changes: _Changes,
+    before: OutcomeEvent,
+    after: OutcomeEvent,
+    keys: Sequence[str],
+    expansions: Expansions | None,
+) -> None:
+    """`after` is what is left of `before`: a tier loses its count with the last item of it."""
+    left = _judged(after)
+    for tier, examples in _judged(before).items():
+        gone = [one for one in examples if one not in left.get(tier, ())]
+        counted = tier not in left
+        for key in keys:
+            changes.routing.take((key, tier), before, gone, counted=counted)
+        action = (before.context_type, before.action, tier)
+        changes.actions.take(action, before, gone, counted=counted)
+    for doc_id in dict.fromkeys(doc for doc in before.documents if doc not in after.documents):
+        changes.documents.take(doc_id, before, counted=True)
+    kept = set(after.applied)
+    for problem, item in _solved(before, expansions):
+        if item not in kept:
+            changes.solutions.take((problem, item.memory_id, item.point_id), before, counted=True)
+
+
+def _increments(changes: _Changes, concepts: dict[str, Concept]) -> OutcomeChanges:
+    return OutcomeChanges(
+        routing=tuple(_routing(changes.routing, concepts)),
+        actions=tuple(_actions(changes.actions)),
         solutions=tuple(
             SolutionIncrement(
                 problem_hash=problem, memory_id=memory, point_id=point, at=row.at, count=row.count
             )
-            for (problem, memory, point), row in solutions.rows.items()
+            for (problem, memory, point), row in changes.solutions.rows.items()
         ),
         documents=tuple(
             DocumentIncrement(doc_id=doc_id, counters=row.counters, at=row.at)
-            for doc_id, row in documents.rows.items()
+            for doc_id, row in changes.documents.rows.items()
         ),
     )
 

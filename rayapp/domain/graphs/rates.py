@@ -34,6 +34,13 @@ def added(a: Counters, b: Counters) -> Counters:
     )
 
 
+def negative(c: Counters) -> Counters:
+    """What added to `c` gives nothing."""
+    return Counters(
+        uses=-c.uses, worked=-c.worked, partial=-c.partial, unknown=-c.unknown, failed=-c.failed
+    )
+
+
 def success_rate(c: Counters) -> float:
     """worked / (worked + failed), 0.5 when there is neither: the rate of the routing graph."""
     judged = c.worked + c.failed

@@ -184,7 +184,11 @@ class DocumentIncrement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeChanges:
-    """What the outcomes of one user add to the graphs."""
+    """What the outcomes of one user add to the graphs, in this order.
+
+    Counters without a positive `uses` take back: such a row is never created, never goes below
+    zero, loses its `examples` instead of gaining them, and goes with its last use.
+    """
 
     routing: tuple[RoutingIncrement, ...] = ()
     actions: tuple[ActionIncrement, ...] = ()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rayapp.domain.learning import OutcomeEvent, Skipped, SkipReason
+from rayapp.domain.learning_requests import Recorder
 from rayapp.domain.memory import Outcome
 
 # Limits of a principal that does not own the memories: such a thumb judged nothing, so it must not
@@ -23,14 +25,29 @@ class Thumb:
     skipped: Skipped | None
 
 
-def key_prefix(message_id: str) -> str:
-    """What the keys of an answer's thumbs start with. The space is in no key of a caller."""
+def key_prefix(conversation_id: str | None, message_id: str) -> str:
+    """What the keys of an answer's thumbs start with. The space is in no key of a caller.
+
+    Message ids may be unique in their conversation only. The colon is in no prefix of old rows.
+    """
+    answer = json.dumps([conversation_id, message_id])
+    return f"feedback :{hashlib.sha256(answer.encode()).hexdigest()} "
+
+
+def old_key_prefix(message_id: str) -> str:
+    """The prefix of rows written before conversations were part of it."""
     return f"feedback {hashlib.sha256(message_id.encode()).hexdigest()} "
 
 
-def next_key(message_id: str, events: Sequence[OutcomeEvent]) -> str:
-    """The key of the next thumb. `events`: those of the answer, newest first."""
-    prefix = key_prefix(message_id)
+def of_conversation(
+    events: Sequence[OutcomeEvent], conversation_id: str | None
+) -> list[OutcomeEvent]:
+    """Of the rows under an old prefix, those of this conversation."""
+    return [event for event in events if event.conversation_id == conversation_id]
+
+
+def next_key(prefix: str, events: Sequence[OutcomeEvent]) -> str:
+    """The key of the next thumb. `events`: those under `prefix`, newest first."""
     number = int(events[0].idempotency_key.removeprefix(prefix)) + 1 if events else 1
     return f"{prefix}{number:0{NUMBER_DIGITS}d}"
 
@@ -45,3 +62,19 @@ def newest_thumbs(events: Sequence[OutcomeEvent]) -> dict[str, Thumb]:
             if why is None or why.reason not in REFUSALS:
                 found.setdefault(memory_id, Thumb(event.outcome, why))
     return found
+
+
+def replaced_by(
+    events: Sequence[OutcomeEvent], citations: Collection[str], recorder: Recorder
+) -> tuple[str, ...]:
+    """Keys of the thumbs that a new one on `citations` may replace.
+
+    Only an owner replaces what somebody else recorded (decision 0013).
+    """
+    named = frozenset(citations)
+    return tuple(
+        event.idempotency_key
+        for event in events
+        if (recorder.owner or event.principal == recorder.principal)
+        and not named.isdisjoint(event.memory_ids)
+    )

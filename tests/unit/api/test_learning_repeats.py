@@ -58,6 +58,17 @@ class TestThumbs:
         assert scored == [(1, False), (1, False), (0, True)]
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [1, 1]
 
+    async def test_one_message_id_in_two_conversations_is_two_answers(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        await keep(world, "m-1")
+        body = {"messageId": "1", "score": 1, "citations": ["m-1"]}
+        for conversation in ("conv-1", "conv-2"):
+            sent = body | {"conversationId": conversation}
+            answer = (await api.post(FEEDBACK, json=sent)).json()
+            assert (answer["citationsScored"], answer["duplicate"]) == (1, False)
+        assert await uses(world, "m-1") == 2
+
     async def test_up_down_up_ends_up(self, api: httpx.AsyncClient, world: World) -> None:
         await keep(world, "m-1")
         for score in (1, -1, 1):
@@ -66,7 +77,7 @@ class TestThumbs:
             world.clock.advance(1)
         item = await world.store.get(ReadScope("admin"), "m-1")
         assert item is not None
-        assert (item.stats.worked_count, item.stats.failed_count) == (2, 1)
+        assert (item.stats.worked_count, item.stats.failed_count) == (1, 0)
         assert item.stats.last_outcome == "worked"
 
 

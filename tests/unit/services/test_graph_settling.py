@@ -7,9 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from rayapp.domain.graphs.records import OutcomeChanges
+from rayapp.domain.graphs.records import Counters, OutcomeChanges
 from rayapp.domain.learning import OutcomeEvent
-from rayapp.domain.learning_requests import ContextInsights, InsightsRequest, OutcomeRequest
+from rayapp.domain.learning_requests import (
+    ContextInsights,
+    FeedbackRequest,
+    InsightsRequest,
+    OutcomeRequest,
+)
 from rayapp.domain.memory import Outcome
 from rayapp.domain.scope import ReadScope, WriteScope
 from rayapp.domain.tiers import Tier
@@ -58,6 +63,27 @@ async def test_the_next_question_knows_what_worked() -> None:
     memory_id = await judged(harness)
     assert [one.item.memory_id for one in (await asked(harness)).patterns] == [memory_id]
     assert await harness.outcomes.backlog() == 1  # the look at its tier, which takes its time
+
+
+@pytest.mark.parametrize("drained", [True, False])
+async def test_the_graphs_count_a_changed_thumb_as_its_last(drained: bool) -> None:
+    harness = await Harness.open()
+    memory_id = await harness.store(TEXT, tier=Tier.HISTORY)
+    await harness.search("the printer jams", conversation_id="c1")
+    for score in (1, -1, 0, -1):
+        thumb = FeedbackRequest(
+            message_id="m-1", score=score, citations=(memory_id,), conversation_id="c1"
+        )
+        assert (await harness.services.outcomes.feedback(DANA, thumb)).updated
+        harness.clock.advance(1)
+        if drained:
+            await harness.settle()
+    await harness.settle()
+    once = Counters(uses=1, failed=1)
+    rows = await harness.graphs.inner.top_routing(ReadScope("dana"), 20)
+    assert [row.tiers for row in rows] == [{Tier.HISTORY: once}] * len(rows)
+    (action,) = await harness.graphs.inner.actions(ReadScope("dana"), context_type=None, limit=9)
+    assert (len(rows) > 0, action.counters) == (True, once)
 
 
 @pytest.mark.parametrize("error", [StoreDown("away"), RayappError("bad row")])

@@ -10,12 +10,13 @@ import pytest
 
 from rayapp.domain.learning import OutcomeEvent
 from rayapp.domain.learning_requests import FeedbackRequest
-from rayapp.domain.lifecycle.thumbs import key_prefix
+from rayapp.domain.lifecycle.thumbs import key_prefix, old_key_prefix
 from rayapp.domain.memory import Outcome, SourceType, Stats
 from rayapp.domain.requests import MemoryEdit
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import IdempotencyConflict, InvalidInput, NotFound
+from rayapp.learning_protocols import OutcomeLimits
 from tests.unit.services.outcome_world import (
     DANA,
     DANA_READS,
@@ -230,10 +231,59 @@ class TestFeedback:
         assert (again.updated, again.skipped, again.duplicate) == ((), (), True)
         assert await world.uses("a", "b") == [1, 1]
 
-    async def test_a_changed_mind_counts_as_well(self, world: World) -> None:
-        await world.feedback(1, "a")
-        await world.feedback(-1, "a")
-        assert (await world.item("a")).stats.failed_count == 1
+    async def test_a_changed_mind_takes_the_place_of_the_first(self, world: World) -> None:
+        await world.feedback(1, "a", "b")
+        answer = await world.feedback(-1, "a")
+        assert (updated(answer), answer.updated[0].uses) == (["a"], 1)
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (1, 0, 1)
+        assert (stats.score, stats.success_rate, stats.tier_uses) == (0.2, 0.0, 1)
+        assert await world.uses("b") == [1]
+
+    async def test_a_message_id_is_of_its_conversation(self, world: World) -> None:
+        answers = [
+            await world.feedback(1, "a", conversation_id=name) for name in ("c-1", "c-2", None)
+        ]
+        assert [updated(answer) for answer in answers] == [["a"]] * 3
+        assert (await world.feedback(1, "a", conversation_id="c-2")).duplicate
+        await world.feedback(-1, "a", conversation_id="c-1")
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (3, 2, 1)
+
+    async def test_a_thumb_of_an_older_version_is_known_in_its_conversation(
+        self, world: World
+    ) -> None:
+        """Its row has neither a conversation in its key nor what it moved."""
+        key = f"{old_key_prefix('m-1')}00000001"
+        limits = OutcomeLimits(keep_receipt_until=world.clock.now(), guest_per_hour=9)
+        old = OutcomeEvent(
+            user_id="dana",
+            idempotency_key=key,
+            principal="local",
+            outcome=Outcome.WORKED,
+            at=world.clock.now(),
+            memory_ids=("a",),
+            conversation_id="c-1",
+        )
+        await world.store.record(old, limits, strict=True)
+        world.clock.advance(1)
+        assert (await world.feedback(1, "a", conversation_id="c-1")).duplicate
+        await world.feedback(-1, "a", conversation_id="c-1")
+        await world.feedback(1, "a", conversation_id="c-2")
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (2, 1, 1)
+        assert stats.score == 0.4
+
+    async def test_a_guest_replaces_no_verdict_of_the_owner(self, world: World) -> None:
+        await world.feedback(1, "a", conversation_id="c-1")
+        await world.receipt("r", "a")
+        guest = await world.feedback(-1, "a", conversation_id="c-1", recorder=GUEST)
+        assert updated(guest) == ["a"]
+        stats = (await world.item("a")).stats
+        assert (stats.worked_count, stats.failed_count) == (1, 1)
+        await world.feedback(0, "a", conversation_id="c-1")
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.partial_count) == (1, 1)
 
     async def test_a_further_citation_is_judged_alone(self, world: World) -> None:
         await world.feedback(1, "a")
@@ -248,8 +298,8 @@ class TestFeedback:
             await world.feedback(score, "a")
             world.clock.advance(1)
         stats = (await world.item("a")).stats
-        assert (stats.uses, stats.worked_count, stats.failed_count) == (3, 2, 1)
-        assert stats.last_outcome is Outcome.WORKED
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (1, 1, 0)
+        assert (stats.score, stats.last_outcome) == (0.7, Outcome.WORKED)
 
     async def test_thumbs_of_two_answers_are_two(self, world: World) -> None:
         await world.feedback(1, "a")
@@ -260,7 +310,7 @@ class TestFeedback:
     async def test_no_key_of_a_caller_is_that_of_a_thumb(self, world: World) -> None:
         await world.record(memory_ids=("b",), idempotency_key="feedback:m-1:1")
         await world.feedback(1, "a")
-        (thumb,) = await world.store.latest(DANA_READS, key_prefix("m-1"), 10)
+        (thumb,) = await world.store.latest(DANA_READS, key_prefix(None, "m-1"), 10)
         assert thumb.memory_ids == ("a",)
         assert " " in thumb.idempotency_key
 
@@ -281,7 +331,7 @@ class TestFeedback:
         answers = await asyncio.gather(
             world.feedback(1, "a"), world.feedback(1, "b"), world.feedback(1, "a")
         )
-        assert looked[:3] == [0, 0, 0]
+        assert looked[:6] == [0] * 6  # each looks under the old prefix and under the new one
         assert [updated(answer) for answer in answers] == [["a"], ["b"], []]
         assert [answer.duplicate for answer in answers] == [False, False, True]
         assert await world.uses("a", "b") == [1, 1]
@@ -320,7 +370,7 @@ class TestFeedback:
         await world.receipt("shows", "a", "b")
         await world.receipt("newer", "c")
         await world.feedback(1, "b", conversation_id="c-1")
-        (event,) = await world.store.latest(DANA_READS, key_prefix("m-1"), 10)
+        (event,) = await world.store.latest(DANA_READS, key_prefix("c-1", "m-1"), 10)
         assert (event.receipt_id, event.concepts) == ("shows", ("דרכון",))
 
     async def test_a_guest_judges_citations_that_it_was_shown(self, world: World) -> None:
