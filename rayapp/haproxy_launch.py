@@ -54,6 +54,8 @@ def amended(config: str, answer: Path) -> str:
         r"(?m)^defaults\n", f"defaults\n    timeout http-request {HEADER_LIMIT_S}s\n", config
     )
     config = re.sub(r"(?ms)^backend (?!default_backend)(\S+)\n.*?(?=^\S|\Z)", _holding, config)
+    if has_backends(config):
+        return config  # a path that none of them serves is no route, and waiting brings none
     # Without a backend no route is known yet: that is not the same as a route that is not there.
     return re.sub(
         r"(?m)^(backend default_backend\n)(?:[ \t].*\n|\n)*",
@@ -69,6 +71,8 @@ def _holding(section: re.Match[str]) -> str:
     # None is there yet: the backup holds everything.
     held = " unless served" if servers else ""
     rules += [
+        # Only what is in its buffer as a whole can HAProxy ask again.
+        "    option http-buffer-request\n",
         f"    http-request set-timeout server {HOLD_S}s{held}\n",
         f"    http-request disable-l7-retry unless {REPEATABLE}\n",
         "    retry-on conn-failure empty-response\n",

@@ -57,6 +57,11 @@ def test_an_unknown_route_is_no_404_and_the_rest_stays() -> None:
     )
 
 
+def test_a_path_that_no_known_route_serves_is_not_found() -> None:
+    """Waiting brings no route for it, so nobody is told to come again."""
+    assert "status 404" in amended(FULL, ANSWER)
+
+
 def test_a_header_has_a_limit_once_whatever_ray_says() -> None:
     given = EMPTY.replace("    mode http\n", "    mode http\n    timeout http-request 90s\n")
     for config in (EMPTY, given, amended(EMPTY, ANSWER)):
