@@ -28,6 +28,7 @@ pytestmark = pytest.mark.engine
 UNIQUE = {
     "memory_items": {"user_memory", "point", "active_text"},
     "memory_versions": {"user_memory_version"},
+    "memory_deletions": {"user_tier"},
     "receipts": {"receipt"},
     "events": {"event"},
     "leases": set(),
