@@ -20,6 +20,7 @@ import httpx
 import psutil
 import pytest
 
+from rayapp.adapters.local_stack.paths import StackPaths, tail
 from tests.contract.test_path_encodings import ALL, Asked
 from tests.running import RunningService, started, until
 from tests.small_disk import (
@@ -46,6 +47,9 @@ FILLER = random.Random(20)
 # where one call asks it twice, and the machine may be busy.
 ANSWER_S = 15.0
 NO_ROOM = 507
+# The longest pause of a server that kept dying, and its start; mostly it takes seven seconds.
+RECOVERY_S = 180.0
+LOG_LINES = 25
 # Each waits for a MongoDB that is gone; one after the other they would take minutes.
 WALKERS = 8
 
@@ -138,12 +142,23 @@ def fill_and_recover(disk: SmallDisk) -> None:
             until(lambda: http.get("/api/memory/stats").status_code == 503)
             without_mongodb_every_route_says_why(service, data)
             disk.release()
-            until(lambda: store(http, "after the disk had room").status_code == 201)
-            until(service.ready)
+            comes_back(service, http)
             nothing_is_lost(service, http, acknowledged)
     finally:
         disk.release()
         service.down()
+
+
+def comes_back(service: RunningService, http: httpx.Client) -> None:
+    """Stores are accepted again; what the supervisor and MongoDB wrote when they are not."""
+    try:
+        until(lambda: store(http, "after the disk had room").status_code == 201, RECOVERY_S)
+        until(service.ready, RECOVERY_S)
+    except AssertionError as error:
+        paths = StackPaths.of(service.folder)
+        logs = [tail(paths.log(name), LOG_LINES) for name in ("supervisor", "mongod")]
+        answer = store(http, "still not").text
+        raise AssertionError("\n\n".join([str(error), answer, *logs])) from None
 
 
 def store(http: httpx.Client, text: str) -> httpx.Response:
