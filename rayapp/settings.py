@@ -352,6 +352,10 @@ class BreakerSettings(Concern):
 
 class CompatSettings(Concern):
     tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
+    first_client: bool = Field(
+        False,
+        description="The search repeats `debug` as `retrievalDebug`, as the first client has it.",
+    )
 
 
 class LoggingSettings(Concern):

@@ -2,7 +2,7 @@
 
 The rows are in `tests/contract/client_contract`. A row names its caller, sends what that caller
 sends, and lists the fields that it reads with their types: `text` is not empty, `time` is ISO-8601
-with a zone, `=x` is x itself, `x|null` may be null, `name[]` is a list with at least one element.
+with a zone, `=x` is written x, `x|null` may be null, `name[]` is a list with at least one element.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from typing import Any
 import httpx
 import yaml
 
+from tests.client_editor import keeps as editor_keeps
+
 FOLDER = Path(__file__).parent / "contract" / "client_contract"
 # In this order: what removes data comes last.
 FILES = ("search", "bank", "graphs", "hooks", "later", "operations")
-USER, ERASER = "contract-user", "contract-eraser"
+USER = "contract-user"
+# Other users by the names that rows have for them.
+USERS = {"eraser": "contract-eraser", "nobody": "contract-nobody"}
 Settle = Callable[[httpx.Client], None]
 
 TEXTS = (
@@ -113,7 +117,9 @@ def seed(http: httpx.Client, settle: Settle) -> dict[str, str]:
     judged = {"memory_ids": [names["history"], names["pattern"]], "outcome": "worked"}
     post("/api/memory/outcomes", {**judged, "action": "web_search"})
     store = {"text": "Something that is erased", "tier": "history"}
-    http.post("/api/memory/store", json=store, headers={"X-User-Id": ERASER}).raise_for_status()
+    http.post(
+        "/api/memory/store", json=store, headers={"X-User-Id": USERS["eraser"]}
+    ).raise_for_status()
     settle(http)
     concept = known_concept(http)
     assert concept is not None, "the content graph knows nothing of what was stored"
@@ -198,7 +204,7 @@ def _fits(kind: str, value: Any) -> bool:
     if kind == "any":
         return True
     if kind.startswith("="):
-        return bool(value == kind[1:])
+        return str(value) == kind[1:]
     if kind in {"true", "false", "null"}:
         return value is {"true": True, "false": False, "null": None}[kind]
     if kind.endswith("|null"):
@@ -222,6 +228,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "list": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, dict),
     "time": _is_time,
+    "template": lambda value: isinstance(value, str) and editor_keeps(value),
 }
 
 
@@ -268,6 +275,6 @@ def _row(raw: dict[str, Any]) -> Row:
         query=raw.get("query", {}),
         body=raw.get("body"),
         status=(status,) if isinstance(status, int) else tuple(status),
-        user=ERASER if raw.get("user") == "eraser" else USER,
+        user=USERS[raw["user"]] if "user" in raw else USER,
         only=raw.get("only"),
     )

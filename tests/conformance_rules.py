@@ -50,6 +50,7 @@ REFUSED: Mapping[str, str] = {
 # Accepted although the schema forbids it.
 ACCEPTED: Mapping[str, str] = {
     "POST /mcp": "the messages are read by the SDK of the protocol, which takes odd ids",
+    "POST /api/memory/context": "one name of a tool, or its whole definition, for the name",
     "POST /api/memory/prefetch": "one name of a tool, or its whole definition, for the name",
 }
 

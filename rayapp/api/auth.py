@@ -109,6 +109,7 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
     ("GET", "/api/memory/patterns/performance"): "read",
     ("GET", "/api/memory/context/insights"): "read",
     ("POST", "/api/memory/context/insights"): "read",
+    ("POST", "/api/memory/context"): "read",
     ("POST", "/api/memory/prefetch"): "read",
     ("POST", "/api/hooks/context"): "read",
     ("GET", "/api/hooks/context"): "read",

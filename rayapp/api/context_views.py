@@ -10,16 +10,40 @@ from rayapp.domain.tiers import tier_name
 
 
 def context_view(
-    found: AssistantContext, *, user_id: str, documents: bool, with_text: bool
+    found: AssistantContext, *, user_id: str, documents: bool, with_text: bool, took_ms: float
 ) -> dict[str, Any]:
-    """Everything of a prefetch but `success` and the time that the request took."""
-    block, task = found.block, found.task
+    """The context of a question. What happened on the way stands in `memory_meta.debug`."""
+    block = found.block
     return {
-        "retrievalConfidence": found.confidence,
-        "retrievalDebug": {**retrieval_debug(found), "confidence": found.confidence},
-        "memoryContextInjection": (block.text or None) if with_text else None,
+        "success": True,
+        "latency_ms": took_ms,
+        "confidence": found.confidence,
         "stable_text": block.stable if with_text else None,
         "volatile_text": block.volatile if with_text else None,
+        **_beside_text(found),
+        "memory_meta": memory_meta(found, user_id=user_id, documents=documents),
+    }
+
+
+def prefetch_view(
+    found: AssistantContext, *, user_id: str, documents: bool, with_text: bool, took_ms: float
+) -> dict[str, Any]:
+    """The same in the names of the first client, where the block is one text."""
+    return {
+        "success": True,
+        "latencyMs": took_ms,
+        "retrievalConfidence": found.confidence,
+        "retrievalDebug": {**retrieval_debug(found), "confidence": found.confidence},
+        "memoryContextInjection": (found.block.text or None) if with_text else None,
+        **_beside_text(found),
+        "memoryMeta": memory_meta(found, user_id=user_id, documents=documents),
+    }
+
+
+def _beside_text(found: AssistantContext) -> dict[str, Any]:
+    """What both shapes say under the same names."""
+    block, task = found.block, found.task
+    return {
         "etag": block.etag,
         "receipt_id": found.receipt_id,
         "tokens": block.tokens,
@@ -32,7 +56,6 @@ def context_view(
             "limit": task.limit,
         },
         "gating": gating_view(found.gating),
-        "memoryMeta": memory_meta(found, user_id=user_id, documents=documents),
         "degraded": found.degraded,
     }
 

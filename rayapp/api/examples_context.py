@@ -112,14 +112,8 @@ META_EXAMPLE: dict[str, Any] = {
     },
 }
 
-PREFETCH_EXAMPLE: dict[str, Any] = {
+_BESIDE_TEXT: dict[str, Any] = {
     "success": True,
-    "latencyMs": 14.1,
-    "retrievalConfidence": "high",
-    "retrievalDebug": {**_DEBUG, "confidence": "high"},
-    "memoryContextInjection": _STABLE + _VOLATILE,
-    "stable_text": _STABLE,
-    "volatile_text": _VOLATILE,
     "etag": etag_of(_STABLE),
     "receipt_id": "0197a3c2-0000-7000-8000-000000000001",
     "tokens": 83,
@@ -140,8 +134,25 @@ PREFETCH_EXAMPLE: dict[str, Any] = {
             "en": "Memory alone is not enough, so all tools are allowed.",
         },
     },
-    "memoryMeta": META_EXAMPLE,
     "degraded": [],
+}
+
+CONTEXT_EXAMPLE: dict[str, Any] = {
+    **_BESIDE_TEXT,
+    "latency_ms": 14.1,
+    "confidence": "high",
+    "stable_text": _STABLE,
+    "volatile_text": _VOLATILE,
+    "memory_meta": META_EXAMPLE,
+}
+
+PREFETCH_EXAMPLE: dict[str, Any] = {
+    **_BESIDE_TEXT,
+    "latencyMs": 14.1,
+    "retrievalConfidence": "high",
+    "retrievalDebug": {**_DEBUG, "confidence": "high"},
+    "memoryContextInjection": _STABLE + _VOLATILE,
+    "memoryMeta": META_EXAMPLE,
 }
 
 COLD_START_EXAMPLE: dict[str, Any] = {

@@ -69,7 +69,6 @@ SEARCH_EXAMPLE: dict[str, Any] = {
     "confidence": "high",
     "degraded": [],
     "debug": DEBUG_EXAMPLE,
-    "retrievalDebug": DEBUG_EXAMPLE,
     "hasMore": False,
     "nextOffset": None,
 }

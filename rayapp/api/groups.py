@@ -11,7 +11,7 @@ FIRST_CALLS = frozenset(
         ("POST", "/api/memory/store"),
         ("POST", "/api/memory/search"),
         ("POST", "/api/memory/outcomes"),
-        ("POST", "/api/memory/prefetch"),
+        ("POST", "/api/memory/context"),
         ("POST", "/api/hooks/exchange"),
         ("GET", "/api/memory/stats"),
     }

@@ -47,7 +47,7 @@ DESCRIPTION = """\
 Long-term memory for assistants: store, search and learn, in Hebrew and English.
 
 Begin with the group **start here**: `store` keeps a memory, `search` finds it, `outcomes` says what
-helped; `prefetch` gives an assistant what it should know before it answers, and `exchange` learns
+helped; `context` gives an assistant what it should know before it answers, and `exchange` learns
 from the turn afterwards.
 
 **Keys.** `Authorization: Bearer rk_…`; a route names the scope it needs, and `admin` covers

@@ -195,7 +195,9 @@ def hit_view(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
     }
 
 
-def search_view(found: SearchAnswer, now: datetime, documents: bool) -> dict[str, Any]:
+def search_view(
+    found: SearchAnswer, now: datetime, documents: bool, *, first_client: bool = False
+) -> dict[str, Any]:
     errors = [{"stage": e.stage, "message": e.message, "code": e.code} for e in found.errors]
     lost_vectors = any(error.code in _VECTOR_CODES for error in found.errors)
     debug = {
@@ -221,13 +223,13 @@ def search_view(found: SearchAnswer, now: datetime, documents: bool) -> dict[str
     return {
         "success": True,
         "receipt_id": found.receipt_id,
+        **({"retrievalDebug": debug} if first_client else {}),
         "results": [hit_view(hit, now, documents) for hit in found.hits],
         "total": found.total,
         "abstained": found.abstained,
         "confidence": found.confidence,
         "degraded": found.degraded,
         "debug": debug,
-        "retrievalDebug": debug,
         "hasMore": found.next_offset is not None,
         "nextOffset": found.next_offset,
     }

@@ -2,9 +2,9 @@
 
 from rayapp.client.context_models import (
     ColdStartReply,
+    ContextReply,
     ExchangeReply,
     Gating,
-    PrefetchReply,
     ToolReply,
     ToolsReply,
 )
@@ -36,6 +36,7 @@ __all__ = [
     "Backlog",
     "ColdStartReply",
     "ConceptReply",
+    "ContextReply",
     "Event",
     "ExchangeReply",
     "Gating",
@@ -46,7 +47,6 @@ __all__ = [
     "MemoryClient",
     "OutcomeReply",
     "PathReply",
-    "PrefetchReply",
     "PromotionReply",
     "Ready",
     "ResponseReply",

@@ -9,12 +9,12 @@ from rayapp.client.calls import Calls, Talk, asked, at, call, given
 from rayapp.client.context_models import (
     CheckedResponse,
     ColdStartReply,
+    ContextReply,
     ExchangeReply,
     HookContextReply,
     HookScoreReply,
     HookScoreState,
     ModelUsage,
-    PrefetchReply,
     ToolReply,
     ToolResultsReply,
     ToolsReply,
@@ -30,7 +30,7 @@ class ContextCalls(Calls):
     """The calls before an answer."""
 
     @call
-    def prefetch(
+    def context(
         self,
         /,
         query: str,
@@ -41,7 +41,7 @@ class ContextCalls(Calls):
         token_budget: int | None = None,
         user_id: str | None = None,
         **options: Any,
-    ) -> Talk[PrefetchReply]:
+    ) -> Talk[ContextReply]:
         """Everything about one question, ready for a prompt, and which tools it needs.
 
         `options` are further body fields (limit, has_documents, message_id …).
@@ -55,8 +55,8 @@ class ContextCalls(Calls):
             "include_context": True,
             **options,
         }
-        path = f"{MEMORY}/prefetch"
-        return (yield from self.reading(PrefetchReply, path, given(body), user_id=user_id))
+        path = f"{MEMORY}/context"
+        return (yield from self.reading(ContextReply, path, given(body), user_id=user_id))
 
     @call
     def cold_start(

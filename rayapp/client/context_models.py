@@ -19,19 +19,23 @@ class Gating(Answer):
     trace_explanation: dict[str, str] = Field(default_factory=dict)
 
 
-class PrefetchReply(Answer):
+class ContextReply(Answer):
     """`text` is the block for a prompt: `stable` first, which changes only with its memories."""
 
-    text: str | None = Field(None, alias="memoryContextInjection")
     stable: str | None = Field(None, alias="stable_text")
     volatile: str | None = Field(None, alias="volatile_text")
     etag: str = ""
-    confidence: str = Field(alias="retrievalConfidence")
+    confidence: str
     receipt_id: str | None = None
     tokens: int = 0
     gating: Gating
-    meta: dict[str, Any] = Field(default_factory=dict, alias="memoryMeta")
+    meta: dict[str, Any] = Field(default_factory=dict, alias="memory_meta")
     degraded: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """None when nothing is known, or when the text was not asked for."""
+        return (self.stable or "") + (self.volatile or "") or None
 
 
 class ColdStartReply(Answer):

@@ -42,7 +42,7 @@ STANDING = (
     ("אני מעדיפה תשובות קצרות", ["preference"], False),
     ("Never book meetings on Friday", ["context"], True),
 )
-INSIGHTS, PREFETCH = "/api/memory/context/insights", "/api/memory/prefetch"
+INSIGHTS, PREFETCH = "/api/memory/context/insights", "/api/memory/context"
 COLD_START = "/api/memory/context/cold-start"
 
 
@@ -142,7 +142,7 @@ async def timed(
             continue
         parsed = orjson.loads(answer)
         found.http.append(took)
-        found.inside.append(parsed.get("latencyMs") or parsed["meta"]["built_ms"])
+        found.inside.append(parsed.get("latency_ms") or parsed["meta"]["built_ms"])
         found.degraded += bool(parsed["degraded"])
     return found
 

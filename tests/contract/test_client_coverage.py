@@ -35,6 +35,7 @@ POST_FORM = "the POST form takes all that this one takes"
 LEFT_OUT: Mapping[str, str] = {
     "GET /healthz": "for supervisors of processes; a client asks `ready`",
     "POST /api/memory/kg": "kept for the first client; it stores nothing",
+    "POST /api/memory/prefetch": "`context` in the names of the first client",
     "GET /api/memory/context/insights": POST_FORM,
     "GET /api/memory/context/cold-start": POST_FORM,
     "GET /api/hooks/context": POST_FORM,
@@ -78,7 +79,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "force_decay": {},
     "decay_schedule": {},
     "patterns": {},
-    "prefetch": {
+    "context": {
         "query": "Where does Dana live?",
         "conversation_id": "conv-7",
         "recent_messages": [{"role": "user", "content": "שלום"}],

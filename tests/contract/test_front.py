@@ -71,7 +71,7 @@ def test_the_reference_begins_with_what_a_newcomer_calls(spec: dict[str, Any]) -
         "POST /api/memory/store",
         "POST /api/memory/search",
         "POST /api/memory/outcomes",
-        "POST /api/memory/prefetch",
+        "POST /api/memory/context",
         "POST /api/hooks/exchange",
         "GET /api/memory/stats",
     ]

@@ -59,6 +59,7 @@ NAMING = {
     "GET /api/memory/items/{memory_id}",
     "PATCH /api/memory/items/{memory_id}",
     "GET /api/memory/memory-bank/{memory_id}",
+    "POST /api/memory/context",
     "POST /api/memory/prefetch",
     "GET /api/memory/context/insights",
     "POST /api/memory/context/insights",

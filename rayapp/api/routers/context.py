@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from starlette.responses import Response
 
 from rayapp.api.call import Call
-from rayapp.api.context_views import cold_start_view, context_view
+from rayapp.api.context_views import (
+    cold_start_view,
+    context_view,
+    prefetch_view,
+)
 from rayapp.api.examples import INSIGHTS_EXAMPLE
-from rayapp.api.examples_context import COLD_START_EXAMPLE, PREFETCH_EXAMPLE
+from rayapp.api.examples_context import COLD_START_EXAMPLE, CONTEXT_EXAMPLE, PREFETCH_EXAMPLE
 from rayapp.api.insight_views import insights_view
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
@@ -18,7 +25,12 @@ from rayapp.api.schemas.context import (
     ColdStartBody,
     PrefetchBody,
 )
-from rayapp.api.schemas.context_answers import ColdStartAnswer, InsightsAnswer, PrefetchAnswer
+from rayapp.api.schemas.context_answers import (
+    ColdStartAnswer,
+    ContextAnswer,
+    InsightsAnswer,
+    PrefetchAnswer,
+)
 from rayapp.api.schemas.graphs import INSIGHTS_ALIASES, InsightsBody, InsightsQuery
 from rayapp.domain.learning_requests import InsightsRequest
 
@@ -44,7 +56,15 @@ async def _insights(call: Call, request: InsightsRequest) -> Response:
     )
 
 
+async def context(call: Call) -> Response:
+    return await _context(call, context_view)
+
+
 async def prefetch(call: Call) -> Response:
+    return await _context(call, prefetch_view)
+
+
+async def _context(call: Call, view: Callable[..., dict[str, Any]]) -> Response:
     started = call.services.clock.monotonic()
     body = call.body_as(PrefetchBody, PREFETCH_ALIASES)
     check_query(call, body.query)
@@ -54,17 +74,14 @@ async def prefetch(call: Call) -> Response:
         "lines": len(found.block.lines),
         "degraded": found.degraded,
     }
-    shown = context_view(
+    shown = view(
         found,
         user_id=call.user_id,
         documents=call.documents,
         with_text=body.include_context,
+        took_ms=round((call.services.clock.monotonic() - started) * 1000, 3),
     )
-    took = (call.services.clock.monotonic() - started) * 1000
-    return answer(
-        {"success": True, "latencyMs": round(took, 3), **shown},
-        headers={"ETag": f'"{found.block.etag}"'},
-    )
+    return answer(shown, headers={"ETag": f'"{found.block.etag}"'})
 
 
 async def cold_start_post(call: Call) -> Response:
@@ -132,13 +149,37 @@ OPERATIONS = (
     ),
     Operation(
         method="POST",
-        path="/api/memory/prefetch",
+        path="/api/memory/context",
         tag=_TAG,
         summary="Context of a question, ready for a prompt",
         description="Insights, standing memories and the one search, packed under a token budget. "
         "The stable part comes first and stays equal, byte by byte, until one of its memories "
         "changes (`ETag`). Positions are those of the receipt, so that marks like "
         "`<!-- MEM: 1👍 -->` in an answer mean its lines. What was away is named in `degraded`.",
+        handler=context,
+        body=PrefetchBody,
+        example_body={
+            "query": "Where does Dana live?",
+            "conversation_id": "conv-7",
+            "recent_messages": [
+                {"role": "user", "content": "דנה עברה דירה"},
+                {"role": "assistant", "content": "When?"},
+            ],
+            "has_documents": False,
+            "token_budget": 1_500,
+            "include_context": True,
+            "tools": ["search_memory", "web_search"],
+        },
+        aliases=PREFETCH_ALIASES,
+        answer=ContextAnswer,
+        example=CONTEXT_EXAMPLE,
+    ),
+    Operation(
+        method="POST",
+        path="/api/memory/prefetch",
+        tag=_TAG,
+        summary="Context of a question, for the first client",
+        description="What `POST /api/memory/context` does, in the names of the first client.",
         handler=prefetch,
         body=PrefetchBody,
         example_body={

@@ -36,7 +36,8 @@ async def search(call: Call) -> Response:
     query = replace(body.search_query(), principal=call.principal)
     found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
-    return answer(search_view(found, call.services.clock.now(), call.documents))
+    now, first_client = call.services.clock.now(), call.services.settings.compat.first_client
+    return answer(search_view(found, now, call.documents, first_client=first_client))
 
 
 async def recent(call: Call) -> Response:

@@ -115,26 +115,46 @@ class TaskView(Answer):
     limit: int
 
 
-class PrefetchAnswer(Answer):
-    """The context of one question. `receipt_id` is what outcomes and MEM marks refer to."""
+class _BesideText(Answer):
+    """What the context of a question says beside its text.
+
+    `receipt_id` is what outcomes and MEM marks refer to.
+    """
 
     success: Literal[True]
-    latencyMs: float
-    retrievalConfidence: str
-    retrievalDebug: dict[str, Any]
-    memoryContextInjection: str | None = Field(
-        description="The whole block; null unless include_context, or when nothing is known."
-    )
-    stable_text: str | None = Field(description="Its first part, equal until a memory changes.")
-    volatile_text: str | None = Field(description="The rest of it.")
     etag: str = Field(description="Of the stable part; also the header `ETag`.")
     receipt_id: str | None
     tokens: int
     left_out: list[str] = Field(description="Memories that did not fit into the budget.")
     task: TaskView
     gating: GatingView
-    memoryMeta: dict[str, Any] = Field(description="MemoryMetaV1.")
     degraded: list[str]
+
+
+class ContextAnswer(_BesideText):
+    """The context of one question. Stable and volatile text are one block, in this order."""
+
+    latency_ms: float
+    confidence: str
+    stable_text: str | None = Field(
+        description="Equal until one of its memories changes; null unless include_context."
+    )
+    volatile_text: str | None = Field(description="The rest of the block.")
+    memory_meta: dict[str, Any] = Field(
+        description="MemoryMetaV1, to be kept with the message: lines, citations, debug."
+    )
+
+
+class PrefetchAnswer(_BesideText):
+    """The same in the first client's names."""
+
+    latencyMs: float
+    retrievalConfidence: str
+    retrievalDebug: dict[str, Any]
+    memoryContextInjection: str | None = Field(
+        description="The whole block; null unless includeContext, or when nothing is known."
+    )
+    memoryMeta: dict[str, Any] = Field(description="MemoryMetaV1.")
 
 
 class ColdMemory(Answer):

@@ -155,7 +155,9 @@ class SearchAnswerView(Answer):
     confidence: Literal["high", "medium", "low"]
     degraded: list[str]
     debug: SearchDebugView
-    retrievalDebug: SearchDebugView
+    retrievalDebug: SearchDebugView | None = Field(
+        None, description="`debug` once more, only for the first client (`compat.first_client`)."
+    )
     hasMore: bool
     nextOffset: int | None
 

@@ -10,7 +10,8 @@ import pytest
 from rayapp.domain.context.frame import etag_of, parse_lines
 from rayapp.testing.fake_services import World
 
-PREFETCH, COLD = "/api/memory/prefetch", "/api/memory/context/cold-start"
+CONTEXT, PREFETCH = "/api/memory/context", "/api/memory/prefetch"
+COLD = "/api/memory/context/cold-start"
 
 
 async def store(api: httpx.AsyncClient, text: str, *tags: str, user: str = "admin") -> str:
@@ -61,10 +62,9 @@ async def test_a_prefetch_as_the_first_client_sends_it(
     assert found["latencyMs"] >= 0
     assert found["retrievalConfidence"] in ("high", "medium", "low")
     assert found["retrievalDebug"]["stage_timings_ms"].keys() >= {"search_ms", "format_ms"}
-    assert found["memoryContextInjection"] == found["stable_text"] + found["volatile_text"]
+    assert found.keys().isdisjoint(("stable_text", "volatile_text", "confidence", "memory_meta"))
     assert [one.memory_id for one in parse_lines(found["memoryContextInjection"])] == [me, tea]
-    assert "**Recent Topic:** about homes" in found["volatile_text"]
-    assert found["etag"] == etag_of(found["stable_text"])
+    assert "**Recent Topic:** about homes" in found["memoryContextInjection"]
     assert found["tokens"] <= 500
     meta = found["memoryMeta"]
     assert (meta["conversation_id"], meta["user_id"]) == ("c-1", "admin")
@@ -72,14 +72,29 @@ async def test_a_prefetch_as_the_first_client_sends_it(
     assert meta["retrieval"]["receipt_id"] == found["receipt_id"]
 
 
-async def test_snake_case_and_the_text_only_on_request(api: httpx.AsyncClient) -> None:
+async def test_a_context_has_our_names_and_each_value_once(api: httpx.AsyncClient) -> None:
     await store(api, "Dana lives in Haifa", "identity")
-    found = await prefetch(
-        api, query="Dana", conversation_id="c", recent_messages=["hello"], has_documents=True
-    )
-    shown = ("memoryContextInjection", "stable_text", "volatile_text")
-    assert [found[name] for name in shown] == [None, None, None]
-    assert found["memoryMeta"]["citations"]
+    body = {"query": "Dana", "conversation_id": "c", "recent_messages": ["moving"]}
+    found = (await api.post(CONTEXT, json={**body, "include_context": True})).json()
+    assert [name for name in found if name != name.lower()] == []
+    assert found["etag"] == etag_of(found["stable_text"])
+    assert "**Recent Topic:** moving" in found["volatile_text"]
+    assert found["confidence"] in ("high", "medium", "low")
+    assert found["latency_ms"] >= 0
+    meta = found["memory_meta"]
+    text = found["stable_text"] + found["volatile_text"]
+    assert meta["known_context"]["known_context_text"] == text
+    assert meta["debug"]["stage_timings_ms"].keys() >= {"search_ms", "format_ms"}
+
+
+async def test_the_text_only_on_request(api: httpx.AsyncClient) -> None:
+    await store(api, "Dana lives in Haifa", "identity")
+    found = (await api.post(CONTEXT, json={"query": "Dana", "has_documents": True})).json()
+    assert (found["stable_text"], found["volatile_text"]) == (None, None)
+    assert found["memory_meta"]["citations"]
+    client = await prefetch(api, query="Dana", hasDocuments=True)
+    assert client["memoryContextInjection"] is None
+    assert client["memoryMeta"]["citations"]
 
 
 async def test_nothing_known(api: httpx.AsyncClient) -> None:

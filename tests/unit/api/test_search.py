@@ -72,9 +72,16 @@ async def test_a_hit_carries_the_fixed_shape_and_the_clients_fields(
     assert hit["citations"] == [
         {"source_type": "document", "memory_id": "m-1", "tier": "documents", "doc_id": "doc-9"}
     ]
-    assert body["debug"] == body["retrievalDebug"]
+    assert "retrievalDebug" not in body
     assert body["degraded"] == []
     assert (body["total"], body["hasMore"], body["nextOffset"]) == (1, False, None)
+
+
+async def test_the_first_client_has_its_second_name_of_debug_by_a_setting() -> None:
+    world = fake_world(settings_with(compat={"first_client": True}))
+    async with client_of(world.services) as api:
+        body = (await api.post(SEARCH, json={"query": "tea"})).json()
+    assert body["retrievalDebug"] == body["debug"]
 
 
 async def test_paging_by_offset(api: httpx.AsyncClient) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from rayapp.domain.personality.template import (
 )
 from rayapp.errors import InvalidInput
 from rayapp.settings import CONFIG_DIR
+from tests.client_editor import EDITOR_FIELDS, EDITOR_OPTIONS, editor_reads, editor_saves
 
 PRESETS = load_presets(CONFIG_DIR / "personality")
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
@@ -35,41 +35,6 @@ def a_template(**sections: Any) -> str:
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_preset_is_without_a_warning(name: str) -> None:
     assert checked(PRESETS[name].content).warnings == ()
-
-
-# What the first client's editor offers, and the fields that it writes, in its order.
-EDITOR_OPTIONS = {
-    "tone": {"friendly", "professional", "casual", "formal"},
-    "verbosity": {"concise", "balanced", "detailed"},
-    "formality": {"casual", "neutral", "formal"},
-    "priority": {"recent", "balanced", "patterns"},
-    "pattern_trust": {"low", "medium", "high"},
-}
-EDITOR_FIELDS = {
-    "identity": ("name", "role", "background"),
-    "communication": ("tone", "verbosity", "formality"),
-    "response_behavior": ("use_analogies", "use_examples", "use_humor"),
-    "memory_usage": ("priority", "pattern_trust"),
-}
-
-
-def editor_reads(content: str, key: str) -> str:
-    """The first value of that name on one line, up to a quote of either kind."""
-    found = re.search(rf"""{key}:\s*["']?([^"'\n]+)["']?""", content)
-    return found[1].strip() if found else ""
-
-
-def editor_saves(content: str) -> str:
-    """A template as the editor writes it after it read it: the fields that it knows."""
-    lines = ["# Saved"]
-    for section, keys in EDITOR_FIELDS.items():
-        lines.append(f"{section}:")
-        for key in keys:
-            value = editor_reads(content, key)
-            switch = value in ("true", "false") and section == "response_behavior"
-            lines.append(f"  {key}: {value}" if switch else f'  {key}: "{value}"')
-    lines.append(f'custom_instructions: "{editor_reads(content, "custom_instructions")}"')
-    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("name", PRESETS)
