@@ -2,10 +2,10 @@
 
 `python -m tests.check PATH...`: format and lint of the named files and folders, types (a daemon:
 the first time as long as ever, then a second or two), and the tests of what is named.
-Without paths: format, lint, types, layers and all tests that need no engine (2 to 3 minutes on two
-cores, by how busy they are).
-`--all`: the same and the tests on real engines, Ray, real HTTP and killed processes. What this
-machine cannot run is named before the first step and after the last.
+Without paths: format, lint, layers, types and all tests that need no engine and start no process.
+Rules on generated examples are tried with a fifth of them.
+`--all`: all examples, and the tests of processes, on real engines, Ray, real HTTP and killed
+processes. What this machine cannot run is named before the first step and after the last.
 """
 
 from __future__ import annotations
@@ -15,37 +15,122 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
+from rayapp.testing.examples import QUICK
 from tests.local_models import missing_packages
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
+BIN = Path(sys.executable).parent
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
-EVERY_CORE = ("-n", "auto", "--dist", "loadfile")
-
-
+EVERY_CORE = ("-n", "auto", "--dist", "worksteal")
+# A file to a process: the tests on an engine share the one that their file started.
+ENGINE_PER_FILE = ("-n", "auto", "--dist", "loadfile")
+# How often the steps that run are looked at, seconds.
+LOOK_S = 0.05
 # From so many files on, starting a process for every core pays.
 MANY_FILES = 6
 
 
-def steps_of(paths: Sequence[Path]) -> list[tuple[str, Sequence[str]]]:
+@dataclass
+class Step:
+    """One command.
+
+    Attributes:
+        beside: the steps after it do not wait for its end, and it prints when it has ended.
+    """
+
+    name: str
+    command: Sequence[str]
+    beside: bool = False
+    _started: float = 0.0
+    _said: IO[bytes] | None = None
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self, env: Mapping[str, str]) -> None:
+        self._said = tempfile.TemporaryFile() if self.beside else None  # noqa: SIM115  # closed at its end
+        if not self.beside:
+            self._head()
+        self._started = time.monotonic()
+        self._process = subprocess.Popen(
+            self.command, cwd=ROOT, env=env, stdout=self._said, stderr=self._said
+        )
+
+    def ended(self) -> int | None:
+        """Its exit status; None while it runs. What it said is printed once."""
+        assert self._process is not None
+        code = self._process.poll()
+        if code is not None and self._started:
+            if self._said is not None:
+                self._head()
+                self._said.seek(0)
+                print(self._said.read().decode(errors="replace"), end="", flush=True)
+                self._said.close()
+            print(f"== {self.name}: {time.monotonic() - self._started:.1f} s", flush=True)
+            self._started = 0.0
+        return code
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+
+    def _head(self) -> None:
+        print(f"== {self.name}: {' '.join(self.command[1:])}", flush=True)
+
+
+def failed(steps: Sequence[Step], env: Mapping[str, str]) -> Step | None:
+    """Run them; the first one that fails ends those that still run."""
+    running: list[Step] = []
+    try:
+        for step in steps:
+            step.start(env)
+            running.append(step)
+            while not step.beside and step in running:
+                if bad := _looked_at(running):
+                    return bad
+        while running:
+            if bad := _looked_at(running):
+                return bad
+    finally:
+        for step in running:
+            step.stop()
+    return None
+
+
+def _looked_at(running: list[Step]) -> Step | None:
+    """Take out those that have ended; the one that failed."""
+    for step in list(running):
+        code = step.ended()
+        if code is not None:
+            running.remove(step)
+        if code:
+            return step
+    time.sleep(LOOK_S)
+    return None
+
+
+def steps_of(paths: Sequence[Path]) -> list[Step]:
     """The steps for some files and folders alone."""
     python = [sys.executable, "-m"]
     names = [str(path) for path in paths]
     files = [str(path) for path in find_tests(paths)]
     cores = EVERY_CORE if len(files) >= MANY_FILES else ("-p", "no:xdist")
-    found: list[tuple[str, Sequence[str]]] = [
-        ("format", [*python, "ruff", "format", "--check", *names]),
-        ("lint", [*python, "ruff", "check", *names]),
-        ("types", [str(Path(sys.executable).parent / "dmypy"), "run"]),
+    found = [
+        Step("types", [str(BIN / "dmypy"), "run"], beside=True),
+        Step("format", [*python, "ruff", "format", "--check", *names]),
+        Step("lint", [*python, "ruff", "check", *names]),
     ]
     if files:
-        found.append(("tests", [*python, "pytest", "-m", NEEDS_NOTHING, *cores, *files]))
+        found.append(Step("tests", [*python, "pytest", "-m", NEEDS_NOTHING, *cores, *files]))
     return found
 
 
@@ -88,32 +173,29 @@ def module_of(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-def steps(everything: bool) -> list[tuple[str, Sequence[str]]]:
-    """Name and arguments of each step, in order of cheapness."""
+def steps(everything: bool) -> list[Step]:
+    """In order of cheapness."""
     python = [sys.executable, "-m"]
+    chosen = f"{NEEDS_NOTHING} and not process"
     fast = [
-        ("format", [*python, "ruff", "format", "--check", *SOURCES]),
-        ("lint", [*python, "ruff", "check", *SOURCES]),
-        ("types", [*python, "mypy"]),
-        ("layers", [str(Path(sys.executable).parent / "lint-imports")]),
-        # A file to a process: its tests may share what they made.
-        ("tests", [*python, "pytest", "-m", NEEDS_NOTHING, "--durations=5", *EVERY_CORE]),
+        Step("types", [*python, "mypy"], beside=True),
+        Step("format", [*python, "ruff", "format", "--check", *SOURCES]),
+        Step("lint", [*python, "ruff", "check", *SOURCES]),
+        Step("layers", [str(BIN / "lint-imports")]),
+        Step("tests", [*python, "pytest", "-m", chosen, "--durations=5", *EVERY_CORE]),
     ]
     if not everything:
         return fast
+    processes = f"process and {NEEDS_NOTHING}"
+    engines = "engine and not ray and not fault and not realdata"
     real = "ray or fault or realdata"
     running = real if os.environ.get("RAYAPP_REALDATA") else "(ray or fault) and not realdata"
     return [
         *fast,
-        (
-            "engines",
-            [
-                *(*python, "pytest", "-m", "engine and not ray and not fault and not realdata"),
-                *EVERY_CORE,
-            ],
-        ),
+        Step("processes", [*python, "pytest", "-m", processes, *EVERY_CORE]),
+        Step("engines", [*python, "pytest", "-m", engines, *ENGINE_PER_FILE]),
         # One session, so that the tests share one running stack.
-        ("running", [*python, "pytest", "-m", running, "--durations=10"]),
+        Step("running", [*python, "pytest", "-m", running, "--durations=10"]),
     ]
 
 
@@ -128,13 +210,14 @@ def left_out() -> list[str]:
     return lines
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(everything: bool) -> dict[str, str]:
     """The environment of every step."""
     # Without compiled files every test process, Ray worker and job compiles the sources again:
     # measured 26 s instead of 13 s to collect the tests, 5 s instead of 2.7 s to import a service.
     kept = {name: value for name, value in os.environ.items() if name != NO_COMPILED_FILES}
     # A process to a core: threads of the array library would wait for each other, spinning.
-    return {ONE_THREAD: "1", **kept}
+    quick = {} if everything else {QUICK: "1"}
+    return {ONE_THREAD: "1", **kept, **quick}
 
 
 def main() -> int:
@@ -142,14 +225,10 @@ def main() -> int:
     options = _options()
     notes = left_out() if options.all else []
     print(*notes, sep="\n", end="\n" if notes else "", flush=True)
-    for name, command in steps_of(options.paths) if options.paths else steps(options.all):
-        print(f"== {name}: {' '.join(command[1:])}", flush=True)
-        started = time.monotonic()
-        done = subprocess.run(command, cwd=ROOT, env=surroundings(), check=False)
-        print(f"== {name}: {time.monotonic() - started:.1f} s", flush=True)
-        if done.returncode:
-            print(f"check failed at {name}; run that command alone to see it.", file=sys.stderr)
-            return done.returncode
+    chosen = steps_of(options.paths) if options.paths else steps(options.all)
+    if bad := failed(chosen, surroundings(options.all)):
+        print(f"check failed at {bad.name}; run that command alone to see it.", file=sys.stderr)
+        return 1
     print(*notes, f"check passed in {time.monotonic() - begun:.0f} s", sep="\n")
     return 0
 

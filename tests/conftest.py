@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from examples.scripted_model import load_script, script_of
+from rayapp.testing.examples import examples
 from tests.played_model import PlayedModel, playing
 from tests.running import RunningService, started
 
@@ -23,7 +24,12 @@ BREAKER_OPEN_S = 10.0
 CLAIM_S = 20.0
 
 # How long an example takes says how busy the machine is, not whether a rule holds.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "untimed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(100),
+)
 settings.load_profile("untimed")
 
 
@@ -34,10 +40,16 @@ def played_model() -> Iterator[PlayedModel]:
         yield model
 
 
+def pytest_collection() -> None:
+    """Nothing of what is collected is garbage: the collector would walk it for a second."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay to the end: the garbage collector need not walk them."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -131,8 +131,8 @@ class Harness:
     watch: IndexWatch
     schema: IndexSchema
 
-    def __init__(self, settings: Settings) -> None:
-        self.clock = FakeClock()
+    def __init__(self, settings: Settings, clock: Any = None) -> None:
+        self.clock: Any = clock or FakeClock()
         self.metrics = InMemoryMetrics()
         self.settings = settings
         items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
@@ -164,7 +164,10 @@ class Harness:
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
         """A started service; `overrides` are settings."""
-        self = cls(load_settings(env={}, overrides=overrides))
+        return await cls(load_settings(env={}, overrides=overrides)).opened()
+
+    async def opened(self) -> Harness:
+        """Itself, with an index and services."""
         texts = bootstrap.load_texts()
         model = await self.model.info()
         schema = bootstrap.schema_of(model, texts.analyser)

@@ -33,6 +33,7 @@ from rayapp.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.learning_protocols import LifecycleStore
 from rayapp.protocols import Event, EventStore, IndexResult, LeaseStore, MemoryStore
 from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.examples import examples
 from rayapp.testing.store_contract import edited, ids, stored
 
 NOW = STORED_AT + timedelta(days=8)
@@ -379,7 +380,7 @@ async def every_page(
 
 class CandidatesContract:
     @given(items=st.lists(ITEMS, min_size=5, max_size=40), limit=st.integers(1, 9))
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
     async def test_all_that_a_rule_moves_and_nothing_else_is_paged_once(
         self, world: LifecycleWorld, items: list[MemoryItem], limit: int
     ) -> None:

@@ -18,6 +18,7 @@ from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import InvalidInput
 from rayapp.protocols import IndexResult, MemoryStore
 from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.examples import examples
 from rayapp.testing.queue_contract import SCHEMA
 from rayapp.testing.store_contract import DANA, Stores, ids
 
@@ -124,7 +125,7 @@ class FilterContract:
         return class_stores.memories, items
 
     @given(scope=SCOPES, where=NARROW)
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
     async def test_a_filter_keeps_exactly_what_it_says(
         self, filled: tuple[MemoryStore, list[MemoryItem]], scope: ReadScope, where: ItemFilter
     ) -> None:
@@ -137,7 +138,7 @@ class FilterContract:
         assert {item.point_id for item in pending} == expected
 
     @given(scope=SCOPES, where=FILTERS | NARROW, text=st.sampled_from(["note", "number 3"]))
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
     async def test_no_read_path_gives_a_foreign_item(
         self,
         filled: tuple[MemoryStore, list[MemoryItem]],

@@ -24,6 +24,7 @@ from rayapp.domain.scope import ItemFilter, ReadScope
 from rayapp.domain.tiers import SYSTEM_USER, Tier
 from rayapp.errors import BadVector, Conflict, IndexDown, InvalidInput, NotFound, SchemaMismatch
 from rayapp.protocols import VectorIndex
+from rayapp.testing.examples import examples
 from rayapp.testing.index_points import (
     DIMS,
     NOW,
@@ -198,7 +199,7 @@ class VectorIndexContract(
         assert await index.count(None, ItemFilter()) == 2
 
     @settings(
-        max_examples=40,
+        max_examples=examples(40),
         deadline=None,
         database=None,
         # The points are the same for every example, and each subclass is its own executor.

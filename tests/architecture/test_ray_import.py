@@ -6,6 +6,8 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import jobs
 
 # Imported by the frame alone, once the environment is set, and by the workers inside Ray.
@@ -33,12 +35,14 @@ def probed(*names: str) -> str:
     return done.stderr
 
 
+@pytest.mark.process
 def test_no_command_imports_ray_before_the_stack_s_environment_is_set() -> None:
     names = modules()
     assert {"jobs.consistency_sweep", "jobs.frame", "jobs.reindex"} <= set(names)
     assert probed("rayapp.cli", *names) == ""
 
 
+@pytest.mark.process
 def test_a_module_that_imports_ray_would_be_found() -> None:
     (name,) = INSIDE_RAY
     assert probed(name).strip() == f"{name} imports Ray"

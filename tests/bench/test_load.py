@@ -148,6 +148,7 @@ def test_lost_connections_are_counted_not_hidden() -> None:
     assert seen.latencies_ms == []
 
 
+@pytest.mark.process
 def test_the_whole_run_writes_both_reports(
     service: FakeService,
     tmp_path: Path,

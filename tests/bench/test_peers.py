@@ -341,6 +341,7 @@ def service() -> Iterator[FakeService]:
         yield started
 
 
+@pytest.mark.process
 def test_the_whole_run_compares_systems_with_the_service(
     data: Path, service: FakeService, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -365,6 +366,7 @@ def test_the_whole_run_compares_systems_with_the_service(
     assert "search p95 ms" in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_a_peer_that_cannot_run_is_listed_with_its_reason(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

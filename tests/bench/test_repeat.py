@@ -46,6 +46,7 @@ def test_the_cores_are_busy_only_as_long_as_they_should() -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("body", "code", "says"),
     [

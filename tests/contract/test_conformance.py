@@ -37,6 +37,7 @@ async def served() -> AsyncIterator[str]:
         thread.join()
 
 
+@pytest.mark.process
 async def test_generated_calls_of_operators_are_answered_as_documented(
     served: str, tmp_path: Path
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.check import ROOT, find_tests, module_of
+from rayapp.testing.examples import QUICK, examples
+from tests.check import ROOT, Step, failed, find_tests, module_of, steps, surroundings
 
 CASES = {
     "rayapp/domain/timing.py": "tests/unit/domain/test_timing.py",
@@ -34,9 +36,50 @@ def test_a_module_is_imported_by_its_name() -> None:
     assert module_of(Path("jobs/frame.py")) == "jobs.frame"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["no/such.py", "/", "."])
 def test_a_path_that_is_none_of_the_project_is_one_sentence(path: str) -> None:
     command = [sys.executable, "-m", "tests.check", path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert f"{path} is no file or folder of this project" in done.stderr
+
+
+def python(name: str, code: str, *, beside: bool = False) -> Step:
+    return Step(name, [sys.executable, "-c", code], beside=beside)
+
+
+@pytest.mark.process
+def test_the_step_that_fails_ends_those_that_still_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forever = python("tests", "import time; time.sleep(600)")
+    bad = failed([python("types", "print('wrong'); exit(1)", beside=True), forever], {})
+    assert bad is not None
+    assert bad.name == "types"
+    assert "== tests" in (text := capfd.readouterr().out)
+    assert text.index("== types:") < text.index("wrong") < text.index("== types: 0")
+
+
+@pytest.mark.process
+def test_what_runs_beside_is_waited_for(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    late = python("types", f"import time; time.sleep(0.5); open({str(mark)!r}, 'w')", beside=True)
+    assert failed([late, python("lint", "pass")], {}) is None
+    assert mark.exists()
+
+
+def test_every_test_is_in_one_step_of_all() -> None:
+    chosen = [step.command[step.command.index("-m", 3) + 1] for step in steps(True)[-4:]]
+    marks = ["process", "engine", "ray", "fault"]
+    for taken in itertools.product([False, True], repeat=len(marks)):
+        names = dict(zip(marks, taken, strict=True)) | {"realdata": False}
+        assert sum(eval(one, {}, names) for one in chosen) == 1, names
+
+
+def test_fewer_examples_only_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(QUICK, raising=False)
+    assert [examples(count) for count in (4, 12, 300)] == [4, 12, 300]
+    assert QUICK not in surroundings(True)
+    monkeypatch.setenv(*next(item for item in surroundings(False).items() if item[0] == QUICK))
+    assert [examples(count) for count in (4, 12, 300)] == [4, 10, 60]

@@ -42,6 +42,7 @@ def test_jobs_are_the_modules_with_a_main() -> None:
             checked_job(name)
 
 
+@pytest.mark.process
 def test_help_of_a_job_is_its_own_and_needs_no_stack(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.shell import typed
 
+pytestmark = pytest.mark.process
 RAYAPP = f"{sys.executable} -m rayapp"
 
 

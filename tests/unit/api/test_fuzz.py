@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import STREAMS
 from rayapp.service_protocols import Services
+from rayapp.testing.examples import examples
 from rayapp.testing.fake_services import fake_world
 from rayapp.testing.index_points import SCHEMA
 from tests.unit.api.serving import client_of
@@ -80,7 +81,7 @@ def exchange(method: str, path: str, body: bytes | None) -> int:
 
 @pytest.mark.parametrize("operation", WRITES, ids=lambda one: f"{one.method} {one.path}")
 def test_any_body(operation: Any) -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(bodies(list(operation.body.model_fields)))
     def holds(body: Any) -> None:
         path = operation.path.replace("{memory_id}", "m-1")
@@ -97,7 +98,7 @@ def test_any_query(operation: Any) -> None:
     words = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
     values = words | st.integers().map(str) | st.sampled_from(["all", "0", "-1", "nan", "true"])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(st.tuples(names, values), max_size=4))
     def holds(pairs: list[tuple[str, str]]) -> None:
         path = operation.path.replace("{memory_id}", "m-1")
@@ -107,7 +108,7 @@ def test_any_query(operation: Any) -> None:
     holds()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes(body: bytes) -> None:
     assert exchange("POST", "/api/memory/search", body) in {200, 400, 422}

@@ -89,6 +89,7 @@ def printed(folder: Path, program: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", [SYNC, ASYNC, STREAM], ids=["sync", "async", "events"])
 def test_nobody_answers(tmp_path: Path, program: str) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
@@ -98,6 +99,7 @@ def test_nobody_answers(tmp_path: Path, program: str) -> None:
     assert any(SEARCH in line or "memory.events()" in line for line in lines)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", [SYNC, ASYNC, STREAM], ids=["sync", "async", "events"])
 @pytest.mark.parametrize("status", REFUSALS)
 def test_a_refusal_is_the_sentence_of_the_service(
@@ -111,6 +113,7 @@ def test_a_refusal_is_the_sentence_of_the_service(
     assert lines[-1].endswith(REFUSALS[status][1])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost", "http://[::1", ""])
 def test_what_is_no_url_is_said_at_once(tmp_path: Path, url: str) -> None:
     lines = printed(tmp_path, SYNC.format(url=url, call=SEARCH))
@@ -118,6 +121,7 @@ def test_what_is_no_url_is_said_at_once(tmp_path: Path, url: str) -> None:
     assert lines[-1].endswith("is no address of a service: pass one like http://127.0.0.1:8000.")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("more", "last"),
     [

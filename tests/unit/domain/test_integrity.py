@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rayapp.domain.injection import injection_kinds
 from rayapp.domain.integrity import MAX_TOOL_CALLS, check_response
 from rayapp.domain.thinking import split_thinking
+from rayapp.testing.examples import examples
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "גשם"}'}}
 CALLS = json.dumps({"tool_calls": [CALL]}, ensure_ascii=False)
@@ -182,7 +183,7 @@ GIVEN = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(TEXTS, GIVEN, st.booleans())
 def test_checking_twice_is_checking_once(text: str, calls: list[Any], expect_json: bool) -> None:
     once = check_response(text, calls, expect_json=expect_json)
@@ -193,7 +194,7 @@ def test_checking_twice_is_checking_once(text: str, calls: list[Any], expect_jso
         assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(TEXTS)
 def test_a_split_answer_has_no_open_block(text: str) -> None:
     answer, _ = split_thinking(check_response(text).text)

@@ -291,6 +291,7 @@ def test_our_own_question_files_are_part_of_the_data() -> None:
     assert all(path.is_file() for kind in KINDS.values() for path in kind.ours)
 
 
+@pytest.mark.process
 def test_no_name_of_a_column_is_cut_where_the_output_is_no_terminal(
     service: HurtService, data: Path
 ) -> None:

@@ -34,6 +34,7 @@ def test_the_driver_of_a_submitted_job_knows_its_submission(
     assert joining.submission_id() is None
 
 
+@pytest.mark.process
 def test_a_driver_that_cannot_join_ends_and_says_what_to_do() -> None:
     ended = waiting(0.1, 60)
     assert ended.returncode == 4
@@ -44,6 +45,7 @@ def test_a_driver_that_cannot_join_ends_and_says_what_to_do() -> None:
     assert "most recent call first" in ended.stderr
 
 
+@pytest.mark.process
 def test_one_that_joins_in_time_goes_on() -> None:
     ended = waiting(60, 0)
     assert (ended.returncode, ended.stdout) == (0, "joined\n")

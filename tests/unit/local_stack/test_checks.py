@@ -146,6 +146,7 @@ def test_an_address_that_cannot_be_bound_is_not_called_busy(
     assert said in check.fix
 
 
+@pytest.mark.process
 def test_a_port_held_by_a_left_server_of_this_stack_asks_for_down(tmp_path: Path) -> None:
     code = (
         "import socket, time\n"

@@ -56,6 +56,7 @@ def cosine(model: StaticModel, one: str, other: str) -> float:
 
 
 class TestBuild:
+    @pytest.mark.process
     def test_two_builds_are_equal_byte_for_byte(self, corpus: Path, tmp_path: Path) -> None:
         """The second one in a process of its own, by the command."""
         folders = [f"--{name}={corpus / name}" for name in ("pairs", "names", "expansions")]

@@ -18,6 +18,7 @@ from rayapp.services.job_results import (
     EXIT_INCOMPLETE,
     JobResult,
 )
+from rayapp.testing.examples import examples
 from tests.unit.services.driver_processes import KIND, Cluster, Process, SlowWork, Trouble
 from tests.unit.services.fake_workers import World
 from tests.unit.services.job_rig import everything
@@ -249,7 +250,7 @@ TROUBLES = st.dictionaries(
 )
 
 
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=examples(300))
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
     drivers=st.lists(st.tuples(TROUBLES, TROUBLES, st.floats(0, 60)), min_size=1, max_size=3),

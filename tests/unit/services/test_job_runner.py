@@ -41,6 +41,7 @@ from rayapp.services.job_results import (
     JobResult,
 )
 from rayapp.testing.clock import FakeClock
+from rayapp.testing.examples import examples
 from tests.unit.services.fake_workers import (
     CLOCK,
     CountingWork,
@@ -94,7 +95,7 @@ async def test_a_preview_writes_nothing() -> None:
     assert await rig.leases.current(f"job:{KIND}") is None
 
 
-@hypothesis_settings(max_examples=120, deadline=None)
+@hypothesis_settings(max_examples=examples(120), deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 7), min_size=1, max_size=4),
     driver_kills=st.sets(st.integers(1, 40), max_size=4),

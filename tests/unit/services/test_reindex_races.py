@@ -20,6 +20,7 @@ from rayapp.domain.scope import WriteScope
 from rayapp.domain.tiers import Tier
 from rayapp.errors import RayappError
 from rayapp.services.indexing import IndexingService
+from rayapp.testing.examples import examples
 from tests.unit.services.reindex_world import Driver, OtherModel, World
 
 USERS = [WriteScope("dana"), WriteScope("user1")]
@@ -224,7 +225,7 @@ async def _driven(
 
 # One example takes about 0.3 s alone.
 LIMITS = settings(
-    max_examples=12,
+    max_examples=examples(12),
     deadline=None,
     database=None,
     derandomize=True,

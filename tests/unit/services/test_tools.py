@@ -25,6 +25,7 @@ from rayapp.errors import (
     StoreDown,
 )
 from rayapp.testing.builders import an_item
+from rayapp.testing.examples import examples
 from rayapp.testing.harness import Harness
 
 DANA = WriteScope("dana")
@@ -491,7 +492,7 @@ def test_any_arguments_are_answered_or_refused(name: str) -> None:
 
     refused: list[RayappError] = []
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(st.dictionaries(names, VALUES | WORDS, max_size=4))
     def holds(sent: Any) -> None:
         asyncio.run(once(sent))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.domain.context.escape import cut_line, escape_id, escape_text
 from rayapp.domain.memory import MEMORY_ID_PATTERN
+from rayapp.testing.examples import examples
 
 # What programs look for, written as loosely as the first client writes it.
 CITATION = re.compile(
@@ -85,7 +86,7 @@ def seen(text: str) -> str:
 
 
 @given(texts)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @example("".join(HOSTILE))
 @example("<" * 50)
 @example("[mem:" * 20)
@@ -102,13 +103,13 @@ def test_no_text_forges_anything(text: str) -> None:
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_nothing_that_a_reader_sees_is_lost(text: str) -> None:
     assert seen(escape_text(text)) == seen(text)
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_escaping_twice_changes_nothing_more(text: str) -> None:
     assert escape_text(escape_text(text)) == escape_text(text)
 

@@ -24,6 +24,7 @@ from rayapp.domain.context.standing import section_of, standing_of
 from rayapp.domain.memory import MemoryItem, Outcome, Quality, Stats
 from rayapp.domain.tiers import Tier
 from rayapp.testing.builders import STORED_AT, an_item
+from rayapp.testing.examples import examples
 from tests.unit.domain.context.test_escape import texts
 
 MOST: dict[Section, int] = {"identity": 10, "preference": 10, "pattern": 5, "always": 20}
@@ -144,7 +145,7 @@ class TestBudget:
         st.integers(1, 400),
         st.sampled_from([0.0, 0.3, 0.9]),
     )
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     def test_hostile_texts_within_any_budget(
         self,
         standing: list[str],

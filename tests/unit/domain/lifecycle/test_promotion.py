@@ -327,6 +327,7 @@ for tier in Tier:
 
 
 class TestLocalTime:
+    @pytest.mark.process
     def test_decisions_in_israel_are_those_of_utc(self) -> None:
         """Naive local time once moved lifetimes by three hours there."""
 

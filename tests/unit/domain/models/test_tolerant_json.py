@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.domain.models.tolerant_json import MAX_CHARS, MAX_VALUES, json_values, parse_json
+from rayapp.testing.examples import examples
 
 READ: list[tuple[str, Any]] = [
     ('{"a": 1,}', {"a": 1}),
@@ -111,7 +112,7 @@ def test_good_json_is_found_in_its_wrapping(value: Any, around: str) -> None:
 SIGNS = [*"{}[]:,\"\\'`/*“”1ae \n", "ש", "tru", "\\u05", "e9"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.text(max_size=200) | st.lists(st.sampled_from(SIGNS), max_size=60).map("".join),
     st.booleans(),

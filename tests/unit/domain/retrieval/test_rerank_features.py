@@ -14,6 +14,7 @@ from rayapp.domain.index import Vector
 from rayapp.domain.retrieval import rerank_words
 from rayapp.domain.retrieval.rerank_features import FEATURES, Features
 from rayapp.domain.retrieval.rerank_words import WordTable
+from rayapp.testing.examples import examples
 
 DIMS = 16
 
@@ -35,14 +36,14 @@ TEXT = st.text(alphabet="abcאבגדה 12.?!:'\"\n-", max_size=60)
 
 
 class TestProperties:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(TEXT, st.lists(TEXT, max_size=6))
     def test_finite_and_one_row_per_text(self, question: str, texts: list[str]) -> None:
         found = Features(WordTable(letters)).of(question, texts)
         assert found.shape == (len(texts), len(FEATURES))
         assert np.isfinite(found).all()
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(TEXT, st.lists(TEXT, min_size=2, max_size=6, unique=True), st.randoms())
     def test_the_order_of_the_texts_does_not_matter(
         self, question: str, texts: list[str], random: object
@@ -52,7 +53,7 @@ class TestProperties:
         forward, backward = features.of(question, texts), features.of(question, other)
         assert forward == pytest.approx(backward[::-1], abs=1e-4)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(TEXT, st.lists(TEXT, max_size=4), st.lists(TEXT, max_size=4))
     def test_what_was_read_before_changes_nothing(
         self, question: str, texts: list[str], before: list[str]
@@ -62,14 +63,14 @@ class TestProperties:
         fresh = Features(WordTable(letters))
         assert used.of(question, texts) == pytest.approx(fresh.of(question, texts), abs=1e-4)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
     def test_shares_stay_within_one(self, question: str, texts: list[str]) -> None:
         for row in rows(question, *texts):
             for name in ("soft_static", "sentence_soft_list", "names", "numbers", "bigrams"):
                 assert -1e-5 <= row[name] <= 1 + 1e-5
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(TEXT, st.lists(TEXT, min_size=1, max_size=4))
     def test_a_whole_text_holds_what_its_best_sentence_holds(
         self, question: str, texts: list[str]

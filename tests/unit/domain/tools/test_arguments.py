@@ -22,6 +22,7 @@ from rayapp.domain.tools.definitions import (
 )
 from rayapp.domain.tools.records import ToolDefinition
 from rayapp.errors import InvalidInput
+from rayapp.testing.examples import examples
 
 
 def read(tool: ToolDefinition, **sent: Any) -> Arguments:
@@ -256,7 +257,7 @@ def test_any_arguments_are_values_or_one_sentence(tool: ToolDefinition) -> None:
     refused: list[InvalidInput] = []
     plausible = st.dictionaries(st.sampled_from([*names, "junk"]), VALUES, max_size=4)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200), deadline=None)
     @given(plausible | VALUES)
     def holds(sent: Any) -> None:
         try:
