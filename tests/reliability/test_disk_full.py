@@ -47,8 +47,10 @@ FILLER = random.Random(20)
 # where one call asks it twice, and the machine may be busy.
 ANSWER_S = 15.0
 NO_ROOM = 507
-# The longest pause of a server that kept dying, and its start; mostly it takes seven seconds.
-RECOVERY_S = 180.0
+# A store whose answer was lost is in there, and is 200 when it comes again.
+ACCEPTED = (200, 201)
+# Two seconds, measured on busy cores as well; a machine that does all else at once takes longer.
+RECOVERY_S = 60.0
 LOG_LINES = 25
 # Each waits for a MongoDB that is gone; one after the other they would take minutes.
 WALKERS = 8
@@ -152,7 +154,7 @@ def fill_and_recover(disk: SmallDisk) -> None:
 def comes_back(service: RunningService, http: httpx.Client) -> None:
     """Stores are accepted again; what the supervisor and MongoDB wrote when they are not."""
     try:
-        until(lambda: store(http, "after the disk had room").status_code == 201, RECOVERY_S)
+        until(lambda: store(http, "after the disk had room").status_code in ACCEPTED, RECOVERY_S)
         until(service.ready, RECOVERY_S)
     except AssertionError as error:
         paths = StackPaths.of(service.folder)

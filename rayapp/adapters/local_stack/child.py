@@ -33,12 +33,16 @@ class Child:
     start_timeout_s: float
     stop_wait_s: float
     stack_id: str
+    # Longest start after a death; `start_timeout_s` where nothing is said.
+    again_timeout_s: float = 0.0
     # Folders and files that must not be there when it starts.
     clean: Callable[[], None] = lambda: None
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     started_at: float = 0.0
     leader: ProcessRef | None = None
+    # Started after a death, and not seen ready since.
+    returning: bool = False
     _failures: int = field(default=0, repr=False)
     _due_at: float | None = field(default=None, repr=False)
 
@@ -86,19 +90,54 @@ class Child:
         Raises:
             ConfigError: it ended, or was not ready in time; says why.
         """
-        deadline = time.monotonic() + self.start_timeout_s
-        while not self.ready():
-            if self.process is None or self.process.poll() is not None:
-                raise ConfigError(explain(self.name, tail(self.log)))
-            if time.monotonic() > deadline:
-                raise ConfigError(
-                    f"{self.name} was not ready in {self.start_timeout_s:.0f} s: see {self.log}."
-                )
+        begun = time.monotonic()
+        while not self._ready_within(self.start_timeout_s, begun):
             yield
+
+    def start_again(self) -> None:
+        """Start after a death; `has_returned` says when it is there."""
+        self.start()
+        self.returning = True
+
+    def has_returned(self) -> bool:
+        """One look at a server that was started again: True once, when it is ready.
+
+        Raises:
+            ConfigError: it ended, or is not ready in time; said once.
+        """
+        if not self.returning:
+            return False
+        limit_s = self.again_timeout_s or self.start_timeout_s
+        try:
+            there = self._ready_within(limit_s, self.started_at)
+        except ConfigError:
+            self.returning = False
+            raise
+        self.returning = not there
+        return there
+
+    def _ready_within(self, limit_s: float, begun: float) -> bool:
+        if self.ready():
+            return True
+        if self.gone or self.process is None:
+            raise ConfigError(explain(self.name, tail(self.log)))
+        if time.monotonic() - begun > limit_s:
+            raise ConfigError(f"{self.name} was not ready in {limit_s:.0f} s: see {self.log}.")
+        return False
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was started and has ended."""
+        return self.process is not None and self.process.poll() is not None
+
+    def drop_pause(self) -> None:
+        """What it died of was no fault of its own: the next start waits for nothing else."""
+        self._failures = 0
+        self._due_at = time.monotonic()
 
     def restart_due(self, now: float) -> bool:
         """True when the process is gone and its pause is over; call it every poll."""
-        if self.process is None or self.process.poll() is None:
+        if not self.gone:
             return False
         if self._due_at is None:
             self._failures = 0 if now - self.started_at > STABLE_S else self._failures

@@ -21,6 +21,8 @@ from rayapp.settings import Settings
 
 # A large journal is replayed before mongod answers; the rest start in seconds.
 MONGOD_TIMEOUT_S = 120.0
+# Nobody waits at a terminal, and one that is ended while it replays begins anew.
+MONGOD_AGAIN_S = 600.0
 RAY_TIMEOUT_S = 90.0
 SERVER_TIMEOUT_S = 30.0
 STOP_WAIT_S = 20.0
@@ -80,6 +82,7 @@ class Plan:
         self.paths.mongo.mkdir(mode=0o700, exist_ok=True)
         command = programs.mongod_command(binary, self.paths, port, self._settings)
         self._add("mongod", command, lambda: is_primary(port), MONGOD_TIMEOUT_S, STOP_WAIT_S)
+        self.children[-1].again_timeout_s = MONGOD_AGAIN_S
         self._set["mongo"] = {"uri": programs.mongodb_uri(port)}
         self._set["data"]["holds_store"] = True
 

@@ -18,6 +18,9 @@ RAY_NODE_IP = "127.0.0.2" if sys.platform == "linux" else LOOPBACK
 MIN_ADMISSION_CPUS = 4
 # Holds hours of change events for the SSE stream; the default would take 5 % of the disk.
 OPLOG_MB = 1024
+# A mongod that died replays what was written since its last checkpoint, which takes as long as the
+# writes took; at MongoDB's own 60 s a busy machine waited for more than half a minute.
+CHECKPOINT_S = 10
 CACHE_MAX_MB = 64
 # Ours take milliseconds; an outcome is tried again for 20 s, which outlives an orphan.
 TRANSACTION_LIFETIME_S = 8
@@ -47,6 +50,7 @@ def mongod_command(binary: Path, paths: StackPaths, port: int, settings: Setting
         *("--networkMessageCompressors", "disabled"),
         *("--wiredTigerCacheSizeGB", str(settings.mongo.wired_tiger_cache_gb)),
         *("--oplogSize", str(OPLOG_MB)),
+        *("--syncdelay", str(CHECKPOINT_S)),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         # A process killed inside a transaction blocks its rows until the server gives it up.
         *("--setParameter", f"transactionLifetimeLimitSeconds={TRANSACTION_LIFETIME_S}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from pymongo import MongoClient
@@ -20,6 +21,9 @@ def is_primary(port: int) -> bool:
     Returns:
         True once the server accepts writes; False while it is starting or electing.
     """
+    if not _listens(port):
+        # The driver would look again and again until its time is up.
+        return False
     client: MongoClient[dict[str, Any]] = MongoClient(
         LOOPBACK,
         port,
@@ -35,6 +39,12 @@ def is_primary(port: int) -> bool:
         except PyMongoError:
             return False
     return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(ASK_TIMEOUT_MS / 1_000)
+        return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def _push(client: MongoClient[dict[str, Any]], host: str) -> None:

@@ -122,6 +122,7 @@ class Supervisor:
         self._save()
         for _ in child.wait_ready():
             self._pause(POLL_S)
+            self._look_meanwhile(child)
 
     def _deploy(self, driver: subprocess.Popen[bytes]) -> None:
         """Hand the application to Serve; returns when its deployments are healthy."""
@@ -183,6 +184,7 @@ class Supervisor:
                 process.kill()
                 process.wait()
             time.sleep(POLL_S)
+            self._look_meanwhile(self._ray_child())
         if stoppable:
             self._pause(0)
         return process.returncode
@@ -211,8 +213,7 @@ class Supervisor:
         self._pause(WATCH_S)
         assert self._plan is not None
         for child in self._plan.children:
-            if child.restart_due(time.monotonic()) and self._has_room(child):
-                self._restart(child)
+            self._look(child)
         if self._deployed and self._plan.front is not None:
             self._keep_front(self._plan.front)
         if self._unsaved:
@@ -222,6 +223,35 @@ class Supervisor:
             if ray is not None:
                 self._log(f"no good answer for {PROBE_LIMIT_S:.0f} s")
                 self._restart(ray)
+
+    def _look(self, child: Child) -> None:
+        """Never waits for a server to get ready, but for Ray: the others may need it meanwhile."""
+        try:
+            if child.has_returned():
+                self._log(f"{child.name} ready after {time.monotonic() - child.started_at:.1f} s")
+                self.state.error = ""
+                self._save()
+        except ConfigError as error:
+            self._give_up(child, error.message)
+        if child.gone and not self._has_room(child):
+            child.drop_pause()
+        elif child.restart_due(time.monotonic()):
+            self._restart(child)
+
+    def _look_meanwhile(self, awaited: Child | None) -> None:
+        """While one server is waited for; the first start ends when any of them does."""
+        if self._plan is None or self.state.phase != "ready":
+            return
+        for child in self._plan.children:
+            if child is not awaited:
+                self._look(child)
+
+    def _give_up(self, child: Child, message: str) -> None:
+        """The next look finds it dead and tries again after a pause."""
+        self._log(message)
+        self.state.error = message
+        self._end([child])
+        self._save()
 
     def _keep_front(self, front: Front) -> None:
         pid = self._tried(front.look)
@@ -245,19 +275,13 @@ class Supervisor:
         try:
             if child.name == "ray":
                 self._restart_ray(child)
+                self.state.error = ""
             else:
-                child.start()
-                self._save()
-                self._await(child)
+                child.start_again()
+            self._save()
         except (ConfigError, OSError) as error:
-            # The next look finds it dead, or still not ready, and tries again after a pause.
             message = error.message if isinstance(error, ConfigError) else str(error)
-            self._log(message)
-            self.state.error = message
-            self._end([child])
-        else:
-            self.state.error = ""
-        self._save()
+            self._give_up(child, message)
 
     def _restart_ray(self, ray: Child) -> None:
         """With it go all replicas; the driver gets ready while Ray starts."""
@@ -356,8 +380,9 @@ class Supervisor:
             write_state(self._paths, self.state)
         except OSError as error:
             # On a full disk the servers need somebody to look after them more than ever.
+            if not self._unsaved:
+                self._log(f"the state cannot be written: {error.strerror}")
             self._unsaved = True
-            self._log(f"the state cannot be written: {error.strerror}")
         else:
             self._unsaved = False
 

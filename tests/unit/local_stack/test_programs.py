@@ -47,6 +47,7 @@ def test_mongod_is_loopback_journaled_and_a_replica_set(paths: StackPaths) -> No
     assert options["--replSet"] == programs.REPLICA_SET
     assert options["--networkMessageCompressors"] == "disabled"
     assert options["--wiredTigerCacheSizeGB"] == "0.5"
+    assert options["--syncdelay"] == str(programs.CHECKPOINT_S)
     assert options["--dbpath"] == str(paths.mongo)
     assert programs.mongodb_uri(20_001) == (
         "mongodb://127.0.0.1:20001/?replicaSet=rayapp&w=majority&journal=true"

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rayapp.adapters.local_stack import supervisor as module
-from rayapp.adapters.local_stack.child import Child
+from rayapp.adapters.local_stack.child import BACKOFF_S, Child
 from rayapp.adapters.local_stack.paths import StackPaths
+from rayapp.adapters.local_stack.plan import Plan
 from rayapp.adapters.local_stack.room import needed_mb
 from rayapp.adapters.local_stack.state import StackState, read_state, write_state
 from rayapp.adapters.local_stack.supervisor import Supervisor
 from rayapp.resilience.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.settings import load_settings
 
+GIVEN = {"mongo": {"uri": "mongodb://db/"}, "qdrant": {"url": "http://index"}}
 LIMITS = DiskLimits(warn_bytes=400 * MIB, min_bytes=200 * MIB)
 
 
-def a_child(name: str, folder: Path) -> Child:
+def a_child(name: str, folder: Path, *, lives: bool = False) -> Child:
     return Child(
         name=name,
-        command=["false"],
+        command=["sleep", "60"] if lives else ["false"],
         env={},
         log=folder / "log",
         ready=lambda: True,
         start_timeout_s=1,
         stop_wait_s=1,
-        stack_id="none",
+        stack_id=uuid.uuid4().hex[:10],
     )
 
 
@@ -42,9 +45,86 @@ def free() -> list[int]:
 def supervisor(tmp_path: Path, free: list[int]) -> Supervisor:
     paths = StackPaths.of(tmp_path)
     paths.run.mkdir()
-    found = Supervisor(paths, load_settings("local", env={}), "module:app")
+    settings = load_settings("local", env={}, overrides=GIVEN)
+    found = Supervisor(paths, settings, "module:app")
     found._disk = DiskSpace(str(tmp_path), LIMITS, lambda: (2_000 * MIB, free[0] * MIB))
     return found
+
+
+@pytest.fixture
+def servers(supervisor: Supervisor, tmp_path: Path) -> Iterator[dict[str, Child]]:
+    """Of a stack that was ready: all of them have died."""
+    found = {name: a_child(name, tmp_path, lives=True) for name in ("mongod", "valkey")}
+    plan = supervisor._plan = Plan(supervisor._paths, supervisor._requested)
+    plan.children[:] = found.values()
+    supervisor.state.phase = "ready"
+    for child in found.values():
+        child.start()
+        died(child)
+    yield found
+    for child in found.values():
+        child.stop()
+
+
+def died(child: Child) -> None:
+    assert child.process is not None
+    child.process.kill()
+    child.process.wait()
+
+
+def test_a_full_disk_costs_no_pause_and_room_is_enough(
+    supervisor: Supervisor, servers: dict[str, Child], free: list[int]
+) -> None:
+    mongod = servers["mongod"]
+    for _ in range(len(BACKOFF_S)):
+        supervisor._look(mongod)
+        died(mongod)  # again and again: without the disk, the next start would wait 30 s
+    free[0] = 0
+    for _ in range(3):
+        supervisor._look(mongod)
+    assert mongod.gone
+    assert "mongod waits for it" in supervisor.state.error
+    free[0] = 1_000
+    supervisor._look(mongod)
+    assert not mongod.gone
+    supervisor._look(mongod)
+    assert supervisor.state.error == ""
+
+
+def test_the_others_are_looked_after_while_one_waits_or_starts(
+    supervisor: Supervisor, servers: dict[str, Child], free: list[int]
+) -> None:
+    mongod, valkey = servers.values()
+    mongod.ready = lambda: False
+    free[0] = 0
+    supervisor._watch()
+    assert (mongod.gone, valkey.gone) == (True, False)
+    free[0] = 1_000
+    supervisor._watch()
+    assert mongod.returning
+    died(valkey)
+    valkey.drop_pause()
+    supervisor._watch()
+    assert not valkey.gone
+    died(valkey)
+    valkey.drop_pause()
+    supervisor._look_meanwhile(mongod)
+    assert not valkey.gone
+
+
+def test_one_that_never_gets_ready_is_ended_and_tried_again(
+    supervisor: Supervisor, servers: dict[str, Child]
+) -> None:
+    mongod = servers["mongod"]
+    mongod.ready = lambda: False
+    mongod.again_timeout_s = 1_000.0
+    supervisor._look(mongod)
+    supervisor._look(mongod)
+    assert mongod.returning, "its first start had a second only"
+    mongod.started_at -= 2_000
+    supervisor._look(mongod)
+    assert "mongod was not ready in 1000 s" in supervisor.state.error
+    assert (mongod.restarts, mongod.returning) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +144,18 @@ def test_what_writes_waits_for_room(
 
 
 def test_a_state_that_cannot_be_written_is_written_later(
-    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    supervisor: Supervisor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refuse(_paths: StackPaths, _state: StackState) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module, "write_state", refuse)
     supervisor._save()
+    supervisor._save()
+    assert capsys.readouterr().out.count("cannot be written") == 1, "every look would say it"
     assert read_state(StackPaths.of(tmp_path)) is None
     assert supervisor._unsaved
     writes: Callable[[StackPaths, StackState], None] = write_state
