@@ -9,11 +9,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-
-from ray import serve
-from ray.serve.schema import ApplicationStatusOverview
+from typing import TYPE_CHECKING
 
 from rayapp.adapters.local_stack.paths import write_private
+
+if TYPE_CHECKING:
+    from ray.serve.schema import ApplicationStatusOverview
 
 LOOK_S = 0.5
 RUNNING = "RUNNING"
@@ -40,6 +41,8 @@ class DeployPhase:
         Args:
             loading: deployments that load a model before they run.
         """
+        from ray import serve  # its driver has imported it already
+
         ended = threading.Event()
 
         def look() -> None:

@@ -38,6 +38,7 @@ ENGINE_PER_FILE = ("-n", "auto", "--dist", "loadfile")
 LOOK_S = 0.05
 # From so many files on, starting a process for every core pays.
 MANY_FILES = 6
+TESTS, WITH_RAY = Path("tests"), Path("tests", "with_ray")
 
 
 @dataclass
@@ -136,25 +137,30 @@ def steps_of(paths: Sequence[Path]) -> list[Step]:
 
 def find_tests(paths: Sequence[Path]) -> list[Path]:
     """The test files of what is named: of tests themselves, of a folder those of the folder that
-    mirrors it, of a module those that import it."""
+    mirrors it (and those with Ray that import it), of a module those that import it."""
     found: set[Path] = set()
     modules: list[str] = []
+    mirrored: list[str] = []
     for path in paths:
         mirror = path if path.parts[0] == "tests" else mirror_of(path)
         if mirror.is_dir():
             found.update(mirror.rglob("test_*.py"))
+            mirrored += map(module_of, path.rglob("*.py"))
         elif mirror == path:
             found.update({path} if path.name.startswith("test_") else ())
         else:
             modules += map(module_of, path.rglob("*.py") if path.is_dir() else [path])
-    if modules:
-        imports = re.compile("|".join(map(_import_of, modules)))
-        found.update(
-            file
-            for file in Path("tests").rglob("test_*.py")
-            if imports.search(file.read_text(encoding="utf-8"))
-        )
-    return sorted(found)
+    return sorted(found | _importing(modules, TESTS) | _importing(mirrored, WITH_RAY))
+
+
+def _importing(modules: Sequence[str], folder: Path) -> set[Path]:
+    """The test files below `folder` that import one of the modules."""
+    imports = re.compile("|".join(map(_import_of, modules)))
+    return {
+        file
+        for file in folder.rglob("test_*.py")
+        if modules and imports.search(file.read_text(encoding="utf-8"))
+    }
 
 
 def _import_of(module: str) -> str:

@@ -18,8 +18,6 @@ from threading import Thread
 
 import httpx
 import pytest
-from ray.serve._private.haproxy import BackendConfig, HAProxyApi, HAProxyConfig, ServerConfig
-from ray.serve.config import HTTPOptions
 
 from rayapp import haproxy_launch
 from rayapp.adapters.local_stack import binaries
@@ -49,6 +47,9 @@ class Proxy:
         self.folder = self.paths.sockets / "node"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        from ray.serve._private.haproxy import HAProxyApi, HAProxyConfig
+        from ray.serve.config import HTTPOptions
+
         config = HAProxyConfig(
             socket_path=str(self.folder / "admin.sock"),
             server_state_base=str(self.folder),
@@ -65,6 +66,8 @@ class Proxy:
 
     def written(self, backend_port: int | None = None) -> None:
         """The configuration as Ray writes it, with one server or none."""
+        from ray.serve._private.haproxy import BackendConfig, ServerConfig
+
         servers = [ServerConfig(name="one", host="127.0.0.1", port=backend_port or 0)]
         backend = BackendConfig(name="http-app", path_prefix="/", app_name="app", servers=servers)
         self.api.set_backend_configs({"http-app": backend} if backend_port else {})

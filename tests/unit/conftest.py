@@ -1,15 +1,23 @@
-"""Unit tests start nothing: a Ray that would start by itself is a mistake."""
+"""Unit tests need neither Ray nor torch: a module of theirs that imports one is not collected."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Generator
+
 import pytest
 
+HEAVY = ("ray", "torch")
 
-@pytest.fixture(autouse=True)
-def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    import ray
 
-    def refuse(*_args: object, **_kwargs: object) -> None:
-        raise AssertionError("a unit test must not start Ray")
-
-    monkeypatch.setattr(ray, "init", refuse)
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    before = set(sys.modules)
+    report = yield
+    brought = [name for name in HEAVY if name in sys.modules and name not in before]
+    if brought:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} imports {brought[0]}: it belongs in tests/with_ray"
+    return report

@@ -15,6 +15,7 @@ from tests.check import ROOT, Step, failed, find_tests, module_of, steps, surrou
 CASES = {
     "rayapp/domain/timing.py": "tests/unit/domain/test_timing.py",
     "rayapp/domain/text": "tests/unit/domain/text/test_normalize.py",
+    "rayapp/deployments": "tests/with_ray/test_search_stop.py",
     "jobs/frame.py": "tests/unit/jobs/test_frame.py",
     "tests/unit/domain": "tests/unit/domain/test_timing.py",
     "tests/unit/domain/test_timing.py": "tests/unit/domain/test_timing.py",
@@ -83,3 +84,18 @@ def test_fewer_examples_only_when_they_are_asked_for(monkeypatch: pytest.MonkeyP
     assert QUICK not in surroundings(True)
     monkeypatch.setenv(*next(item for item in surroundings(False).items() if item[0] == QUICK))
     assert [examples(count) for count in (4, 12, 300)] == [4, 10, 60]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("module", "code"), [("ray", 2), ("json", 5)])
+def test_a_unit_test_that_imports_ray_is_not_collected(
+    module: str, code: int, tmp_path: Path
+) -> None:
+    unit = ROOT / "tests" / "unit" / "conftest.py"
+    (tmp_path / "conftest.py").write_text(unit.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "ray.py").write_text("")
+    (tmp_path / "test_one.py").write_text(f"import {module}\n")
+    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "-p", "no:xdist", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("test_one.py imports ray" in done.stdout) == (module == "ray"), done.stdout
+    assert done.returncode == code

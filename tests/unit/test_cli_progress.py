@@ -7,16 +7,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
-
 from rayapp.adapters.local_stack import stack
 from rayapp.adapters.local_stack.paths import StackPaths
 from rayapp.adapters.local_stack.processes import ProcessRef
 from rayapp.adapters.local_stack.state import APPLICATION, StackState, remove_state
 from rayapp.cli_output import Console
 from rayapp.cli_progress import StartProgress
-from rayapp.deploy_phase import DeployPhase, phase_of
+from rayapp.deploy_phase import DeployPhase
 
 LIMIT_S = 60.0
 
@@ -77,39 +74,6 @@ def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
         clock.at += 9
         assert out.event.wait(LIMIT_S)
     assert out.getvalue().endswith("\x1b[2K"), "the line is erased"
-
-
-def deployment(state: str, message: str = "") -> DeploymentStatusOverview:
-    return DeploymentStatusOverview(
-        status="UPDATING",
-        status_trigger="CONFIG_UPDATE_STARTED",
-        replica_states={state: 1},
-        message=message,
-    )
-
-
-@pytest.mark.parametrize(
-    ("deployments", "said"),
-    [
-        ({}, "waiting for Ray Serve to take the application"),
-        (
-            {"embedding": deployment("STARTING"), "search": deployment("RUNNING")},
-            "1 of 2 deployments run, starting embedding (loading the model)",
-        ),
-        (
-            {"search": deployment("STARTING", "No  node\nhas 9 CPUs. Ask for less.")},
-            "0 of 1 deployments run, starting search (No node has 9 CPUs)",
-        ),
-        ({"search": deployment("RUNNING")}, "waiting until the replicas are healthy"),
-    ],
-)
-def test_the_phase_is_what_serve_reports(
-    deployments: dict[str, DeploymentStatusOverview], said: str
-) -> None:
-    found = ApplicationStatusOverview(
-        status="DEPLOYING", message="", last_deployed_time_s=0.0, deployments=deployments
-    )
-    assert phase_of(found, frozenset({"embedding"})) == said
 
 
 def test_the_phase_of_the_driver_is_what_up_tells(tmp_path: Path) -> None:
