@@ -41,6 +41,7 @@ RESERVE = 256 * MIB
 ROOM = 40 * MIB
 MAX_STORES = 4_000
 BATCH = 50
+BATCH_TRIES = 5
 WORDS = 600
 FILLER = random.Random(20)
 # Whatever waits for a MongoDB that is gone gives up after its server selection, 2 s; twice that
@@ -67,12 +68,21 @@ def fill(http: httpx.Client, acknowledged: dict[str, str]) -> httpx.Response:
     while len(acknowledged) < MAX_STORES:
         markers = [f"diskmarker{len(acknowledged) + number:06d}" for number in range(BATCH)]
         items = [{"text": f"{marker} {filler()}", "tier": "history"} for marker in markers]
-        answer = http.post("/api/memory/store/batch", json={"items": items})
+        answer = batch(http, items)
         if answer.status_code >= 400:
             return answer
         for marker, row in zip(markers, answer.json()["results"], strict=True):
             acknowledged[row["memory_id"]] = marker
     raise AssertionError("the disk never filled up")
+
+
+def batch(http: httpx.Client, items: list[dict[str, str]]) -> httpx.Response:
+    """The answer to a batch. On busy cores MongoDB may be late; then it is sent again, as it is."""
+    for _ in range(BATCH_TRIES):
+        answer = http.post("/api/memory/store/batch", json={"items": items})
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            break
+    return answer
 
 
 def answers(service: RunningService) -> dict[Asked, httpx.Response]:
@@ -189,7 +199,9 @@ def every_route_goes_on_or_refuses(
     assert acknowledged[last] in http.get(f"/api/memory/items/{last}").text
     hits = http.post("/api/memory/search", json={"query": acknowledged[last], "limit": 3}).json()
     assert len(hits["results"]) == 3
-    assert (hits["receipt_id"], hits["degraded"]) == (None, ["receipt"])
+    # On busy cores the graphs may be late as well.
+    assert hits["receipt_id"] is None
+    assert {"receipt"} <= set(hits["degraded"]) <= {"receipt", "priors"}
     health = http.get("/api/memory/health").json()
     row = next(one for one in health["components"] if one["name"] == "disk")
     assert (row["healthy"], health["status"]) == (False, "degraded")
