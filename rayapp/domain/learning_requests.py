@@ -222,6 +222,7 @@ class TierAdvice:
     wilson: float
     uses: int
     advised: bool
+    success_rate: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

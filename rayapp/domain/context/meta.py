@@ -42,7 +42,7 @@ def memory_meta(
     request, lines = context.request, context.block.lines[:MAX_ENTRIES]
     wanted = cited_ids(lines, context.search)
     cited = [line for line in lines if line.memory_id in wanted]
-    pinned = [line for line in lines if line.memory_id not in wanted]
+    uncited = [line for line in lines if line.memory_id not in wanted]
     named = _Names(documents)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -67,7 +67,7 @@ def memory_meta(
         },
         # What the answer can rest on; a verdict over all of it must not reach what always stands.
         "citations": [_citation(line, _hit_of(line, context.search), named) for line in cited],
-        "pinned": [_citation(line, _hit_of(line, context.search), named) for line in pinned],
+        "uncited": [_citation(line, _hit_of(line, context.search), named) for line in uncited],
         "context_insights": _insights(context, named),
         "debug": retrieval_debug(context),
         "feedback": {
@@ -199,7 +199,7 @@ def _active(found: ContextInsights, named: _Names) -> list[dict[str, Any]]:
         {
             "concept": one.label,
             "best_collection": named.tier(best.tier) if best and one.key in matched else None,
-            "success_rate": best.wilson if best and one.key in matched else None,
+            "success_rate": best.success_rate if best and one.key in matched else None,
             "usage_count": best.uses if best and one.key in matched else None,
         }
         for one in found.concepts

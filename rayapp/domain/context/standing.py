@@ -63,9 +63,11 @@ def cited_ids(lines: Sequence[ContextLine], search: SearchAnswer | None) -> froz
     """Ids of the lines that an answer can rest on, because the question brought them.
 
     Those are past successes with it, and hits that come near the best one; of what always stands
-    only the first hits. The rest is in the block beside the question: no verdict is about it.
+    only the first hits. Of a search that trusts nothing it found, no hit is cited: "hello" finds
+    something, too. The rest is in the block beside the question: no verdict is about it.
     """
-    hits = {hit.item.memory_id: hit for hit in search.hits} if search else {}
+    trusted = search is not None and search.confidence != "low"
+    hits = {hit.item.memory_id: hit for hit in search.hits} if search and trusted else {}
     best = max((hit.summary.final_score for hit in hits.values()), default=0.0)
     return frozenset(
         line.memory_id for line in lines if _is_cited(line.section, hits.get(line.memory_id), best)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rayapp.domain.graphs.rates import wilson_of
+from rayapp.domain.graphs.rates import success_rate, wilson_of
 from rayapp.domain.graphs.records import Counters, RoutingRow
 from rayapp.domain.learning_requests import TierAdvice
 from rayapp.domain.tiers import Tier
@@ -68,4 +68,10 @@ def _weight(counters: Counters) -> tuple[int, float]:
 def _advice(tier: Tier, counters: Counters) -> TierAdvice:
     wilson = wilson_of(counters)
     advised = counters.uses < MIN_USES or wilson >= POOR_WILSON
-    return TierAdvice(tier=tier, wilson=wilson, uses=counters.uses, advised=advised)
+    return TierAdvice(
+        tier=tier,
+        wilson=wilson,
+        uses=counters.uses,
+        advised=advised,
+        success_rate=success_rate(counters),
+    )

@@ -267,6 +267,19 @@ async def test_how_long_prefetches_take_is_measured(service: Harness) -> None:
     assert latencies["prefetch"]["p99"] == 1000 * latencies["prefetch_latency_s"]["p99"]
 
 
+@pytest.mark.parametrize("query", ["hello", "מה השעה?", "What is the capital of Mongolia?"])
+async def test_a_question_that_nothing_answers_cites_nothing(query: str) -> None:
+    service = await Harness.open()
+    for number, text in enumerate(UNRELATED):
+        await service.store(text, memory_id=f"pattern-{number}", tier=Tier.PATTERNS)
+    await service.store("הרכב של דנה חונה ברחוב הנמל", memory_id="car", tier=Tier.HISTORY)
+    await service.drain()
+    found = await prefetch(service, query)
+    assert found.confidence == "low"
+    made = meta.memory_meta(found, user_id="dana")
+    assert made["citations"] == made["feedback"]["default_related_positions"] == []
+
+
 @pytest.mark.parametrize("query", ["what is the boiler code?", "מה הקוד של הדוד?"])
 async def test_the_meta_of_a_message_fits_its_schema(service: Harness, query: str) -> None:
     await service.services.outcomes.record(
@@ -281,7 +294,7 @@ async def test_the_meta_of_a_message_fits_its_schema(service: Harness, query: st
         made = meta.memory_meta(found, user_id="dana")
         assert list(validator.iter_errors(json.loads(json.dumps(made)))) == []
     made = meta.memory_meta(full, user_id="dana")
-    listed = [*made["citations"], *made["pinned"]]
+    listed = [*made["citations"], *made["uncited"]]
     shown = sorted((one["position"], one["memory_id"]) for one in listed)
     assert shown == [(line.position, line.memory_id) for line in full.block.lines]
     judged = made["feedback"]["default_related_positions"]
@@ -326,8 +339,8 @@ async def test_patterns_that_only_stand_are_no_citations_and_get_no_verdict(
     made = meta.memory_meta(found, user_id="dana")
     cited = [one["memory_id"] for one in made["citations"]]
     assert cited == ["car"]
-    assert sorted([*cited, *(one["memory_id"] for one in made["pinned"])]) == sorted(ids(found))
-    assert len(made["pinned"]) > 5
+    assert sorted([*cited, *(one["memory_id"] for one in made["uncited"])]) == sorted(ids(found))
+    assert len(made["uncited"]) > 5
     thumb = FeedbackRequest(message_id="m-1", score=1, citations=tuple(cited))
     answer = await service.services.outcomes.feedback(ME, thumb)
     assert [one.memory_id for one in answer.updated] == ["car"]

@@ -60,7 +60,9 @@ def test_the_same_in_hebrew() -> None:
 def test_tiers_actions_continuity_and_repetition() -> None:
     found = organic_recall(
         insights(
-            tiers=(TierAdvice(tier=Tier.PATTERNS, wilson=0.8, uses=9, advised=True),),
+            tiers=(
+                TierAdvice(tier=Tier.PATTERNS, wilson=0.8, uses=9, advised=True, success_rate=0.9),
+            ),
             actions=(
                 ActionAdvice(
                     action="web_search",
