@@ -108,13 +108,30 @@ class Supervisor:
         for child in plan.children:
             child.start()
             self._save()
-        with self._driver("--app", self._app, "--hold") as driver:
-            for child in plan.children:
-                self._await(child)
-                self._step(child.name, child.started_at)
-            self._deploy(driver)
+        try:
+            with self._driver("--app", self._app, "--hold") as driver:
+                for child in plan.children:
+                    self._await(child)
+                    self._step(child.name, child.started_at)
+                self._deploy(driver)
+        except ConfigError as error:
+            self._start_ray_again(error)
         self.state.phase = "ready"
         self._save()
+
+    def _start_ray_again(self, error: ConfigError) -> None:
+        """Once: Ray gives its own processes 30 s to start, too few where others have work to do.
+
+        Raises:
+            ConfigError: `error` where Ray did not end, or what the second start says.
+        """
+        ray = self._ray_child()
+        if ray is None or not self._ray_ended():
+            raise error
+        self._log(f"{error.message} It is started once more.")
+        ray.restarts += 1
+        self.state.restarts[ray.name] = ray.restarts
+        self._restart_ray(ray)
 
     def _await(self, child: Child) -> None:
         self.state.log = str(child.log)
@@ -145,6 +162,7 @@ class Supervisor:
         ray = self._ray_child()
         if ray is not None and ray.ref is None:
             # The driver was cut short and had nothing to say.
+            self.state.log = str(ray.log)
             return f"Ray ended while the application started: {tail(ray.log, 1)[:300]}"
         last = (tail(log, 1) or "it printed nothing")[:300]
         return f"The application did not start: {last}"

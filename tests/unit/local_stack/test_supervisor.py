@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from rayapp.adapters.local_stack.child import Child
 from rayapp.adapters.local_stack.front import Front
 from rayapp.adapters.local_stack.paths import StackPaths
 from rayapp.adapters.local_stack.plan import Plan
 from rayapp.adapters.local_stack.supervisor import DEFAULT_APP, Supervisor
+from rayapp.errors import ConfigError
 from rayapp.settings import Settings, load_settings
 
 GIVEN = {
@@ -58,3 +60,22 @@ def test_a_start_that_ray_cut_short_says_what_ray_said(
     paths.log("ray").write_text("Some Ray subprocesses exited unexpectedly: raylet\n")
     said = supervisor._why_not_deployed(paths.log("deploy"))
     assert said.startswith("Ray ended while the application started: Some Ray subprocesses")
+
+
+def test_a_ray_that_ended_while_it_started_is_started_once_more(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarted: list[Child] = []
+    monkeypatch.setattr(supervisor, "_restart_ray", restarted.append)
+    supervisor._start_ray_again(ConfigError("Ray ended."))
+    assert [child.name for child in restarted] == ["ray"]
+    assert supervisor.state.restarts == {"ray": 1}
+
+
+def test_a_start_that_failed_for_another_reason_is_not_repeated(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_ray_ended", lambda: False)
+    with pytest.raises(ConfigError, match=r"no application\.$"):
+        supervisor._start_ray_again(ConfigError("There is no application."))
+    assert supervisor.state.restarts == {}
