@@ -32,6 +32,8 @@ NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
 EVERY_CORE = ("-n", "auto", "--dist", "worksteal")
+# A plugin that no test asks for; the generated calls load it in a process of their own.
+UNUSED = ("-p", "no:schemathesis")
 # A file to a process: the tests on an engine share the one that their file started.
 ENGINE_PER_FILE = ("-n", "auto", "--dist", "loadfile")
 # How often the steps that run are looked at, seconds.
@@ -188,7 +190,7 @@ def steps(everything: bool) -> list[Step]:
         Step("format", [*python, "ruff", "format", "--check", *SOURCES]),
         Step("lint", [*python, "ruff", "check", *SOURCES]),
         Step("layers", [str(BIN / "lint-imports")]),
-        Step("tests", [*python, "pytest", "-m", chosen, "--durations=5", *EVERY_CORE]),
+        Step("tests", [*python, "pytest", *UNUSED, "-m", chosen, "--durations=5", *EVERY_CORE]),
     ]
     if not everything:
         return fast

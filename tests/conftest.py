@@ -23,6 +23,9 @@ BREAKER_OPEN_S = 10.0
 # Of a killed indexer's claim: a third of the default, so that tests wait less for its end.
 CLAIM_S = 20.0
 
+# New objects between two collections: the default of 700 has the collector run in every test.
+GC_EVERY = 20_000
+
 # How long an example takes says how busy the machine is, not whether a rule holds.
 settings.register_profile(
     "untimed",
@@ -49,6 +52,7 @@ def pytest_collection_finish() -> None:
     """Modules and collected tests stay to the end: the garbage collector need not walk them."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GC_EVERY)
     gc.enable()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "rayapp"
 SHARED_NAMES = ("MEMORY_TOOLS", "SortKey", "Language")
 
 
-@cache
-def trees() -> dict[Path, ast.Module]:
-    files = sorted(PACKAGE.rglob("*.py"))
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
-
-
 def definitions(name: str) -> Iterator[str]:
     """Modules that bind `name` at their top level."""
-    for path, tree in trees().items():
-        for node in tree.body:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body if name in text else []:
             targets = node.targets if isinstance(node, ast.Assign) else []
             if isinstance(node, ast.AnnAssign):
                 targets = [node.target]

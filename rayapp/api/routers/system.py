@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rayapp.api.schemas import client_answers as client
 from rayapp.domain.requests import Component
 
 
+@cache
 def package_version() -> str:
     """Version of the installed package; `unknown` when it runs from a bare source tree."""
     try:
