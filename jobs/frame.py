@@ -43,7 +43,6 @@ from rayapp.services.job_results import (
     EXIT_DONE,
     EXIT_INCOMPLETE,
     JobResult,
-    expected,
 )
 from rayapp.services.job_runner import JobRunner, JobStores
 from rayapp.services.job_steps import PASSING
@@ -251,7 +250,7 @@ def _signals(runner: JobRunner) -> Iterator[None]:
 
 
 def _shown_on(bar: Bar) -> Callable[[Job], None]:
-    return lambda job: bar.at(job.done, expected(job))
+    return lambda job: bar.at(job.done, job.total)
 
 
 def report_table(job: Job) -> Table:

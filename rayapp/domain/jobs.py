@@ -104,7 +104,8 @@ class Job:
     Attributes:
         params: what was asked, plain JSON; with `kind` it says whether a job can be resumed.
         facts: of its plan; empty until it was planned.
-        total, done, failed: records; `done` counts failed ones too.
+        total, done, failed: records; `done` counts failed ones too. A plan only estimates the
+            total, and stores that arrive meanwhile are looked at too: it is never below `done`.
         fence: of the driver that runs it; a driver of a lower one writes nothing.
         attempts: drivers that died, and the present one; one that stopped in order counts not.
         submission_id: of the Ray job that runs it.
@@ -135,6 +136,10 @@ class Job:
     started_at: datetime | None = None
     updated_at: datetime | None = None
     finished_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.done > self.total:
+            object.__setattr__(self, "total", self.done)
 
     @property
     def final(self) -> bool:

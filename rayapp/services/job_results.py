@@ -39,7 +39,7 @@ def result_of(job: Job) -> JobResult:
         sentence = job.error or f"Job {job.job_id} failed: see its log."
         return JobResult(job=job, exit_code=code, sentence=sentence)
     how, next_step = LEFT[job.state]
-    text = f"Job {job.job_id} {how} after {job.done} of {expected(job)} records."
+    text = f"Job {job.job_id} {how} after {job.done} of {job.total} records."
     return JobResult(job=job, exit_code=EXIT_INCOMPLETE, sentence=f"{text} {next_step}".strip())
 
 
@@ -51,11 +51,6 @@ def has_ended(job: Job) -> bool:
 def at_rest(job: Job) -> bool:
     """Its driver has ended it or left it as people asked; whoever followed it ends, too."""
     return job.final or (job.state is JobState.PAUSED and job.wish is not JobWish.RUN)
-
-
-def expected(job: Job) -> int:
-    """Records in all: a plan only estimates them, and what was looked at counts."""
-    return max(job.total, job.done)
 
 
 def _completed(job: Job) -> JobResult:

@@ -322,6 +322,13 @@ class JobContract:
             assert (job.done, job.failed, job.counts) == (7, 1, {"a": 3, "b": 5})
         assert job == await store.get("j-1")
 
+    async def test_more_than_the_plan_expected_raises_the_total(self, store: JobStore) -> None:
+        await planned(store)
+        await store.checkpoint("j-1", 0, 1, Step(cursor={}, done=31))
+        job = await store.progress("j-1", 1)
+        assert (job.done, job.total) == (31, 31)
+        assert job == await store.get("j-1")
+
     async def test_a_partition_that_is_not_planned_is_not_found(self, store: JobStore) -> None:
         await planned(store)
         with pytest.raises(NotFound):

@@ -69,6 +69,16 @@ async def test_one_job_shows_its_partitions(api: httpx.AsyncClient, world: World
     assert [row["index"] for row in partitions["slowest"]] == [0]
 
 
+async def test_a_job_that_met_more_than_its_plan_expected_is_never_above_its_total(
+    api: httpx.AsyncClient, world: World
+) -> None:
+    await a_job(world.jobs, JobState.RUNNING)
+    await world.jobs.store.checkpoint("job-1", 0, 1, Step(cursor={"at": 12}, done=12))
+    await world.jobs.store.progress("job-1", 1)
+    job = (await api.get(JOBS)).json()["jobs"][0]
+    assert (job["done"], job["total"], job["share"]) == (12, 12, 0.99)
+
+
 async def test_a_job_shows_at_most_so_many_partitions(api: httpx.AsyncClient, world: World) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     rows = world.jobs.store._rows["job-1"]

@@ -170,7 +170,7 @@ def test_the_progress_is_never_beyond_its_end() -> None:
     frame._shown_on(bar)(job)
     assert bar.at_ == (3_370, 3_370)
     assert "after 3370 of 3370" in result_of(replace(job, state=JobState.PAUSED)).sentence
-    frame._shown_on(bar)(replace(job, done=5))
+    frame._shown_on(bar)(replace(job, total=3_369, done=5))
     assert bar.at_ == (5, 3_369)
 
 
