@@ -78,15 +78,20 @@ class Done(Answer):
 
 
 class BulkRow(Answer):
-    """What became of one id; `not_in_bank`: a memory of another tier, which stays as it is."""
+    """What became of one id; `not_in_bank`: a memory of another tier, which stays as it is;
+    `not_found`: there is none of that id."""
 
     memory_id: str
     status: str
 
 
 class BulkReply(Answer):
-    """How many of the named memories there were and how many changed, or were removed."""
+    """How many of the named memories there were and how many changed, or were removed.
 
+    `success` is false when nothing changed, unless every one was archived already.
+    """
+
+    success: bool = True
     matched: int | None = None
     modified: int | None = None
     deleted: int | None = None

@@ -60,7 +60,7 @@ class StoreResult:
 
 
 # What a bulk action of the memory bank did with an id. `not_in_bank`: a memory of another tier,
-# which it never touches; `merged`: the id lives on in another memory.
+# which it never touches; `merged`: the id lives on in another memory; `not_found`: no such id.
 BulkStatus = Literal[
     "archived", "already_archived", "deleted", "not_in_bank", "merged", "not_found"
 ]

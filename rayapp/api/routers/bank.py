@@ -131,7 +131,7 @@ async def bulk_archive(call: Call) -> Response:
     counts = Counter(one.status for one in results)
     return answer(
         {
-            "success": _any_found(results),
+            "success": _as_asked(results),
             "matched": counts["archived"] + counts["already_archived"],
             "modified": counts["archived"],
             "results": _bulk_view(results),
@@ -145,7 +145,7 @@ async def bulk_delete(call: Call) -> Response:
     results = await call.services.bank.delete_many(call.writes, body.ids)
     return answer(
         {
-            "success": _any_found(results),
+            "success": _as_asked(results),
             "deleted": sum(one.status == "deleted" for one in results),
             "results": _bulk_view(results),
             "degraded": [],
@@ -153,9 +153,10 @@ async def bulk_delete(call: Call) -> Response:
     )
 
 
-def _any_found(results: Sequence[BulkResult]) -> bool:
-    """Whether at least one id was what was asked for; one that is gone already is."""
-    return not results or any(one.status not in {"not_in_bank", "merged"} for one in results)
+def _as_asked(results: Sequence[BulkResult]) -> bool:
+    """Whether something changed, or everything was already as it was asked to be."""
+    said = {one.status for one in results}
+    return not said.isdisjoint({"archived", "deleted"}) or said == {"already_archived"}
 
 
 def _bulk_view(results: Sequence[BulkResult]) -> list[dict[str, str]]:
@@ -166,7 +167,8 @@ _TAG = "memory bank"
 _DONE = {"success": True, "message": "Memory changed.", "memory_id": "mem-1", "degraded": []}
 _BULK = (
     "Facts of the memory bank only; `results` says what became of each id: a memory of another "
-    "tier is `not_in_bank` and stays. `success` is false when there were only such ids."
+    "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
+    "least one fact changed, or when every one was archived already."
 )
 
 OPERATIONS = (

@@ -297,3 +297,24 @@ async def test_a_bulk_action_says_what_became_of_each_id(
     assert (told["success"], told[counted]) == (True, 1)
     assert [row["status"] for row in told["results"]] == [done, "not_in_bank", "not_found"]
     assert (await api.get(f"/api/memory/items/{note}")).json()["memory"]["status"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("path", "again"), [("archive", True), ("delete", False)], ids=["archive", "delete"]
+)
+async def test_a_bulk_action_succeeds_when_something_changed_or_was_so_already(
+    api: httpx.AsyncClient, path: str, again: bool
+) -> None:
+    fact = (await keep(api))["id"]
+    note = (await api.post("/api/memory/store", json={"text": "a note"})).json()["memory_id"]
+
+    async def succeeds(*ids: str) -> bool:
+        told = (await api.post(f"/api/memory/bulk/{path}", json={"ids": ids})).json()
+        success: bool = told["success"]
+        return success
+
+    assert not await succeeds("nope")
+    assert not await succeeds(note, "nope")
+    assert await succeeds(fact, note, "nope")
+    assert await succeeds(fact) is again
+    assert not await succeeds(fact, "nope")
