@@ -122,11 +122,11 @@ def version_view(row: MemoryVersion) -> dict[str, Any]:
 
 
 def result_view(result: StoreResult) -> dict[str, Any]:
-    """One line of a batch answer; `code` and `error` only where a memory was rejected."""
-    view: dict[str, Any] = {"memory_id": result.memory_id, "status": result.status}
+    """One line of a batch answer. What was rejected was not kept, so no id stands for it."""
     if result.status == "rejected":
-        view["code"] = result.code
-        view["error"] = result.error
+        refused = {"memory_id": None, "status": result.status}
+        return refused | {"code": result.code, "error": result.error}
+    view: dict[str, Any] = {"memory_id": result.memory_id, "status": result.status}
     if result.archived:
         view["archived"] = result.archived
     return view

@@ -41,7 +41,8 @@ class Answer(BaseModel):
 
 
 class StoreReply(Answer):
-    """Answer for one memory of a store or a batch; `rejected` carries `code` and `error`."""
+    """Answer for one memory of a store or a batch; `rejected` carries `code` and `error`
+    and no id."""
 
     memory_id: str | None
     status: Literal["stored", "duplicate", "rejected"]

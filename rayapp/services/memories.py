@@ -10,6 +10,7 @@ from dataclasses import replace
 from rayapp.domain import creation
 from rayapp.domain.creation import TextLimits
 from rayapp.domain.filtering import expired
+from rayapp.domain.lifecycle.capacity import left_for
 from rayapp.domain.lifecycle.promotion import replaced_state
 from rayapp.domain.memory import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.domain.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
@@ -136,7 +137,7 @@ class MemoriesService:
         items: Sequence[tuple[int, MemoryItem]],
         results: list[StoreResult | None],
     ) -> None:
-        """One check for the whole batch; its last fact says who left for all of them."""
+        """One check for the whole batch; each of its facts says who left for it."""
         stored = {
             item.memory_id: at
             for at, item in items
@@ -149,11 +150,9 @@ class MemoriesService:
         for item in facts:
             if item.memory_id in full:
                 results[stored[item.memory_id]] = _no_room(item, full[item.memory_id])
-        left = [item.memory_id for item in facts if item.memory_id not in full]
-        if left:
-            results[stored[left[-1]]] = StoreResult(
-                memory_id=left[-1], status="stored", archived=archived
-            )
+        kept = [item for item in facts if item.memory_id not in full]
+        for name, gone in left_for(kept, archived).items():
+            results[stored[name]] = StoreResult(memory_id=name, status="stored", archived=gone)
 
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
         item = await self._store.get(scope, memory_id)

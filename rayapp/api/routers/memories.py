@@ -25,7 +25,7 @@ from rayapp.api.schemas.memories import (
     VersionsQuery,
 )
 from rayapp.api.views import item_view, result_view, version_view
-from rayapp.domain.memory import MEMORY_ID_PATTERN, MemoryItem, Status
+from rayapp.domain.memory import MemoryItem, Status
 from rayapp.domain.requests import ItemQuery, NewMemory, SearchQuery, StoreResult
 from rayapp.errors import (
     BankFull,
@@ -87,15 +87,7 @@ def _new_or_rejected(data: Any) -> NewMemory | StoreResult:
         refuse_forbidden(data)
         return validated(StoreItem, fold_aliases(data, ALIASES)).new_memory()
     except InvalidInput as error:
-        return StoreResult(
-            memory_id=_given_id(data), status="rejected", code=error.code, error=error.message
-        )
-
-
-def _given_id(data: Any) -> str | None:
-    """The caller's own id, when it is one that may be echoed."""
-    given = data.get("memory_id", data.get("memoryId")) if isinstance(data, dict) else None
-    return given if isinstance(given, str) and MEMORY_ID_PATTERN.fullmatch(given) else None
+        return StoreResult(memory_id=None, status="rejected", code=error.code, error=error.message)
 
 
 async def items(call: Call) -> Response:
@@ -244,8 +236,9 @@ OPERATIONS = (
         path="/api/memory/store/batch",
         tag=_TAG,
         summary="Store many memories",
-        description="One result per item, in order. A bad item is rejected alone; `success` is "
-        "false when nothing of the batch was kept.",
+        description="One result per item, in order. A bad item is rejected alone, without an id; "
+        "`archived` of a fact are those that left the full memory bank for it. `success` is false "
+        "when nothing of the batch was kept.",
         handler=store_batch,
         body=BatchBody,
         example_body={"items": [STORE_BODY, {"text": ""}]},

@@ -58,6 +58,24 @@ def without_room(
     return [item for at, item in enumerate(new) if at in refused]
 
 
+def left_for(kept: Sequence[MemoryItem], gone: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Who left for each of `kept`, as if they had been stored one after the other.
+
+    What a fact replaces leaves for it. Free places are taken first; then one leaves for each.
+    A bank that was above its capacity before is cleared by the first one.
+    """
+    if not kept:
+        return {}
+    found = {item.memory_id: [one for one in gone if one == item.supersedes] for item in kept}
+    named = {one for names in found.values() for one in names}
+    others = [one for one in gone if one not in named]
+    takers = [item.memory_id for item in kept if not found[item.memory_id]] or [kept[0].memory_id]
+    for name, one in zip(reversed(takers), reversed(others), strict=False):
+        found[name].append(one)
+    found[takers[0]][:0] = others[: max(0, len(others) - len(takers))]
+    return {name: tuple(names) for name, names in found.items()}
+
+
 def room_made(archived: Sequence[str]) -> str:
     """What a person or an assistant is told of those that left; at least one did."""
     if len(archived) == 1:

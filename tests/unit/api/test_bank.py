@@ -276,6 +276,7 @@ async def test_an_item_of_a_batch_without_room_is_rejected_alone(full: httpx.Asy
         ("stored", None),
         ("stored", None),
     ]
+    assert rows[0]["memory_id"] is None
     assert len(rows[1]["archived"]) == 1
     assert "strong" in await shown(full)
 

@@ -173,7 +173,7 @@ class TestBatch:
         results = (await api.post(self.PATH, json={"items": items})).json()["results"]
         assert [(one["memory_id"], one["status"]) for one in results] == [
             ("m-1", "stored"),
-            ("m-2", "rejected"),
+            (None, "rejected"),
             ("m-1", "duplicate"),
             (None, "rejected"),
             (None, "rejected"),

@@ -196,7 +196,7 @@ async def test_a_batch_makes_room_once_and_says_for_whom(small: Harness) -> None
     assert await active(small) == ["f2", "f3", "f4"]
     better = [a_fact(f"better {n}", memory_id=f"b{n}", importance=0.9) for n in range(2)]
     results = await small.services.memories.store_batch(ME, [*better, a_fact("f", importance=0.0)])
-    assert [result.archived for result in results] == [(), ("f2", "f3"), ()]
+    assert [result.archived for result in results] == [("f2",), ("f3",), ()]
     assert await active(small) == ["b0", "b1", "f4"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.domain.lifecycle.capacity import (
     is_wish,
+    left_for,
     room_made,
     surplus,
     without_room,
@@ -143,3 +144,26 @@ def test_of_equals_the_new_one_stays() -> None:
 )
 def test_who_left_is_named(names: tuple[str, ...], said: str) -> None:
     assert room_made(names) == said
+
+
+@pytest.mark.parametrize(
+    ("gone", "shares"),
+    [
+        ("", ["", "", ""]),
+        ("x", ["", "", "x"]),
+        ("xy", ["", "x", "y"]),
+        ("xyz", ["x", "y", "z"]),
+        ("vwxyz", ["vwx", "y", "z"]),
+    ],
+)
+def test_each_fact_of_a_batch_says_who_left_for_it(gone: str, shares: list[str]) -> None:
+    kept = [an_item(memory_id=name) for name in "abc"]
+    found = left_for(kept, tuple(gone))
+    assert found == {name: tuple(one) for name, one in zip("abc", shares, strict=True)}
+
+
+def test_what_a_fact_replaces_left_for_it() -> None:
+    kept = [an_item(memory_id="a", supersedes="y"), an_item(memory_id="b")]
+    assert left_for(kept, ("x", "y")) == {"a": ("y",), "b": ("x",)}
+    assert left_for(kept[:1], ("x", "y")) == {"a": ("x", "y")}
+    assert left_for([], ()) == {}
