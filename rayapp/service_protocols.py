@@ -114,6 +114,10 @@ class MemoryBank(Protocol):
         """
         ...
 
+    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        """The fact of that id; NotFound when there is none, or a memory of another tier."""
+        ...
+
     async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
         """The active facts of one list (`goal`, `value`), newest first, with their total."""
         ...

@@ -42,12 +42,21 @@ class MemoryBankService:
             return await self.add(scope, new)
         return await self.add(scope, _copy_of(origin, new))
 
+    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        item = await self._memories.get(scope, memory_id)
+        if item.tier is not Tier.MEMORY_BANK:
+            raise NotFound(
+                f"No memory {memory_id} in the memory bank: that of another tier is changed with "
+                f"/api/memory/items/{memory_id}."
+            )
+        return item
+
     async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
         where = ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=(tag,))
         return await self._memories.page(scope, where, ItemQuery(limit=limit, with_total=True))
 
     async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
-        fact = await self._fact(ReadScope(scope.user_id, include_shared=False), memory_id)
+        fact = await self.fact(ReadScope(scope.user_id, include_shared=False), memory_id)
         if fact.status is not Status.ACTIVE or tag not in fact.tags:
             raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
         # The fact may be known for more than this list: then it only leaves the list.
@@ -114,13 +123,6 @@ class MemoryBankService:
             return BulkResult(memory_id, await act(item))
         except NotFound:
             return BulkResult(memory_id, "not_found")
-
-    async def _fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
-        """The memory_bank item; bulk actions of the bank never reach into other tiers."""
-        item = await self._memories.get(scope, memory_id)
-        if item.tier is not Tier.MEMORY_BANK:
-            raise NotFound(f"No memory {memory_id} in the memory bank.")
-        return item
 
 
 def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:

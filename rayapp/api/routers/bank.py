@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.responses import Response
 
@@ -101,10 +102,18 @@ async def bank_get(call: Call) -> Response:
     return answer({"success": True, "memory": _view(call, item), "degraded": []})
 
 
+async def _fact_id(call: Call) -> str:
+    """The id in the path, when it is that of a fact: other tiers are changed by their own route."""
+    own = replace(call.reads, include_shared=False)
+    memory_id = call.memory_id()
+    await call.services.bank.fact(own, memory_id)
+    return memory_id
+
+
 async def bank_edit(call: Call) -> Response:
     """Fields first, because only they can be refused; then the status."""
     body = call.body_as(BankEdit, BANK_ALIASES)
-    memory_id, memories = call.memory_id(), call.services.memories
+    memory_id, memories = await _fact_id(call), call.services.memories
     edit = body.edit()
     if edit is not None:
         await memories.edit(call.writes, memory_id, edit)
@@ -116,7 +125,7 @@ async def bank_edit(call: Call) -> Response:
 
 
 async def bank_delete(call: Call) -> Response:
-    memory_id = call.memory_id()
+    memory_id = await _fact_id(call)
     await call.services.memories.delete(call.writes, memory_id)
     return done(memory_id, "Memory deleted.")
 
@@ -170,6 +179,8 @@ _BULK = (
     "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
     "least one fact changed, or when every one was archived already."
 )
+
+_FACTS = "Facts of the memory bank only: the id of a memory of another tier is 404, and it stays."
 
 OPERATIONS = (
     Operation(
@@ -241,7 +252,8 @@ OPERATIONS = (
         method="PUT",
         path=BANK_ITEM,
         tag=_TAG,
-        summary="Archive, restore, tag or rewrite a memory",
+        summary="Archive, restore, tag or rewrite a fact",
+        description=_FACTS,
         handler=bank_edit,
         body=BankEdit,
         example_body={"status": "archived", "archived_reason": "no longer true"},
@@ -255,7 +267,8 @@ OPERATIONS = (
         method="DELETE",
         path=BANK_ITEM,
         tag=_TAG,
-        summary="Delete a memory of the bank",
+        summary="Delete a fact",
+        description=_FACTS,
         handler=bank_delete,
         answer=shapes.DoneAnswer,
         example=_DONE,

@@ -176,10 +176,24 @@ async def test_always_inject_is_set_by_post_and_put(api: httpx.AsyncClient) -> N
     assert bad.status_code == 422
 
 
-async def test_only_the_bank_can_pin(api: httpx.AsyncClient, world: World) -> None:
-    await world.store.insert(an_item(user_id="admin", memory_id="w-1"))
-    refused = await api.put(f"{BANK}/w-1", json={"always_inject": True})
-    assert (refused.status_code, refused.json()["code"]) == (422, "bad_always_inject")
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [
+        ("PUT", {"content": "Dana prefers coffee"}),
+        ("PUT", {"status": "archived"}),
+        ("PUT", {"always_inject": True}),
+        ("DELETE", None),
+    ],
+)
+@pytest.mark.parametrize("tier", [Tier.HISTORY, Tier.BOOKS])
+async def test_a_memory_of_another_tier_is_404_and_stays(
+    api: httpx.AsyncClient, world: World, tier: Tier, method: str, body: dict[str, Any] | None
+) -> None:
+    await world.store.insert(an_item(user_id="admin", memory_id="w-1", tier=tier))
+    before = (await api.get("/api/memory/items/w-1")).json()["memory"]
+    refused = await api.request(method, f"{BANK}/w-1", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+    assert (await api.get("/api/memory/items/w-1")).json()["memory"] == before
 
 
 async def test_a_merged_memory_is_409_and_names_its_winner(
