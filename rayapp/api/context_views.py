@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.domain.context.meta import memory_meta, retrieval_debug
+from rayapp.domain.context.meta import UNNAMED, memory_meta, retrieval_debug
 from rayapp.domain.context.records import AssistantContext, ColdStart, GatingDecision
 from rayapp.domain.tiers import tier_name
 
@@ -36,7 +36,7 @@ def prefetch_view(
         "retrievalDebug": {**retrieval_debug(found), "confidence": found.confidence},
         "memoryContextInjection": (found.block.text or None) if with_text else None,
         **_beside_text(found),
-        "memoryMeta": memory_meta(found, user_id=user_id, documents=documents),
+        "memoryMeta": memory_meta(found, user_id=user_id, documents=documents, unnamed=UNNAMED),
     }
 
 

@@ -32,7 +32,7 @@ from rayapp.api.schemas.hooks import (
     HookScoreQuery,
 )
 from rayapp.domain.context.exchange import bare_name, only_block
-from rayapp.domain.context.meta import memory_meta
+from rayapp.domain.context.meta import UNNAMED, memory_meta
 from rayapp.domain.context.records import ExchangeAnswer, ExchangeRequest, Message
 from rayapp.domain.context.scores import OwedScore, ScoreRequest
 from rayapp.domain.requests import Hit, SearchQuery
@@ -112,6 +112,7 @@ async def exchange(call: Call) -> Response:
                 user_id=call.user_id,
                 message_id=body.message_id,
                 documents=call.documents,
+                unnamed=UNNAMED,
             ),
             "stored": _stored(found),
             **_owing(owed),

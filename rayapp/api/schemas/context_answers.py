@@ -141,7 +141,8 @@ class ContextAnswer(_BesideText):
     )
     volatile_text: str | None = Field(description="The rest of the block.")
     memory_meta: dict[str, Any] = Field(
-        description="MemoryMetaV1, to be kept with the message: lines, citations, debug."
+        description="MemoryMetaV1, to be kept with the message: lines, citations, debug. A "
+        "conversation or a message that was not named is null."
     )
 
 

@@ -18,7 +18,7 @@ from rayapp.domain.text.normalize import normalize
 from rayapp.domain.tiers import CORE_TIERS, Tier, tier_name
 
 SCHEMA_VERSION = "v1"
-# What stands for a conversation or a message that the caller did not name (client contract).
+# What the first client hears of a conversation or a message that it did not name.
 UNNAMED = "perf"
 # Entries of each list (transport rule of the schema: lists are capped by count).
 MAX_ENTRIES = 50
@@ -32,12 +32,14 @@ def memory_meta(
     user_id: str,
     message_id: str | None = None,
     documents: bool = True,
+    unnamed: str | None = None,
 ) -> dict[str, Any]:
     """Plain JSON values.
 
     Args:
         message_id: of the assistant's answer; that of the request when None.
         documents: the books tier is called `documents`, as the first client does.
+        unnamed: stands for a conversation or a message that the caller did not name.
     """
     request, lines = context.request, context.block.lines[:MAX_ENTRIES]
     wanted = cited_ids(lines, context.search)
@@ -46,8 +48,8 @@ def memory_meta(
     named = _Names(documents)
     return {
         "schema_version": SCHEMA_VERSION,
-        "conversation_id": request.conversation_id or UNNAMED,
-        "assistant_message_id": message_id or request.message_id or UNNAMED,
+        "conversation_id": request.conversation_id or unnamed,
+        "assistant_message_id": message_id or request.message_id or unnamed,
         "user_id": user_id,
         "created_at": context.at.isoformat().replace("+00:00", "Z"),
         "context_type": context.task.context_type,

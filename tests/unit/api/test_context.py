@@ -104,6 +104,19 @@ async def test_nothing_known(api: httpx.AsyncClient) -> None:
     assert found["memoryMeta"]["feedback"]["eligible"] is False
 
 
+async def test_what_was_not_named_is_null_and_the_first_clients_word_on_its_own_route(
+    api: httpx.AsyncClient,
+) -> None:
+    names = ("conversation_id", "assistant_message_id")
+    ours = (await api.post(CONTEXT, json={"query": "Dana"})).json()["memory_meta"]
+    assert [ours[name] for name in names] == [None, None]
+    theirs = (await prefetch(api, query="Dana"))["memoryMeta"]
+    assert [theirs[name] for name in names] == ["perf", "perf"]
+    body = {"query": "Dana", "conversation_id": "c-1"}
+    named = (await api.post(CONTEXT, json=body)).json()["memory_meta"]
+    assert [named[name] for name in names] == ["c-1", None]
+
+
 async def test_a_position_of_the_block_is_scored_through_its_receipt(
     api: httpx.AsyncClient,
 ) -> None:
