@@ -63,8 +63,9 @@ class Asked:
         """
         arm = DenseArm(used=True, langs=langs)
         items = [candidate.item for candidate in self.candidates]
-        fused = [one.score for one in fuse(self.candidates, self.language, recipe, arm)]
-        relevance = with_turns(items, fused, self.question.text, recipe.turns)
+        asked = self.question.text
+        fused = [one.score for one in fuse(self.candidates, self.language, recipe, arm, asked)]
+        relevance = with_turns(items, fused, asked, recipe.turns)
         order = sorted(range(len(items)), key=lambda at: (-relevance[at], items[at].point_id))
         return [items[at].memory_id for at in order]
 

@@ -77,7 +77,13 @@ class WordSearch:
                     final_score=score / best,
                     text_similarity=score / best,
                     text_rank=position,
-                    weights={"dense": 0.0, "text": 1.0, "embedding": 1.0, "learned": 0.0},
+                    weights={
+                        "dense": 0.0,
+                        "text": 1.0,
+                        "identifier": 0.0,
+                        "embedding": 1.0,
+                        "learned": 0.0,
+                    },
                 ),
             )
             for position, (item, score) in enumerate(ranked, start=1)

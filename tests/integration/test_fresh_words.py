@@ -37,6 +37,8 @@ SENTENCES = (
     "הסימון {} של ריצת התקלות",
     "The build {} failed in the night run and was started again",
 )
+# A name of letters alone is a word like any other, so it is asked for alone.
+QUESTIONS = ("{}", "what is {}?", "מה זה {}?", "מתי נרשם {} בריצה?")
 
 
 def identifiers(count: int, rng: random.Random) -> list[str]:
@@ -46,6 +48,9 @@ def identifiers(count: int, rng: random.Random) -> list[str]:
         lambda: str(uuid.UUID(int=rng.getrandbits(128))),
         lambda: f"ERR_{rng.randrange(10**5):05d}{rng.choice('abcdef')}",
         lambda: f"build-{rng.randrange(10**6)}.{rng.randrange(100)}",
+        lambda: f"INV-{rng.randrange(10**6):06d}",
+        lambda: f"מזהה{rng.randrange(10**6):06d}",
+        lambda: f"זיהוי-{rng.randrange(100)}-{rng.getrandbits(24):06x}",
         lambda: "".join(rng.choice("bcdfghjklmnpqrstvwxz") for _ in range(12)),
     )
     found: dict[str, None] = {}
@@ -118,7 +123,9 @@ async def test_a_word_that_was_just_stored_finds_its_memory(tmp_path: Path, runn
             return str((await services.memories.store(ME, NewMemory(text=text))).memory_id)
 
         async def found(name: str) -> list[str]:
-            answer = await services.search.search(READ, SearchQuery(query=name, limit=3))
+            question = "{}" if name.isalpha() else rng.choice(QUESTIONS)
+            query = SearchQuery(query=question.format(name), limit=3)
+            answer = await services.search.search(READ, query)
             assert {"embedder", "index", "pending", "text"}.isdisjoint(answer.degraded)
             return [hit.item.memory_id for hit in answer.hits]
 

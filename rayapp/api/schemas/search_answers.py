@@ -20,10 +20,14 @@ class CitationView(Answer):
 
 
 class ScoreWeightsView(Answer):
-    """Shares of the two arms, and of relevance and what outcomes taught; each pair sums to 1."""
+    """Shares of the two arms and of the identifiers that the question names, and of relevance and
+    what outcomes taught; the first three sum to 1, and so do the last two."""
 
     dense: float
     text: float
+    identifier: float = Field(
+        description="Of holding them exactly; 0: none is named, or it tells no hit apart."
+    )
     embedding: float
     learned: float
 

@@ -17,7 +17,8 @@ SEPARATOR = "-without-"
 def _only(recipe: Recipe, dense: float) -> Recipe:
     """One arm alone. Weighted fusion orders by it as any other fusion of one list would."""
     weights = DenseWeights(**dict.fromkeys(DenseWeights.model_fields, dense))
-    return recipe.model_copy(update={"fusion": "weighted", "dense": weights})
+    alone = {"fusion": "weighted", "dense": weights, "identifier_weight": 0.0}
+    return recipe.model_copy(update=alone)
 
 
 def _no_rerank(recipe: Recipe) -> Recipe:
@@ -36,6 +37,7 @@ FEATURES: Mapping[str, Callable[[Recipe], Recipe]] = {
     "sparse": lambda recipe: _only(recipe, 1.0),
     "turns": _with(turns=TurnShares(**dict.fromkeys(TurnShares.model_fields, 0.0))),
     "expansions": _with(expansion_weight=0.0),
+    "identifiers": _with(identifier_weight=0.0),
     "rerank": _no_rerank,
     "outcomes": _with(maturity=False),
     "graphs": _with(

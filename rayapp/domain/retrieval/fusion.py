@@ -2,6 +2,7 @@
 
 weighted: `w * dense + (1 - w) * text`, w by script agreement; both arms scaled within the query.
 rrf: reciprocal rank fusion, sum of 1 / (k + rank) (Cormack et al. 2009), scaled to 0..1.
+Where the question names an identifier that few candidates hold, holding it is a part of its own.
 """
 
 from __future__ import annotations
@@ -12,18 +13,28 @@ from typing import NamedTuple
 
 from rayapp.domain.retrieval.candidates import Candidate
 from rayapp.domain.retrieval.recipes import DenseWeights, Recipe
+from rayapp.domain.text.identifiers import identifiers_in
 from rayapp.domain.text.normalize import normalize
 from rayapp.domain.text.tokens import Token, tokens
 
 
 class Fused(NamedTuple):
-    """0..1. `text` and `dense` are the scaled parts; `dense_weight` is the share used."""
+    """0..1. `text`, `dense` and `held` are the scaled parts, the weights the shares used.
+
+    `held`: of the identifiers that the question names, see `held_shares`.
+    """
 
     score: float
     text: float
     dense: float
     dense_weight: float
     rrf: float
+    held: float = 0.0
+    identifier_weight: float = 0.0
+
+    @property
+    def text_weight(self) -> float:
+        return 1.0 - self.dense_weight - self.identifier_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +95,51 @@ def dense_weight(weights: DenseWeights, query_lang: str, item_lang: str, arm: De
     return weights.hebrew if "he" in langs else weights.english
 
 
+def held_shares(question: str, candidates: Sequence[Candidate]) -> list[float] | None:
+    """How many of the identifiers of `question` each candidate holds exactly, as a share of the
+    best; None when none of them tells the candidates apart.
+
+    An identifier is its own rare word: one that most candidates hold, or none, says nothing.
+    """
+    counts = [0] * len(candidates)
+    for identifier in identifiers_in(question):
+        holding = [at for at, one in enumerate(candidates) if identifier.is_in(one.item.text)]
+        if 2 * len(holding) <= len(candidates):
+            for at in holding:
+                counts[at] += 1
+    most = max(counts, default=0)
+    return [count / most for count in counts] if most else None
+
+
 def fuse(
-    candidates: Sequence[Candidate], query_lang: str, recipe: Recipe, arm: DenseArm
+    candidates: Sequence[Candidate],
+    query_lang: str,
+    recipe: Recipe,
+    arm: DenseArm,
+    question: str = "",
 ) -> list[Fused]:
-    """One value per candidate, in order."""
+    """One value per candidate, in order. `question`: its words, for the identifiers in it."""
     dense = _scale([c.dense for c in candidates], cut=True)
     text = _scale([_words(c) for c in candidates], cut=False)
     langs = {candidate.item.lang for candidate in candidates}
     shares = {lang: dense_weight(recipe.dense, query_lang, lang, arm) for lang in langs}
     if not arm.used:
         dense = Scale(0.0, 0.0)
-    return [_fuse_one(c, recipe, dense, text, shares[c.item.lang]) for c in candidates]
+    fused = [_fuse_one(c, recipe, dense, text, shares[c.item.lang]) for c in candidates]
+    held = held_shares(question, candidates) if recipe.identifier_weight > 0.0 else None
+    if held is None:
+        return fused
+    return [_with_held(one, recipe, share) for one, share in zip(fused, held, strict=True)]
+
+
+def _with_held(fused: Fused, recipe: Recipe, held: float) -> Fused:
+    weight = recipe.identifier_weight
+    return fused._replace(
+        score=(1.0 - weight) * fused.score + weight * held,
+        dense_weight=(1.0 - weight) * fused.dense_weight,
+        held=held,
+        identifier_weight=weight,
+    )
 
 
 def _fuse_one(

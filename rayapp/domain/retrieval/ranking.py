@@ -85,7 +85,8 @@ class Ranked:
             total_boost=self.scored.total,
             weights={
                 "dense": fused.dense_weight,
-                "text": 1.0 - fused.dense_weight,
+                "text": fused.text_weight,
+                "identifier": fused.identifier_weight,
                 "embedding": weights.embedding,
                 "learned": weights.learned,
             },
@@ -105,9 +106,9 @@ def rank(
 ) -> list[Ranked]:
     """Candidates by final score, best first; ties go to the newer item, then to the id.
 
-    `question`: its words, to know whether it names a speaker.
+    `question`: its words, to know whether it names a speaker or an identifier.
     """
-    fused = fuse(candidates, query_lang, recipe, arm)
+    fused = fuse(candidates, query_lang, recipe, arm, question)
     relevance = with_turns(
         [candidate.item for candidate in candidates],
         [value.score for value in fused],

@@ -73,6 +73,10 @@ class Recipe(_Part):
     dense: DenseWeights = DenseWeights()
     turns: TurnShares = TurnShares()
     expansion_weight: float = Field(0.6, ge=0, le=1, description="Weight of expansion terms.")
+    # From 0.5 on no other part lifts a text without it past one that holds it (decision 0040).
+    identifier_weight: float = Field(
+        0.5, ge=0, le=1, description="Share of holding the identifiers that the question names."
+    )
     maturity: bool = Field(True, description="Outcome evidence takes part (decision 0016).")
     # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
     # by cross-validation over conversations (decision record 0016).
