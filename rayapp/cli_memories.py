@@ -20,7 +20,7 @@ from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.degraded import explained
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.domain.tiers import TIER_POLICY, Tier, parse_tier
-from rayapp.errors import ConfigError, Unauthorized
+from rayapp.errors import ConfigError, Forbidden, Unauthorized
 from rayapp.settings import load_settings
 
 DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
@@ -30,25 +30,41 @@ KeyFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as one line of JSON.")]
 LIMIT = 5
+# The memory bank takes no fact without them.
+BANK_TAGS, BANK_IMPORTANCE, BANK_CONFIDENCE = ("note",), 0.7, 0.7
 
 
 def add(
     text: Annotated[str, typer.Argument(help="What to remember.")],
     tier: Annotated[str, typer.Option(help="Tier to keep it in.")] = Tier.HISTORY.value,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="A tag; repeat it (memory_bank: note).")
+    ] = None,
+    importance: Annotated[
+        float | None, typer.Option(help=f"0 to 1 (memory_bank: {BANK_IMPORTANCE}).")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help=f"0 to 1 (memory_bank: {BANK_CONFIDENCE}).")
+    ] = None,
     user: User = None,
     data_dir: DataDir = None,
     api_key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Store one memory; it is found at once."""
+    memory = Memory(
+        text=text, tier=tier, tags=tuple(tag or ()), importance=importance, confidence=confidence
+    )
     with client_of(data_dir, user, api_key_file) as client:
-        reply = client.store(Memory(text=text, tier=tier))
+        reply = client.store(with_bank_defaults(memory))
+        stored = reply.status == "stored" and not as_json
+        name = tier_told(client, reply.memory_id, tier) if stored else tier
     if as_json:
         typer.echo(reply.model_dump_json())
     elif reply.status == "duplicate":
         console.print(f"It was there already: {reply.memory_id}.")
     else:
-        console.print(f"Stored in {tier}{kept_for(tier)}: {reply.memory_id}.")
+        console.print(f"Stored in {name}{kept_for(name)}: {reply.memory_id}.")
 
 
 def search(
@@ -119,6 +135,26 @@ def client_of(
             raise
         whose = user or "USER"
         raise ConfigError(key_advice(f"{whose} --user {whose}", shared_options(data_dir))) from None
+
+
+def with_bank_defaults(memory: Memory) -> Memory:
+    """`memory`, with what the memory bank asks for where it is missing."""
+    if parse_tier(memory.tier) is not Tier.MEMORY_BANK:
+        return memory
+    change = {
+        "tags": memory.tags or BANK_TAGS,
+        "importance": BANK_IMPORTANCE if memory.importance is None else memory.importance,
+        "confidence": BANK_CONFIDENCE if memory.confidence is None else memory.confidence,
+    }
+    return memory.model_copy(update=change)
+
+
+def tier_told(client: SyncMemoryClient, memory_id: str | None, asked: str) -> str:
+    """What the service calls the tier; a key that may not read hears what it asked for."""
+    try:
+        return str(client.item(memory_id)["tier"]) if memory_id else asked
+    except Forbidden:
+        return asked
 
 
 def kept_for(tier: str) -> str:

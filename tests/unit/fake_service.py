@@ -47,6 +47,7 @@ class FakeService:
             routes=[
                 Route("/api/memory/store", self.store, methods=["POST"]),
                 Route("/api/memory/store/batch", self.store_batch, methods=["POST"]),
+                Route("/api/memory/items/{memory_id}", self.item),
                 Route("/api/memory/search", self.search, methods=["POST"]),
                 Route("/api/memory/diagnostics", self.diagnostics),
                 Route("/readyz", self.readyz),
@@ -90,6 +91,13 @@ class FakeService:
             return JSONResponse(body, status_code=400)
         body = {"memory_id": answer["memory_id"], "duplicate": answer["status"] == "duplicate"}
         return JSONResponse({"success": True, "indexed": False, "degraded": [], **body}, 201)
+
+    async def item(self, request: Request) -> Response:
+        """The books tier has the first client's name."""
+        mine = self.users[request.headers.get("X-User-Id", "admin")]
+        found = mine[request.path_params["memory_id"]]
+        tier = found.get("tier", "working").replace("books", "documents")
+        return JSONResponse({"success": True, "memory": found | {"tier": tier}})
 
     async def store_batch(self, request: Request) -> Response:
         if (refusal := self.refused(request)) is not None:

@@ -7,12 +7,14 @@ import os
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from jobs import evaluate
+from rayapp.adapters.local_stack import stack
 from rayapp.adapters.local_stack.paths import StackPaths
 from rayapp.adapters.local_stack.processes import ProcessRef
 from rayapp.adapters.local_stack.state import StackState, write_state
@@ -123,3 +125,36 @@ def test_tables_show_brackets_and_every_character(monkeypatch: pytest.MonkeyPatc
         line.split("│")[1].strip() for line in out.getvalue().splitlines() if "│" in line
     )
     assert joined == "[red]:bug:" + "z" * 40
+
+
+@pytest.mark.parametrize(
+    ("options", "kept", "told"),
+    [
+        ("", {"tier": "history"}, "Stored in history for 30 days: m0."),
+        ("--tier books", {"tier": "books"}, "Stored in documents: m0."),
+        (
+            "--tier memory_bank",
+            {"tier": "memory_bank", "tags": ["note"], "importance": 0.7, "confidence": 0.7},
+            "Stored in memory_bank: m0.",
+        ),
+        (
+            "--tier memory_bank --tag tea --tag תה --importance 0 --confidence 1",
+            {"tier": "memory_bank", "tags": ["tea", "תה"], "importance": 0, "confidence": 1},
+            "Stored in memory_bank: m0.",
+        ),
+        ("--tag tea", {"tier": "history", "tags": ["tea"]}, "Stored in history for 30 days: m0."),
+    ],
+)
+def test_what_is_added_and_where_the_service_says_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    kept: dict[str, Any],
+    told: str,
+) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(console, "file", out)
+    with serving(FakeService()) as service:
+        monkeypatch.setattr(stack, "url_of", lambda folder: service.url)
+        done = RUNNER.invoke(app, ["add", "Dana drinks tea", *options.split()])
+        assert (done.exit_code, out.getvalue().strip()) == (0, told)
+        assert service.users["admin"]["m0"] == {"text": "Dana drinks tea"} | kept
