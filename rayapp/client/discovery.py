@@ -11,6 +11,7 @@ from rayapp.errors import ConfigError
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_DATA_DIR = ".rayapp"
+MAKE_KEY = "name the file that holds your key, or make one with `rayapp keys create NAME > FILE`"
 
 
 def data_dir_of(given: Path | None) -> Path:
@@ -54,8 +55,14 @@ def read_key(path: Path | None) -> str | None:
         return None
     try:
         key = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise ConfigError(f"There is no key file {path}: {MAKE_KEY}.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The key file {path} cannot be read ({error}).") from None
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(
+            f"The key file {path} cannot be read ({why}): name a file that you may read and that "
+            "holds one key."
+        ) from None
     if not key:
         raise ConfigError(f"The key file {path} is empty: write the key of `rayapp keys create`.")
     return key

@@ -96,8 +96,14 @@ async def test_a_user_id_that_no_service_accepts_is_not_sent(user_id: str) -> No
 
 def test_the_key_comes_from_a_file_that_holds_one(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match=r"There is no key file .*key: name the file .*create"):
         read_key(path)
+    for unreadable in (tmp_path, tmp_path / "bytes"):
+        (tmp_path / "bytes").write_bytes(b"\xff")
+        with pytest.raises(ConfigError, match="cannot be read") as caught:
+            read_key(unreadable)
+        assert "[Errno" not in caught.value.message
+        assert "\n" not in caught.value.message
     path.write_text(" \n")
     with pytest.raises(ConfigError, match="is empty"):
         read_key(path)
