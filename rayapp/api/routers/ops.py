@@ -16,10 +16,16 @@ from rayapp.api.operation import Operation
 from rayapp.api.schemas import ops as shapes
 from rayapp.api.schemas.answers import Answer
 from rayapp.domain.job_kinds import CONSISTENCY, DATAGOV, REINDEX
-from rayapp.domain.jobs import Job, JobWish
+from rayapp.domain.jobs import Job, JobState, JobWish
 from rayapp.errors import Conflict, EmbedderDown, JobsDown
 
 EMBEDDING = "embedding"
+# What becomes of a job that a driver has.
+AFTER_WISH = {
+    JobWish.PAUSE: "The reindex stops after its step.",
+    JobWish.RUN: "The reindex goes on.",
+    JobWish.CANCEL: "The reindex ends after its step.",
+}
 # Jobs looked through for the one that is meant.
 RECENT = 20
 RECOVERY = (
@@ -69,26 +75,37 @@ async def reindex_rollback(call: Call) -> Response:
 
 
 async def reindex_pause(call: Call) -> Response:
-    return await _wished(call, JobWish.PAUSE, "paused", "The reindex stops after its step.")
+    return await _wished(call, JobWish.PAUSE, "paused")
 
 
 async def reindex_resume(call: Call) -> Response:
-    return await _wished(call, JobWish.RUN, "resumed", "The reindex goes on.")
+    return await _wished(call, JobWish.RUN, "resumed")
 
 
 async def reindex_cancel(call: Call) -> Response:
-    return await _wished(call, JobWish.CANCEL, "cancelled", "The reindex ends after its step.")
+    return await _wished(call, JobWish.CANCEL, "cancelled")
 
 
-async def _wished(call: Call, wish: JobWish, word: str, message: str) -> Response:
+async def _wished(call: Call, wish: JobWish, word: str) -> Response:
     """The first client asks without an id: the newest reindex is meant, if it has not ended."""
     job = await _newest(call, REINDEX)
     if job is None or job.final:
         body = {word: False, "jobId": None, "message": "No reindex is going on."}
     else:
         job = await call.services.jobs.wish(job.job_id, wish)
-        body = {word: True, "jobId": job.job_id, "message": message}
+        body = {word: True, "jobId": job.job_id, "message": _what_happens(job, wish)}
     return answer({"success": True, **body, "degraded": []})
+
+
+def _what_happens(job: Job, wish: JobWish) -> str:
+    """`job`: as it is after the wish; one without a driver is at once what was asked for."""
+    if job.state is JobState.CANCELLED:
+        return "The reindex is cancelled."
+    if job.state is JobState.SUBMITTED:
+        return "The reindex waits for its driver."
+    if job.state is JobState.PAUSED and wish is JobWish.PAUSE:
+        return "The reindex is paused."
+    return AFTER_WISH[wish]
 
 
 # --- items that the index does not hold yet

@@ -187,6 +187,33 @@ class TestReindex:
         assert (body["success"], body[word], body["jobId"]) == (True, True, "job-1")
         assert (await world.services.jobs.get("job-1")).wish.value == wish
 
+    @pytest.mark.parametrize(
+        ("state", "path", "told"),
+        [
+            (JobState.SUBMITTED, "cancel", "The reindex is cancelled."),
+            (JobState.SUBMITTED, "resume", "The reindex waits for its driver."),
+            (JobState.PAUSED, "cancel", "The reindex is cancelled."),
+            (JobState.PAUSED, "pause", "The reindex is paused."),
+            (JobState.PAUSED, "resume", "The reindex waits for its driver."),
+            (JobState.RUNNING, "pause", "The reindex stops after its step."),
+            (JobState.RUNNING, "resume", "The reindex goes on."),
+            (JobState.RUNNING, "cancel", "The reindex ends after its step."),
+        ],
+    )
+    async def test_the_answer_says_what_is(
+        self, api: httpx.AsyncClient, world: World, state: JobState, path: str, told: str
+    ) -> None:
+        await a_job(world.jobs, state)
+        assert (await api.post(f"{REINDEXING}/{path}")).json()["message"] == told
+
+    async def test_one_that_was_cancelled_before_it_started_does_not_go_on(
+        self, api: httpx.AsyncClient, world: World
+    ) -> None:
+        await a_job(world.jobs, JobState.SUBMITTED)
+        await api.post(f"{REINDEXING}/cancel")
+        body = (await api.post(f"{REINDEXING}/resume")).json()
+        assert (body["resumed"], body["message"]) == (False, "No reindex is going on.")
+
     async def test_going_back_is_a_job_of_its_own(
         self, api: httpx.AsyncClient, world: World
     ) -> None:
