@@ -397,3 +397,24 @@ async def test_a_list_of_messages_is_refused_in_words_of_our_own(site: Site, bod
     response = await site.post(body)
     assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
     assert response.json()["error"].startswith("Send one JSON-RPC message as a JSON object")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        7,
+        {"jsonrpc": "2.0"},
+        {"method": "tools/list", "id": 1},
+        {"jsonrpc": "1.0", "id": 1, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": 7},
+    ],
+)
+async def test_what_is_no_message_is_one_sentence(site: Site, body: Any) -> None:
+    response = await site.post(body)
+    told = response.json()
+    assert (response.status_code, told["jsonrpc"], told["id"]) == (400, "2.0", None)
+    assert told["error"]["code"] == -32600
+    assert told["error"]["message"].startswith("Invalid Request: ")
+    assert "validation error" not in told["error"]["message"]
+    assert "\n" not in told["error"]["message"]
