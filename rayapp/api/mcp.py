@@ -30,7 +30,7 @@ from rayapp.api.operation import Operation
 from rayapp.api.routers.system import package_version
 from rayapp.api.schemas.tools import McpAnswer, McpBody
 from rayapp.api.tool_calls import hints, offered, tool_call
-from rayapp.domain.tools.definitions import SEARCH
+from rayapp.domain.tools.definitions import SEARCH, tools_named
 from rayapp.domain.tools.records import ToolDefinition
 from rayapp.domain.tools.schemas import json_schema
 from rayapp.errors import InvalidInput, RayappError
@@ -188,6 +188,8 @@ def _refusal(code: int, message: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
 
 
+_SEARCH = next(one for one in tools_named(True) if one.name == SEARCH.name)
+
 OPERATIONS = (
     Operation(
         method="POST",
@@ -210,7 +212,7 @@ OPERATIONS = (
         example={
             "jsonrpc": "2.0",
             "id": 1,
-            "result": {"tools": [{"name": SEARCH.name, "inputSchema": json_schema(SEARCH)}]},
+            "result": {"tools": [{"name": _SEARCH.name, "inputSchema": json_schema(_SEARCH)}]},
         },
     ),
 )

@@ -21,9 +21,9 @@ from rayapp.domain.tools.definitions import (
     RESPONSE,
     SCORE,
     SEARCH,
-    TOOLS,
     TOOLS_BY_NAME,
     UPDATE,
+    tools_named,
 )
 from rayapp.domain.tools.records import ToolAnswer, ToolCall, ToolDefinition
 from rayapp.errors import Forbidden, InvalidInput, NotFound, RayappError
@@ -61,6 +61,7 @@ class ToolsService:
         self._parts = parts
         self._runtime = runtime
         self._documents = runtime.settings.compat.tier_documents
+        self._listed = tools_named(self._documents)
         writes = ToolWrites(
             parts.memories, parts.bank, parts.search, parts.outcomes, documents=self._documents
         )
@@ -75,7 +76,7 @@ class ToolsService:
         }
 
     def listed(self) -> tuple[ToolDefinition, ...]:
-        return TOOLS
+        return self._listed
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         tool = TOOLS_BY_NAME.get(call.name)

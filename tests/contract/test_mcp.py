@@ -22,7 +22,7 @@ from rayapp.api.app import create_api
 from rayapp.domain.memory import Status
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
-from rayapp.domain.tools.definitions import TOOLS
+from rayapp.domain.tools.definitions import TOOLS, tools_named
 from rayapp.domain.tools.schemas import json_schema
 from rayapp.protocols import Scope
 from rayapp.services.auth import ApiKeyService
@@ -32,6 +32,8 @@ from rayapp.testing.socket_server import listening
 
 # The handshake of the older revisions, the newest revision, and a client that finds out itself.
 MODES = ["legacy", "2026-07-28", "auto"]
+# The setting that a service begins with.
+NAMED = tools_named(documents=True)
 README = Path(__file__).resolve().parents[2] / "README.md"
 READING = {"get_context_insights", "search_memory"}
 INITIALIZE = {
@@ -139,7 +141,7 @@ async def test_tools_are_listed_as_they_are_defined(site: Site, mode: str) -> No
     async with site.client(mode=mode) as client:
         listed = (await client.list_tools()).tools
     assert [tool.name for tool in listed] == [tool.name for tool in TOOLS]
-    for shown, tool in zip(listed, TOOLS, strict=True):
+    for shown, tool in zip(listed, NAMED, strict=True):
         assert shown.input_schema == json_schema(tool)
         assert shown.description == tool.description
         assert shown.annotations is not None

@@ -19,7 +19,7 @@ from rayapp.api.schemas.tools import (
     ToolsQuery,
 )
 from rayapp.api.tool_calls import hints, offered, tool_call
-from rayapp.domain.tools.definitions import SEARCH
+from rayapp.domain.tools.definitions import SEARCH, tools_named
 from rayapp.domain.tools.records import ToolDefinition
 from rayapp.domain.tools.schemas import json_schema, openai_function
 from rayapp.errors import Conflict, NotFound
@@ -69,6 +69,7 @@ async def call_tool(call: Call) -> Response:
 
 
 _TAG = "tools"
+_SEARCH = next(one for one in tools_named(True) if one.name == SEARCH.name)
 
 OPERATIONS = (
     Operation(
@@ -82,7 +83,7 @@ OPERATIONS = (
         query=ToolsQuery,
         example_query={"strict": "true"},
         answer=ToolsAnswer,
-        example=listing_view([SEARCH], strict=True),
+        example=listing_view([_SEARCH], strict=True),
     ),
     Operation(
         method="POST",

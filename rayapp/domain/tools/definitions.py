@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rayapp.domain.memory import Outcome
 from rayapp.domain.tools.parameters import (
@@ -333,6 +334,24 @@ SCORE = ToolDefinition(
 
 TOOLS: tuple[ToolDefinition, ...] = (INSIGHTS, SEARCH, RESPONSE, ADD, UPDATE, ARCHIVE, SCORE)
 TOOLS_BY_NAME: Mapping[str, ToolDefinition] = {tool.name: tool for tool in TOOLS}
+
+
+def tools_named(documents: bool) -> tuple[ToolDefinition, ...]:
+    """The tools as a caller reads them; `documents`: what it calls the books tier (`tier_name`)."""
+    if not documents:
+        return TOOLS
+    return tuple(
+        replace(tool, parameters=tuple(_with_documents(one) for one in tool.parameters))
+        for tool in TOOLS
+    )
+
+
+def _with_documents(parameter: Parameter) -> Parameter:
+    if not isinstance(parameter.kind, Tiers):
+        return parameter
+    text = parameter.text.replace("books (documents)", "documents")
+    return replace(parameter, text=text, kind=Tiers(documents=True))
+
 
 # Names that clients give tools of their own that read or keep memories (client contract).
 _NAMES_OF_CLIENTS = frozenset({"recall_memory", "memory_bank", "create_memory"})

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from rayapp.domain.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.domain.memory import MEMORY_ID_PATTERN
 from rayapp.domain.text.normalize import find_forbidden
-from rayapp.domain.tiers import CORE_TIERS, TIER_ALIASES, Tier, parse_tier
+from rayapp.domain.tiers import CORE_TIERS, TIER_ALIASES, Tier, parse_tier, tier_name
 
 Schema = dict[str, Any]
 
@@ -174,10 +174,15 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """Tiers to search; `all` is the five core ones, and so is leaving it out."""
+    """Tiers to search; `all` is the five core ones, and so is leaving it out.
+
+    `documents`: the name of the books tier in the schema (`tier_name`); both are read.
+    """
+
+    documents: bool = False
 
     def schema(self) -> Schema:
-        names = [*(tier.value for tier in Tier), "all"]
+        names = [*(tier_name(tier, self.documents) for tier in Tier), "all"]
         return {"type": "array", "items": {"type": "string", "enum": names}, "minItems": 1}
 
     def read(self, value: Any) -> tuple[Tier, ...]:

@@ -11,7 +11,7 @@ import pytest
 from rayapp.domain.memory import Status
 from rayapp.domain.scope import ReadScope
 from rayapp.domain.tiers import Tier
-from rayapp.domain.tools.definitions import TOOLS
+from rayapp.domain.tools.definitions import tools_named
 from rayapp.domain.tools.schemas import json_schema, openai_function
 from rayapp.protocols import Scope
 from rayapp.services.auth import ApiKeyService
@@ -20,6 +20,8 @@ from rayapp.testing.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 URL = "/api/memory/tools"
+# The setting that a service begins with.
+NAMED = tools_named(documents=True)
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +36,31 @@ async def facts(world: World) -> None:
 
 async def test_the_list_goes_into_a_chat_completion_as_it_is(api: httpx.AsyncClient) -> None:
     listed = (await api.get(URL)).json()
-    assert listed["tools"] == [openai_function(tool) for tool in TOOLS]
+    assert listed["tools"] == [openai_function(tool) for tool in NAMED]
     assert all(one["function"]["strict"] is True for one in listed["tools"])
     loose = (await api.get(URL, params={"strict": "false"})).json()
-    assert loose["tools"][1]["function"]["parameters"] == json_schema(TOOLS[1])
+    assert loose["tools"][1]["function"]["parameters"] == json_schema(NAMED[1])
+
+
+@pytest.mark.parametrize(("documents", "name"), [(True, "documents"), (False, "books")])
+async def test_the_books_tier_has_the_name_that_answers_give_it(documents: bool, name: str) -> None:
+    world = fake_world(settings_with(compat={"tier_documents": documents}))
+    async with client_of(world.services) as api:
+        listed = (await api.get(URL)).json()
+        for sent in ("books", "documents"):
+            body = {"arguments": {"query": "tea", "tiers": [sent]}}
+            assert (await api.post(f"{URL}/search_memory", json=body)).status_code == 200
+    for one in (
+        listed["tools"][1]["function"]["parameters"],
+        listed["definitions"][1]["parameters"],
+    ):
+        names = set(one["properties"]["tiers"]["items"]["enum"])
+        assert names & {"books", "documents"} == {name}
+        assert name in one["properties"]["tiers"]["description"]
 
 
 async def test_definitions_say_what_a_program_needs(api: httpx.AsyncClient) -> None:
-    for shown, tool in zip((await api.get(URL)).json()["definitions"], TOOLS, strict=True):
+    for shown, tool in zip((await api.get(URL)).json()["definitions"], NAMED, strict=True):
         assert shown["parameters"] == json_schema(tool)
         assert shown["description_he"] == tool.text_he
         assert shown["scope"] == ("write" if tool.writes else "read")
