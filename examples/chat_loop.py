@@ -32,10 +32,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from examples.scripted_model import MEMORY, WEB_SEARCH, load_script
+from rayapp.assistant.conversations.rules.attribution import read_attribution
 from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.learning import OutcomeName
-from rayapp.domain.context.attribution import read_attribution
-from rayapp.errors import RayappError
+from rayapp.core.errors import RayappError
 
 BROKEN = 3
 NO_HELPERS = 4

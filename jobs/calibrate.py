@@ -33,19 +33,19 @@ from jobs.suites.heq import load_heq
 from jobs.suites.lab import Lab
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question
-from rayapp import bootstrap
-from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
-from rayapp.adapters.inference.static_model import find_model, load_static_model
-from rayapp.adapters.recipe_files import load_calibration
-from rayapp.cli_output import report_console
-from rayapp.domain.retrieval.answering import Features, features_of
-from rayapp.domain.retrieval.calibration import Calibration, file_name
-from rayapp.domain.retrieval.ranking import Ranked, with_rerank
-from rayapp.domain.retrieval.recipes import ConfidenceModel, Recipe
-from rayapp.domain.retrieval.rerank_features import Features as RerankFeatures
-from rayapp.domain.retrieval.rerank_words import WordTable
-from rayapp.errors import ConfigError, RayappError
-from rayapp.settings import CONFIG_DIR, Settings, load_settings
+from rayapp.container import bootstrap
+from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.settings.model import CONFIG_DIR, Settings, load_settings
+from rayapp.inference.backends.static_model import find_model, load_static_model
+from rayapp.local.cli.output import report_console
+from rayapp.search.feature_reranker import BUNDLED, read_rerank_model
+from rayapp.search.rules.answering import Features, features_of
+from rayapp.search.rules.calibration import Calibration, file_name
+from rayapp.search.rules.ranking import Ranked, with_rerank
+from rayapp.search.rules.recipes import ConfidenceModel, Recipe
+from rayapp.search.rules.rerank_features import Features as RerankFeatures
+from rayapp.search.rules.rerank_words import WordTable
+from rayapp.storage.files.recipes import load_calibration
 
 Floats = npt.NDArray[np.float64]
 NAMES = ("cosine", "coverage", "passage", "words", "number_missing")

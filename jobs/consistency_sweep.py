@@ -9,15 +9,15 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.domain.job_kinds import CONSISTENCY
-from rayapp.errors import InvalidInput
-from rayapp.job_protocols import JobWork
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.comparison import Repairs
-from rayapp.services.consistency import SweepStores, SweepWork
-from rayapp.services.sweep_log import SweepLog
-from rayapp.settings import Settings
+from rayapp.bulk.kinds import CONSISTENCY
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.errors import InvalidInput
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings
+from rayapp.index.consistency.comparison import Repairs
+from rayapp.index.consistency.log import SweepLog
+from rayapp.index.consistency.service import SweepStores, SweepWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     # Not at the top: see `JobSpec.imports`.
-    from rayapp.deployments.process import vector_index
+    from rayapp.serve.deployments.process import vector_index
 
     stores = bootstrap.mongo_stores(settings)
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
@@ -72,7 +72,7 @@ SPEC = JobSpec(
     add_arguments=add_arguments,
     params_of=params_of,
     open_work=open_work,
-    imports=("rayapp.deployments.process",),
+    imports=("rayapp.serve.deployments.process",),
 )
 
 

@@ -22,12 +22,12 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.adapters.datagov.source import CKAN, open_source
-from rayapp.job_protocols import JobWork
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.datagov import DatagovIngest
-from rayapp.settings import Settings
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings
+from rayapp.datagov.service import DatagovIngest
+from rayapp.storage.datagov.source import CKAN, open_source
 
 # The whole catalogue takes an idle indexer a few seconds; a busy one goes on after the job.
 INDEX_WAIT_S = 120.0

@@ -9,11 +9,11 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.domain.job_kinds import DEFERRED, checked_params
-from rayapp.job_protocols import JobWork
-from rayapp.services.deferred_work import DeferredWork
-from rayapp.settings import Settings
+from rayapp.bulk.kinds import DEFERRED, checked_params
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.settings.model import Settings
+from rayapp.index.deferred.work import DeferredWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,11 +19,11 @@ import orjson
 from rich.table import Table
 
 from jobs.suites.suite import read_json
-from rayapp.adapters.expansion_files import load_expansions
-from rayapp.cli_output import report_console
-from rayapp.domain.text.coverage import Coverage, coverage_of, pairs_by_domain
-from rayapp.errors import ConfigError
-from rayapp.settings import CONFIG_DIR
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.local.cli.output import report_console
+from rayapp.storage.files.expansions import load_expansions
+from rayapp.text.coverage import Coverage, coverage_of, pairs_by_domain
 
 CATALOGUE = Path("datagov") / "enterprise_schemas.json"
 

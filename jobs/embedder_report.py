@@ -26,19 +26,19 @@ import numpy.typing as npt
 import orjson
 from rich.table import Table
 
+from jobs.build.bilingual import NAME, write_artefact
+from jobs.build.bilingual_fit import EnglishRows, FitRecipe, Sources, fit
+from jobs.build.pair_files import NAMES, PAIRS, Pair, read_dictionary, read_pairs
 from jobs.suites.datagov_set import SCHEMAS, load_datagov
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import load_locomo
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question, read_json, rows_of
-from rayapp.adapters.inference.static_model import StaticModel, find_model, load_static_model
-from rayapp.cli_output import report_console
-from rayapp.domain.evaluation import Judged, summarise
-from rayapp.errors import ConfigError, RayappError
-from rayapp.models.bilingual_fit import EnglishRows, FitRecipe, Sources, fit
-from rayapp.models.build_bilingual import NAME, write_artefact
-from rayapp.models.pair_files import NAMES, PAIRS, Pair, read_dictionary, read_pairs
-from rayapp.settings import CONFIG_DIR
+from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.inference.backends.static_model import StaticModel, find_model, load_static_model
+from rayapp.local.cli.output import report_console
+from rayapp.search.rules.evaluation import Judged, summarise
 
 METRICS = ("R@1", "hit@5", "hit@10", "MRR")
 SHORT_WORDS = 8  # a short text: the length of our average pair

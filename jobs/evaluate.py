@@ -36,12 +36,12 @@ from jobs.suites.report import latency
 from jobs.suites.results import Evaluated, Outputs, Results, show, show_gates
 from jobs.suites.runner import RunOptions
 from jobs.suites.searched import MOST_DEGRADED
-from rayapp.cli_output import report_console
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
-from rayapp.domain.retrieval.ablation import FEATURES, ablated_name
-from rayapp.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError, RayappError
+from rayapp.local.cli.output import report_console
+from rayapp.search.rules.ablation import FEATURES, ablated_name
 
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 

@@ -27,26 +27,26 @@ from jobs.job_arguments import parser_of
 from jobs.joining import STDERR, connect, submission_id
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.adapters.local_stack import stack
-from rayapp.client.discovery import data_dir_of
-from rayapp.client.progress import Bar, Progress
-from rayapp.clock import SystemClock
-from rayapp.domain.jobs import Job, Plan
-from rayapp.errors import InvalidInput, RayappError
-from rayapp.job_protocols import JobWork
-from rayapp.observability.logging import configure_logging
-from rayapp.services.job_following import STOPPED, RunRequest
-from rayapp.services.job_results import (
+from rayapp.bulk.following import STOPPED, RunRequest
+from rayapp.bulk.model import Job, Plan
+from rayapp.bulk.ports import JobWork
+from rayapp.bulk.results import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_DONE,
     EXIT_INCOMPLETE,
     JobResult,
 )
-from rayapp.services.job_runner import JobRunner, JobStores
-from rayapp.services.job_steps import PASSING
-from rayapp.settings import Settings, load_settings
+from rayapp.bulk.runner import JobRunner, JobStores
+from rayapp.bulk.steps import PASSING
+from rayapp.client.discovery import data_dir_of
+from rayapp.client.progress import Bar, Progress
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import InvalidInput, RayappError
+from rayapp.core.logging import configure_logging
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.local.stack import stack
 
 if TYPE_CHECKING:
     from jobs.workers import RayWorkers

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from jobs.spec import JobSpec
-from rayapp.errors import InvalidInput
+from rayapp.core.errors import InvalidInput
 
 MAX_CONCURRENCY = 256  # the bound of the setting jobs.concurrency
 

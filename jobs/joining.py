@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from rayapp.errors import ConfigError, JobsDown
-from rayapp.services.job_results import EXIT_DEPENDENCY
-from rayapp.settings import Settings
+from rayapp.bulk.results import EXIT_DEPENDENCY
+from rayapp.core.errors import ConfigError, JobsDown
+from rayapp.core.settings.model import Settings
 
 # Set by Ray in the driver of a submitted job.
 RAY_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"

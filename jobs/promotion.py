@@ -9,13 +9,13 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.domain.job_kinds import PROMOTION
-from rayapp.job_protocols import JobWork
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.promotion import PromotionService
-from rayapp.services.promotion_work import PromotionWork
-from rayapp.settings import Settings
+from rayapp.bulk.kinds import PROMOTION
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings
+from rayapp.learning.promotion import PromotionService
+from rayapp.learning.promotion_work import PromotionWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

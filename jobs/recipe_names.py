@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.recipes import Recipe
 
 
 def known_recipes(recipes: Mapping[str, Recipe], names: Iterable[str]) -> list[Recipe]:

@@ -13,16 +13,16 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.domain.job_kinds import REINDEX, checked_params
-from rayapp.domain.tiers import Tier
-from rayapp.errors import InvalidInput
-from rayapp.job_protocols import JobWork
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.reindex import ReindexWork
-from rayapp.services.reindex_parts import ReindexParts
-from rayapp.services.reindex_rollback import RollbackWork
-from rayapp.settings import Settings
+from rayapp.bulk.kinds import REINDEX, checked_params
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.errors import InvalidInput
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings
+from rayapp.index.reindex.parts import ReindexParts
+from rayapp.index.reindex.rollback import RollbackWork
+from rayapp.index.reindex.service import ReindexWork
+from rayapp.memory.tiers import Tier
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     """The job embeds by itself: the live gateway keeps its capacity for searches."""
     # Not at the top: see `JobSpec.imports`.
-    from rayapp.deployments.process import vector_index
+    from rayapp.serve.deployments.process import vector_index
 
     metrics = InMemoryMetrics()
     embedder = bootstrap.embedding_service(settings, metrics)
@@ -109,7 +109,7 @@ SPEC = JobSpec(
     params_of=params_of,
     open_work=open_work,
     embeds=True,
-    imports=("rayapp.deployments.process",),
+    imports=("rayapp.serve.deployments.process",),
     warms=lambda params: not params.get("rollback"),
 )
 

@@ -19,19 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from jobs.recipe_names import known_recipes
-from jobs.suites.heq import FILE as HEQ_FILE
-from jobs.suites.locomo import load_locomo
-from jobs.suites.outputs import check_files, put
-from jobs.suites.suite import read_json, rows_of
-from rayapp import bootstrap
-from rayapp.adapters.inference.features_rerank import BUNDLED, read_rerank_model
-from rayapp.adapters.inference.static_model import find_model, load_static_model
-from rayapp.cli_output import report_console
-from rayapp.domain.evaluation import METRICS, Estimate, Judged, estimate
-from rayapp.domain.retrieval.recipes import Recipe, RerankBlend
-from rayapp.errors import RayappError
-from rayapp.models.build_reranker import (
+from jobs.build.reranker import (
     RECIPE,
     STATIC_MODEL,
     Example,
@@ -40,7 +28,19 @@ from rayapp.models.build_reranker import (
     fit,
     source_of,
 )
-from rayapp.models.reranker_examples import load_examples
+from jobs.build.reranker_examples import load_examples
+from jobs.recipe_names import known_recipes
+from jobs.suites.heq import FILE as HEQ_FILE
+from jobs.suites.locomo import load_locomo
+from jobs.suites.outputs import check_files, put
+from jobs.suites.suite import read_json, rows_of
+from rayapp.container import bootstrap
+from rayapp.core.errors import RayappError
+from rayapp.inference.backends.static_model import find_model, load_static_model
+from rayapp.local.cli.output import report_console
+from rayapp.search.feature_reranker import BUNDLED, read_rerank_model
+from rayapp.search.rules.evaluation import METRICS, Estimate, Judged, estimate
+from rayapp.search.rules.recipes import Recipe, RerankBlend
 
 FOLDS = 5
 DIGITS = 4  # of a reported number

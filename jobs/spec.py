@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rayapp.job_protocols import JobWork
-from rayapp.settings import Settings
+from rayapp.bulk.ports import JobWork
+from rayapp.core.settings.model import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from jobs.build.reranker import embedding_of
 from jobs.recipe_names import known_recipes
 from jobs.suites import heq
 from jobs.suites.datagov_set import load_datagov
@@ -33,22 +34,21 @@ from jobs.suites.locomo import HEADLINE, load_locomo
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 from jobs.suites.tuning import FOLDS, Parameter, Scored, Scores, Search, Tuned, steps
-from rayapp import bootstrap
-from rayapp.adapters.datagov.files import FolderSource
-from rayapp.adapters.inference.static_model import find_model, load_static_model
-from rayapp.cli_output import report_console
 from rayapp.client.progress import Progress
-from rayapp.domain.datagov.items import items_of
-from rayapp.domain.datagov.prepare import prepared
-from rayapp.domain.evaluation import Estimate, Judged, hit_at, reciprocal_rank
-from rayapp.domain.retrieval.fusion import DenseArm, dense_weight
-from rayapp.domain.retrieval.recipes import DenseWeights, Recipe
-from rayapp.domain.retrieval.turns import TURN_TIERS
-from rayapp.domain.tiers import Tier
-from rayapp.errors import RayappError
-from rayapp.models.build_reranker import embedding_of
-from rayapp.services.runtime import Texts
-from rayapp.settings import load_settings
+from rayapp.container import bootstrap
+from rayapp.core.errors import RayappError
+from rayapp.core.settings.model import load_settings
+from rayapp.datagov.rules.items import items_of
+from rayapp.datagov.rules.prepare import prepared
+from rayapp.inference.backends.static_model import find_model, load_static_model
+from rayapp.local.cli.output import report_console
+from rayapp.memory.tiers import Tier
+from rayapp.search.rules.evaluation import Estimate, Judged, hit_at, reciprocal_rank
+from rayapp.search.rules.fusion import DenseArm, dense_weight
+from rayapp.search.rules.recipes import DenseWeights, Recipe
+from rayapp.search.rules.turns import TURN_TIERS
+from rayapp.search.texts import Texts
+from rayapp.storage.datagov.files import FolderSource
 
 # A middle and a value on either side, our choice; more where the first look was flat or its best
 # value lay at the end.

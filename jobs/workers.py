@@ -16,14 +16,14 @@ from ray.exceptions import RayError, RayTaskError
 
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
-from rayapp import bootstrap
-from rayapp.clock import SystemClock
-from rayapp.domain.jobs import Job, PartitionRow
-from rayapp.errors import JobsDown, RayappError
-from rayapp.job_protocols import JobWork, WorkerLost
-from rayapp.observability.logging import configure_logging
-from rayapp.services.job_steps import Pace, PartitionSteps
-from rayapp.settings import Settings
+from rayapp.bulk.model import Job, PartitionRow
+from rayapp.bulk.ports import JobWork, WorkerLost
+from rayapp.bulk.steps import Pace, PartitionSteps
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import JobsDown, RayappError
+from rayapp.core.logging import configure_logging
+from rayapp.core.settings.model import Settings
 
 log = logging.getLogger("rayapp.jobs")
 # A cluster that adds a node needs minutes; one that is full for longer needs a person.

@@ -9,9 +9,9 @@ EXIT_CONFIG = 2
 
 
 def main() -> None:
-    """As `rayapp.cli.main`, which needs libraries that a broken installation lacks."""
+    """As `rayapp.local.cli.app.main`, which needs libraries that a broken installation lacks."""
     try:
-        from rayapp.cli import main as run
+        from rayapp.local.cli.app import main as run
     except ImportError as error:
         if (error.name or "").partition(".")[0] in {"", "rayapp", "jobs"}:
             raise

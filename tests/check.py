@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from rayapp.testing.examples import QUICK
 from tests.local_models import missing_packages
+from tests.support.examples import QUICK
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
@@ -172,7 +172,7 @@ def _import_of(module: str) -> str:
 
 
 def mirror_of(path: Path) -> Path:
-    """Where the tests of a folder are: of `rayapp/domain/text` in `tests/unit/domain/text`."""
+    """Where the tests of a folder are: of `rayapp/text` in `tests/unit/text`."""
     return Path("tests", "unit", *(path.parts[1:] if path.parts[0] == "rayapp" else path.parts))
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from examples.scripted_model import load_script, script_of
-from rayapp.testing.examples import examples
 from tests.played_model import PlayedModel, playing
 from tests.running import RunningService, started
+from tests.support.examples import examples
 
 # Of the shared stack's language model: its optional helper is on, and tests need not wait long for
 # an answer that does not come, nor for a breaker to close.

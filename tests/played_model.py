@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from examples.scripted_model import Script, reply_to
-from rayapp.domain.models.asking import HelperName
-from rayapp.prompts.loader import LANGUAGES, load_prompts
-from rayapp.testing.chat_server import ChatRequest, Reply, chat_server, good, shape
+from rayapp.inference.chat.question import HelperName
+from rayapp.inference.prompts.loader import LANGUAGES, load_prompts
+from tests.support.chat_server import ChatRequest, Reply, chat_server, good, shape
 
 # Helpers that only these tests play; all others are those of the example's script.
 PLAYED: tuple[HelperName, ...] = ("contextual_prefix", "tool_result_summary")

@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import psutil
 
-from rayapp.adapters.local_stack import stack
-from rayapp.adapters.local_stack.paths import StackPaths
-from rayapp.adapters.local_stack.state import StackState, read_state
-from rayapp.settings import load_settings
-from rayapp.testing.ports import free_port
+from rayapp.core.settings.model import load_settings
+from rayapp.local.stack import stack
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.state import StackState, read_state
+from tests.support.ports import free_port
 
 REPLICA = "ServeReplica:rayapp:"
 VECTOR_ENGINE = "VectorEngineActor"

@@ -16,11 +16,11 @@ from contextlib import asynccontextmanager, suppress
 import uvicorn
 from fastapi import FastAPI
 
-from rayapp import bootstrap
 from rayapp.api.app import create_api
-from rayapp.clock import SystemClock
-from rayapp.settings import load_settings
-from rayapp.testing.harness import Harness
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.settings.model import load_settings
+from tests.support.harness import Harness
 
 HOST = "127.0.0.1"
 # How long the background work rests when there was none, seconds.

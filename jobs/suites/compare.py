@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.suites.rows import Key, Row, by_key
-from rayapp.domain.evaluation import Estimate, estimate
+from rayapp.search.rules.evaluation import Estimate, estimate
 
 # Share of a measure that a run may lose before the gate closes. BM25 weighs a word by everything
 # that the index holds, also of other users: measured, HeQ's R@1 moves by .018 when LoCoMo lies

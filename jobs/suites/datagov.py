@@ -23,8 +23,8 @@ from jobs.suites.searched import Searched
 from jobs.suites.suite import Document, Question, Suite
 from rayapp.client import MemoryClient, SearchHit, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.domain.tiers import DATAGOV_TIERS
-from rayapp.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError, RayappError
+from rayapp.memory.tiers import DATAGOV_TIERS
 
 INGEST = "rayapp job datagov_ingest --source DIR"
 TIERS = frozenset(tier.value for tier in DATAGOV_TIERS)

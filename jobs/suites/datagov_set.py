@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
-from rayapp.domain.text.language import detect_language
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.text.language import detect_language
 
 SCHEMAS = Path("datagov") / "enterprise_schemas.json"
 SNAPSHOT = Path("datagov") / "catalog.snapshot.json"

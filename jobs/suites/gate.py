@@ -13,7 +13,7 @@ from jobs.suites.compare import NAMED, Comparison, Difference, Worse, compare
 from jobs.suites.golden import Golden, check_data, named, read_golden, unknown_data
 from jobs.suites.rows import Row
 from jobs.suites.searched import Searched
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
 HEAD = ("set", "measure", "committed", "now", "change", "95 % interval", "n", "")
 LEFT = 2  # columns of HEAD that hold words

@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from rayapp import bootstrap
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import EmbedderInfo, TextKind
-from rayapp.settings import EmbeddingSettings, Settings
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import EmbeddingSettings, Settings
+from rayapp.inference.ports import EmbedderInfo, TextKind
 
 # Limit of one batch, seconds, our choice: nobody waits for a search meanwhile.
 PATIENCE_S = 60.0

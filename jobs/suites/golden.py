@@ -19,7 +19,7 @@ from typing import Any
 from jobs.suites.outputs import put
 from jobs.suites.rows import Row, headlines, measures
 from jobs.suites.suite import read_json
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
 FORMAT = 1  # of the file; a reader refuses another one
 PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # such an id holds no sentence

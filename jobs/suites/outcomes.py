@@ -24,7 +24,7 @@ from jobs.suites.suite import Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.learning import OutcomeName
 from rayapp.client.progress import Bar, Progress, wait_indexed
-from rayapp.errors import NotFound
+from rayapp.core.errors import NotFound
 
 TIER = "history"
 LIMIT = 50  # results asked per question

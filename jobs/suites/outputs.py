@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
 
 def check_files(paths: Sequence[Path]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 from jobs.suites.rows import Headline
-from rayapp.domain.evaluation import Estimate
+from rayapp.search.rules.evaluation import Estimate
 
 # Pixels.
 WIDTH, MARGIN = 760, 16

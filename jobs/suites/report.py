@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from jobs.suites.runner import Answered, SuiteRun
-from rayapp.domain.evaluation import (
+from rayapp.search.rules.evaluation import (
     METRICS,
     Estimate,
     Judged,

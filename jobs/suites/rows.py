@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobs.suites.runner import Answered, SuiteRun
-from rayapp.domain.evaluation import (
+from rayapp.search.rules.evaluation import (
     METRICS,
     TOP,
     Estimate,

@@ -12,8 +12,8 @@ from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Document, Question, Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.domain.evaluation import Judged
-from rayapp.errors import RayappError
+from rayapp.core.errors import RayappError
+from rayapp.search.rules.evaluation import Judged
 
 TIER = "history"  # dialogue turns; no write guard and no capacity limit
 BATCH_ITEMS = 200  # items per batch call: a call stays under a second

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from jobs.suites.suite import read_json, rows_of
-from rayapp.domain.text.language import detect_language
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.text.language import detect_language
 
 ADVERSARIAL = Path("outcomes") / "adversarial-30.json"
 NAME = "The adversarial set"

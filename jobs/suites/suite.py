@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
 OneT = TypeVar("OneT")
 

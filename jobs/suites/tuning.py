@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rayapp.domain.evaluation import Estimate, estimate
-from rayapp.domain.retrieval.recipes import Recipe
+from rayapp.search.rules.evaluation import Estimate, estimate
+from rayapp.search.rules.recipes import Recipe
 
 Floats = npt.NDArray[np.float64]
 # Five conversations are five folds; the groups of larger sets are spread over as many.

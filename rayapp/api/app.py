@@ -19,7 +19,7 @@ from rayapp.api.middleware import Gate, Guarded
 from rayapp.api.openapi import document
 from rayapp.api.operation import Operation
 from rayapp.api.paths import path_pattern
-from rayapp.api.routers import (
+from rayapp.api.routes import (
     bank,
     bank_lists,
     breakers,
@@ -43,9 +43,9 @@ from rayapp.api.routers import (
     upkeep,
     user_data,
 )
-from rayapp.api.routers.probes import probe_routes
-from rayapp.errors import ConfigError, InvalidInput, NotFound, RayappError
-from rayapp.service_protocols import Services, Starting
+from rayapp.api.routes.probes import probe_routes
+from rayapp.api.services import Services, Starting
+from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 
 # Fixed paths stand before the templates that would also match them.
 OPERATIONS: tuple[Operation, ...] = (

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from rayapp.admin.api_keys import ApiKeyService, usable_user
+from rayapp.admin.ports import ApiKey
 from rayapp.api.rate_limit import RateLimiter
-from rayapp.domain.tiers import SYSTEM_USER
-from rayapp.errors import Forbidden, InvalidInput, Unauthorized
-from rayapp.protocols import ApiKey
-from rayapp.service_protocols import Services
-from rayapp.services.auth import ApiKeyService, usable_user
+from rayapp.api.services import Services
+from rayapp.core.errors import Forbidden, InvalidInput, Unauthorized
+from rayapp.core.ids import SYSTEM_USER
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from pydantic import BaseModel
 from starlette.types import Scope
 
 from rayapp.api.json_body import json_object, read_model, read_query, refuse_forbidden
-from rayapp.api.paths import MAX_CONCEPT_CHARS
-from rayapp.domain.learning_requests import Recorder
-from rayapp.domain.memory import MEMORY_ID_PATTERN
-from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.errors import InvalidInput
-from rayapp.service_protocols import Services
+from rayapp.api.services import Services
+from rayapp.core.errors import InvalidInput
+from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.learning.requests import Recorder
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire.bases import MAX_CONCEPT_CHARS
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 SCOPE_KEY = "rayapp.call"

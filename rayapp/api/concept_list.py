@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from rayapp.api.graph_views import counters_view
-from rayapp.domain.graphs.rates import success_rate, wilson_of
-from rayapp.domain.graphs.records import Counters, RoutingRow
-from rayapp.domain.graphs.views import (
+from rayapp.graphs.records import Counters, RoutingRow
+from rayapp.graphs.requests import GraphNodeView, GraphView
+from rayapp.graphs.rules.rates import success_rate, wilson_of
+from rayapp.graphs.rules.views import (
     CONTENT_PREFIX,
     ROUTING_PREFIX,
     best_tiers,
     best_wilson,
     total_of,
 )
-from rayapp.domain.learning_requests import GraphNodeView, GraphView
-from rayapp.domain.memory import NEUTRAL_SCORE
-from rayapp.domain.tiers import tier_name
+from rayapp.memory.item import NEUTRAL_SCORE
+from rayapp.memory.tiers import tier_name
+from rayapp.wire.views.graphs import counters_view
 
 # Related concepts beside one in a list; the first client shows five.
 MAX_RELATED = 10

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rayapp.api.auth import DATA_CLEAR, JOB, RouteRule
-from rayapp.errors import RayappError, StoreDown, StoreFull
-from rayapp.resilience.disk_space import DiskSpace, DiskState
+from rayapp.core.disk_space import DiskSpace, DiskState
+from rayapp.core.errors import RayappError, StoreDown, StoreFull
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 # They keep less, or stop what would keep more.

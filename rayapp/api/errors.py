@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from rayapp import errors as e
 from rayapp.api.json_answer import answer
+from rayapp.core import errors as e
 
 INTERNAL = "internal"
 # Without a better estimate, one second: long enough for a restart of a replica to show.

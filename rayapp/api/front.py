@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rayapp.api.routers.system import package_version
+from rayapp.api.routes.system import package_version
 
 WHAT = "Long-term memory for AI assistants, in Hebrew and English."
 # Name of a way, where it leads, and what is there.

@@ -13,12 +13,12 @@ from datetime import timedelta
 import orjson
 from starlette.responses import Response
 
+from rayapp.admin.ports import IdempotencyRow
 from rayapp.api.call import Call
 from rayapp.api.errors import error_answer
 from rayapp.api.json_answer import answer
-from rayapp.api.schemas.bases import IDEMPOTENCY_KEY_PATTERN
-from rayapp.errors import DependencyDown, IdempotencyConflict, InvalidInput, RayappError
-from rayapp.protocols import IdempotencyRow
+from rayapp.core.errors import DependencyDown, IdempotencyConflict, InvalidInput, RayappError
+from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN
 
 logger = logging.getLogger(__name__)
 Endpoint = Callable[[Call], Awaitable[Response]]

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import orjson
 
-from rayapp.api.job_views import job_view
 from rayapp.api.json_answer import OPTIONS
-from rayapp.domain.jobs import Job
-from rayapp.errors import RayappError
+from rayapp.bulk.model import Job
+from rayapp.core.errors import RayappError
+from rayapp.wire.views.jobs import job_view
 
 # Between two looks at the job, seconds: people see two changes per second as motion.
 LOOK_S = 0.5

@@ -16,8 +16,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from rayapp.api.errors import invalid
-from rayapp.domain.text.normalize import find_forbidden
-from rayapp.errors import InvalidInput
+from rayapp.core.errors import InvalidInput
+from rayapp.text.normalize import find_forbidden
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

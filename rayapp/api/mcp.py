@@ -27,14 +27,14 @@ from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_body
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
-from rayapp.api.routers.system import package_version
-from rayapp.api.schemas.tools import McpAnswer, McpBody
+from rayapp.api.routes.system import package_version
 from rayapp.api.tool_calls import hints, offered, tool_call
-from rayapp.domain.tools.definitions import SEARCH, tools_named
-from rayapp.domain.tools.records import ToolDefinition
-from rayapp.domain.tools.schemas import json_schema
-from rayapp.errors import InvalidInput, RayappError
-from rayapp.observability.logging import request_id
+from rayapp.assistant.tools.records import ToolDefinition
+from rayapp.assistant.tools.rules.definitions import SEARCH, tools_named
+from rayapp.assistant.tools.rules.schemas import json_schema
+from rayapp.core.errors import InvalidInput, RayappError
+from rayapp.core.logging import request_id
+from rayapp.wire.tools import McpAnswer, McpBody
 
 logger = logging.getLogger(__name__)
 

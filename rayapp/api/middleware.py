@@ -24,7 +24,8 @@ from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.disk_room import check_room, explained
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.refusals import Refusals, room_of
-from rayapp.errors import (
+from rayapp.api.services import Services, Starting
+from rayapp.core.errors import (
     DeadlineExceeded,
     DependencyDown,
     InvalidInput,
@@ -33,8 +34,7 @@ from rayapp.errors import (
     SchemaMismatch,
     TooLarge,
 )
-from rayapp.observability.logging import request_id, user_hash
-from rayapp.service_protocols import Services, Starting
+from rayapp.core.logging import request_id, user_hash
 
 logger = logging.getLogger(__name__)
 

@@ -9,17 +9,17 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from rayapp import errors as e
 from rayapp.api.auth import NOTICE_HEADER, ROUTE_SCOPES
 from rayapp.api.disk_room import READS, STORES_NOTHING
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
 from rayapp.api.groups import GROUPS, tags_of
 from rayapp.api.operation import JSON, Operation
 from rayapp.api.paths import ID_PATTERN, PATH_PARAMETERS
-from rayapp.api.schemas.answers import ErrorAnswer
-from rayapp.api.schemas.bases import IDEMPOTENCY_KEY_PATTERN
-from rayapp.api.schemas.client_answers import AliveAnswer, ReadyAnswer
-from rayapp.api.schemas.memories import StoreItem
+from rayapp.core import errors as e
+from rayapp.wire.answers import ErrorAnswer
+from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN
+from rayapp.wire.client_answers import AliveAnswer, ReadyAnswer
+from rayapp.wire.memories import StoreItem
 
 REF = "#/components/schemas/{model}"
 TEXT, HTML = "text/plain", "text/html"

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.idempotency import once
-from rayapp.errors import RayappError
+from rayapp.core.errors import RayappError
 
 JSON = "application/json"
 Handler = Callable[[Call], Awaitable[Response]]

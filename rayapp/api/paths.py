@@ -7,10 +7,8 @@ from typing import Any
 
 from starlette.routing import compile_path
 
-from rayapp.domain.data.records import ClearTarget
-
-# Far above the longest concept that a text yields, far below what a server takes in a URL.
-MAX_CONCEPT_CHARS = 512
+from rayapp.memory.records import ClearTarget
+from rayapp.wire.bases import MAX_CONCEPT_CHARS
 
 ID_PATTERN = "^[A-Za-z0-9._:@-]{1,128}$"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rayapp.errors import RateLimited
-from rayapp.resilience.token_bucket import TokenBucket
-from rayapp.settings import RateLimitSettings
+from rayapp.core.errors import RateLimited
+from rayapp.core.settings.model import RateLimitSettings
+from rayapp.core.token_bucket import TokenBucket
 
 # Full buckets carry no information, so they are forgotten when this many are kept.
 BUCKETS = 10_000

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from rayapp.resilience.token_bucket import TokenBucket
-from rayapp.settings import Settings
+from rayapp.core.settings.model import Settings
+from rayapp.core.token_bucket import TokenBucket
 
 # Refused at once, per second. A refusal costs .6 ms: 250 clients that asked again after 50 ms got
 # 1,600 of them a second and left 5 of 80 searches (decision 0036).

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rayapp.api.schemas.learning import ScoreBody
-from rayapp.domain.learning_requests import OutcomeRequest, Recorder
-from rayapp.domain.lifecycle.outcome_plan import fingerprint
-from rayapp.domain.memory import Outcome
-from rayapp.errors import InvalidInput
-from rayapp.protocols import Receipt
+from rayapp.core.errors import InvalidInput
+from rayapp.learning.requests import OutcomeRequest, Recorder
+from rayapp.learning.rules.outcome_plan import fingerprint
+from rayapp.memory.item import Outcome
+from rayapp.search.ports import Receipt
+from rayapp.wire.learning import ScoreBody
 
 
 def score_requests(body: ScoreBody, key: str | None, recorder: Recorder) -> list[OutcomeRequest]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from rayapp.api.call import Call
 from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
-from rayapp.api.schemas.tools import TOOL_ALIASES, ToolBody
-from rayapp.domain.tools.records import ToolCall, ToolDefinition
+from rayapp.assistant.tools.records import ToolCall, ToolDefinition
+from rayapp.wire.tools import TOOL_ALIASES, ToolBody
 
 # Who a program is cannot be told by the model, so the program may say it in headers.
 CONVERSATION_HEADER = b"x-conversation-id"

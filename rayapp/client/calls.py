@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import httpx
 from pydantic import BaseModel
 
-from rayapp.errors import RayappError
+from rayapp.core.errors import RayappError
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 P = ParamSpec("P")

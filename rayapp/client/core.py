@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from rayapp.client.calls import AnswerT, Calls, Pause, Request, Talk
 from rayapp.client.retry import RetryPolicy, may_retry
-from rayapp.domain.memory import USER_ID_PATTERN
-from rayapp.errors import (
+from rayapp.core.errors import (
     Conflict,
     DeadlineExceeded,
     DependencyDown,
@@ -28,6 +27,7 @@ from rayapp.errors import (
     TooLarge,
     Unauthorized,
 )
+from rayapp.core.ids import USER_ID_PATTERN
 
 logger = logging.getLogger("rayapp.client")
 

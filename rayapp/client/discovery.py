@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_DATA_DIR = ".rayapp"

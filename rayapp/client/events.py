@@ -12,7 +12,7 @@ import orjson
 from rayapp.client.calls import Request
 from rayapp.client.core import failure
 from rayapp.client.retry import RetryPolicy, may_retry
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 
 RETRY_S = 0.5  # before the stream is asked for again, until the server names another pause
 

@@ -25,7 +25,7 @@ from rayapp.client.item_models import (
     VersionsReply,
 )
 from rayapp.client.models import BatchReply, Memory, Plain, SearchReply, StoreReply
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 
 MEMORY = "/api/memory"
 ITEM = f"{MEMORY}/items/{{memory_id}}"

@@ -15,7 +15,7 @@ from rayapp.client.models import (
     SubmitReply,
     SweepReply,
 )
-from rayapp.errors import DeadlineExceeded
+from rayapp.core.errors import DeadlineExceeded
 
 JOBS = "/api/memory/jobs"
 JOB = f"{JOBS}/{{job_id}}"

@@ -11,7 +11,7 @@ import httpx
 from rayapp.client.calls import Pause, Request, Talk, asked, call
 from rayapp.client.core import Core, json_of, parsed
 from rayapp.client.models import Backlog, Growth, HealthReply, Plain, Ready, Stats, StatsReply
-from rayapp.errors import DeadlineExceeded
+from rayapp.core.errors import DeadlineExceeded
 
 MEMORY = "/api/memory"
 SYSTEM = "/api/system"

@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from rayapp.errors import RayappError
+from rayapp.core.errors import RayappError
 
 # Steps in files below these are left out.
 HIDDEN = tuple(str(Path(file).parent) for file in (asyncio.__file__, __file__))

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rayapp.api.auth import ROUTE_SCOPES
-from rayapp.cli import app
-from rayapp.settings import setting_names
+from rayapp.core.settings.model import setting_names
+from rayapp.local.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,7 +28,8 @@ MACHINE = re.compile(
     r"/work/|\.\./shared|/opt/|files\.pythonhosted|registry\.npmjs|pypi\.org|/root/"
 )
 PATHS = re.compile(
-    r"`((?:rayapp|jobs|tests|configs|deployments|domain|adapters|services|api|models)/[\w./-]+)`"
+    r"`((?:rayapp|jobs|tests|configs|admin|api|assistant|bulk|client|container|core|datagov|graphs"
+    r"|index|inference|learning|local|memory|search|serve|storage|text|wire)/[\w./-]+)`"
 )
 TRACKED = {".md", ".py", ".toml", ".yaml", ".yml", ".lock", ".env", ".json", ".txt", ""}
 TOP_LEVEL = {

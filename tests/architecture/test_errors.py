@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from rayapp import errors
-from rayapp.errors import RayappError
+from rayapp.core import errors
+from rayapp.core.errors import RayappError
 
 CLASSES = [
     found

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.api.examples import HIT_EXAMPLE
-from rayapp.api.schemas.memories import StoreItem
-from rayapp.api.schemas.search_answers import ScoreWeightsView
+from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, TOOLS
 from rayapp.client import Memory
-from rayapp.domain.tools.definitions import MEMORY_TOOLS, TOOLS
+from rayapp.wire.examples.memories import HIT_EXAMPLE
+from rayapp.wire.memories import StoreItem
+from rayapp.wire.search_answers import ScoreWeightsView
 
 PACKAGE = Path(__file__).resolve().parents[2] / "rayapp"
 # Names that stand for one thing wherever they are used.

@@ -39,7 +39,7 @@ def probed(*names: str) -> str:
 def test_no_command_imports_ray_before_the_stack_s_environment_is_set() -> None:
     names = modules()
     assert {"jobs.consistency_sweep", "jobs.frame", "jobs.reindex"} <= set(names)
-    assert probed("rayapp.cli", *names) == ""
+    assert probed("rayapp.local.cli.app", *names) == ""
 
 
 @pytest.mark.process

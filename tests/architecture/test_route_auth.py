@@ -12,9 +12,9 @@ from rayapp.api import app as application
 from rayapp.api.app import create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.operation import Operation
-from rayapp.errors import ConfigError
-from rayapp.settings import load_settings
-from rayapp.testing.fake_services import fake_world
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import load_settings
+from tests.support.fake_services import fake_world
 
 # Starlette adds HEAD to every GET; the guard treats both alike.
 ADDED = {"HEAD"}

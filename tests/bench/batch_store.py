@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rayapp.client import MemoryClient
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench.closed_loop import spread
 from tests.bench.phases import TIER, Load
 from tests.bench.texts import facts

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from rayapp.domain.evaluation import percentile
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
+from rayapp.search.rules.evaluation import percentile
 from tests.bench.wire import Call, Drive, Driven, drive
 
 CLIENTS_PER_PROCESS = 4  # above that the client competes with itself for one core

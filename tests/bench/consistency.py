@@ -22,12 +22,12 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.domain.consistency import Drift
-from rayapp.domain.jobs import Finish
-from rayapp.testing.drift import everything
-from rayapp.testing.sweep_rig import SweepRig, kinds_of
+from rayapp.bulk.model import Finish
+from rayapp.index.consistency.rules import Drift
 from tests.bench.arguments import not_negative_number, positive, positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.support.drift import everything
+from tests.support.sweep_rig import SweepRig, kinds_of
 
 T = TypeVar("T")
 

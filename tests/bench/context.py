@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rayapp.client.discovery import data_dir_of, service_url
-from rayapp.domain.evaluation import percentile
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
+from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.texts import facts

@@ -2,7 +2,7 @@
 
 Prints, for each language and threshold, how many of the pairs that say the same would merge and
 how many of those that do not, by the cosine alone and with the cohesion check of
-`rayapp.domain.lifecycle.dedup` on top.
+`rayapp.learning.rules.dedup` on top.
 
     python -m tests.bench.dedup_threshold            # the bundled static model
     RAYAPP_EMBEDDING__BACKEND=http ... python -m tests.bench.dedup_threshold
@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from rayapp.adapters.inference.open import open_embedding_backend
-from rayapp.domain.lifecycle.dedup import DedupParams, twin
-from rayapp.domain.tiers import Tier
-from rayapp.protocols import EmbeddingBackend
-from rayapp.settings import load_settings
-from rayapp.testing.builders import an_item
+from rayapp.container.backends import open_embedding_backend
+from rayapp.core.settings.model import load_settings
+from rayapp.inference.ports import EmbeddingBackend
+from rayapp.learning.rules.dedup import DedupParams, twin
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
 
 PAIRS = Path(__file__).with_name("dedup_pairs.yaml")
 SAME = "same"

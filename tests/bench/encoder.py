@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from rayapp.adapters.inference.gpu import torch_device
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.inference.backends.gpu import torch_device
 from tests.bench.arguments import positive
 from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_memory import recovery

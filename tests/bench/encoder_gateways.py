@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rayapp.adapters.inference.gpu import Precision
-from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
-from rayapp.clock import SystemClock
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.resilience.batching import BackendTraits
-from rayapp.resilience.breaker import Breaker, BreakerPolicy
-from rayapp.services.embedding import EmbeddingService
-from rayapp.services.reranking import RerankService
-from rayapp.settings import BatchSettings, EmbeddingSettings, RerankerSettings
+from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.core.batching import BackendTraits
+from rayapp.core.breaker import Breaker, BreakerPolicy
+from rayapp.core.clock import SystemClock
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
+from rayapp.inference.backends.gpu import Precision
+from rayapp.inference.embedding import EmbeddingService
+from rayapp.inference.reranking import RerankService
 from tests.bench.encoder_work import Work
 
 PATIENCE_S = 60.0  # of the reranker, its longest; the product's own limits are for users

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rayapp.adapters.inference.gpu import Precision
+from rayapp.inference.backends.gpu import Precision
 from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_work import Work, batches_seen
 

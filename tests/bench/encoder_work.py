@@ -12,7 +12,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from rayapp.resilience.batching import plan_batches
+from rayapp.core.batching import plan_batches
 from tests.bench.encoder_model import (
     PAIR_TOKENS,
     SPECIAL_TOKENS,

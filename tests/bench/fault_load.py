@@ -10,7 +10,7 @@ from typing import Literal
 
 import orjson
 
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench.wire import Connection
 
 STORERS, SEARCHERS = 2, 4

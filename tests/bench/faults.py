@@ -30,10 +30,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.adapters.local_stack.paths import StackPaths
-from rayapp.adapters.local_stack.processes import members
-from rayapp.adapters.local_stack.state import read_state
-from rayapp.errors import ConfigError, DependencyDown
+from rayapp.core.errors import ConfigError, DependencyDown
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.processes import members
+from rayapp.local.stack.state import read_state
 from tests.bench.arguments import positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.fault_load import CALM_S, LONGEST_S, FaultLoad, Verdict, missing

@@ -25,21 +25,21 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from rayapp import bootstrap
-from rayapp.adapters.mongo.database import MongoDatabase
 from rayapp.client.progress import Progress
-from rayapp.domain.evaluation import percentile
-from rayapp.domain.learning_requests import InsightsRequest
-from rayapp.domain.scope import ReadScope
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.graphs import GraphsService
-from rayapp.services.insights import InsightsService
-from rayapp.settings import Settings, load_settings
-from rayapp.testing.mongo_server import running_mongo
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.graphs.requests import InsightsRequest
+from rayapp.graphs.service import GraphsService
+from rayapp.learning.insights import InsightsService
+from rayapp.memory.scope import ReadScope
+from rayapp.search.rules.evaluation import percentile
+from rayapp.storage.mongo.database import MongoDatabase
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.learned import CONVERSATION, Asked, Filler, Learner
 from tests.bench.texts import facts
+from tests.support.mongo_server import running_mongo
 
 INSIGHTS_P95_MS = 10.0  # learning design: "under 10 ms at the 95th percentile inside the service"
 HEAVY_SHARE = 0.1  # of the memories belongs to the user whose graphs are at their caps

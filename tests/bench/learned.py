@@ -15,26 +15,26 @@ from typing import Any
 
 from pymongo import WriteConcern
 
-from rayapp.adapters.mongo.convert import to_document
-from rayapp.adapters.mongo.database import MongoDatabase
-from rayapp.adapters.mongo.graph_writes import outcome_writes
-from rayapp.adapters.mongo.indexes import EDGES, ITEMS, NODES, OUTCOMES
-from rayapp.adapters.mongo.outcome_convert import event_document
-from rayapp.adapters.mongo.receipts import MongoReceiptStore
-from rayapp.domain.graphs.caps import MEMORY_IDS
-from rayapp.domain.graphs.content import contribution_of, edges_between
-from rayapp.domain.graphs.context_type import context_type_of
-from rayapp.domain.graphs.outcome_effects import outcome_changes
-from rayapp.domain.graphs.records import CO_OCCURS
-from rayapp.domain.learning import AppliedOutcome, OutcomeEvent
-from rayapp.domain.lifecycle.outcomes import with_outcome
-from rayapp.domain.memory import MemoryItem, Outcome, Quality, Stats
-from rayapp.domain.text.concepts import extract_concepts
-from rayapp.domain.text.expansions import Expansions
-from rayapp.domain.tiers import Tier
-from rayapp.protocols import Receipt
-from rayapp.testing.builders import an_item
+from rayapp.graphs.records import CO_OCCURS
+from rayapp.graphs.rules.caps import MEMORY_IDS
+from rayapp.graphs.rules.content import contribution_of, edges_between
+from rayapp.graphs.rules.context_type import context_type_of
+from rayapp.learning.records import AppliedOutcome, OutcomeEvent
+from rayapp.learning.rules.graph_effects import outcome_changes
+from rayapp.learning.rules.outcomes import with_outcome
+from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt
+from rayapp.storage.mongo.convert import to_document
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.graph_writes import outcome_writes
+from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, OUTCOMES
+from rayapp.storage.mongo.outcome_convert import event_document
+from rayapp.storage.mongo.receipts import MongoReceiptStore
+from rayapp.text.concepts import extract_concepts
+from rayapp.text.expansions import Expansions
 from tests.bench.texts import Fact
+from tests.support.builders import an_item
 
 Document = dict[str, Any]
 

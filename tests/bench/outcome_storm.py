@@ -27,9 +27,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from rayapp.domain.evaluation import percentile
-from rayapp.domain.lifecycle.outcomes import SUCCESS_VALUE
-from rayapp.domain.memory import Outcome
+from rayapp.memory.item import Outcome
+from rayapp.memory.rules.success import SUCCESS_VALUE
+from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.running import REPLICA, RunningService, started

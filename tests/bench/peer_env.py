@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 
-# What the numbers are of; the client of Qdrant fits the server that `rayapp.testing` fetches. From
+# What the numbers are of; the client of Qdrant fits the server that `tests.support` fetches. From
 # `orjson` on it is what a worker itself imports: the protocol, the embedder and its language rules.
 PINS = (
     "chromadb==1.5.9",

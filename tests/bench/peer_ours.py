@@ -12,7 +12,7 @@ import orjson
 from jobs.suites.suite import Document
 from rayapp.client import Memory, MemoryClient
 from rayapp.client.progress import Bar, Progress, wait_indexed
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench.peer_protocol import Answer, Part, PartRun, Stored, SystemRun
 from tests.bench.wire import Connection
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from jobs.suites.locomo import HEADLINE
-from rayapp.domain.evaluation import METRICS, Estimate, Judged, estimate, percentile
+from rayapp.search.rules.evaluation import METRICS, Estimate, Judged, estimate, percentile
 from tests.bench.peer_ours import OURS
 from tests.bench.peer_protocol import Part, PartRun, SystemRun, same_texts
 

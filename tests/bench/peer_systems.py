@@ -22,8 +22,8 @@ import numpy as np
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.suite import Document
-from rayapp.adapters.inference.static_model import load_static_model
-from rayapp.domain.index import Vector
+from rayapp.core.vectors import Vector
+from rayapp.inference.backends.static_model import load_static_model
 from tests.bench.peer_protocol import Plan, Row
 
 CHROMA_BATCH = 1_000  # items per call; its own bound is about 5,000

@@ -40,13 +40,12 @@ from rich.console import Console
 from jobs.suites import SUITES
 from jobs.suites.runner import DEPTH
 from jobs.suites.suite import Suite
-from rayapp.adapters.inference.static_model import find_model
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
-from rayapp.errors import ConfigError, RayappError
-from rayapp.settings import load_settings
-from rayapp.testing.qdrant_binary import cache_folder, start_qdrant
+from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.settings.model import load_settings
+from rayapp.inference.backends.static_model import find_model
 from tests.bench import peer_report
 from tests.bench.arguments import positive, positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
@@ -63,6 +62,7 @@ from tests.bench.peer_protocol import (
     write_job,
 )
 from tests.bench.peer_systems import FOREIGN, ON_QDRANT, SYSTEMS
+from tests.support.qdrant_binary import cache_folder, start_qdrant
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = (OURS, *SYSTEMS)

@@ -16,7 +16,7 @@ import orjson
 
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench.closed_loop import drive_all, spread
 from tests.bench.delay import Sample, index_delays
 from tests.bench.texts import facts

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import psutil
 
-from rayapp.adapters.local_stack.paths import StackPaths
-from rayapp.adapters.local_stack.processes import members
-from rayapp.adapters.local_stack.state import read_state
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.processes import members
+from rayapp.local.stack.state import read_state
 
 KIB = 1024
 MIB = 1024 * 1024

@@ -22,20 +22,20 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.adapters.mongo import MongoDatabase, MongoLeaseStore, MongoMemoryStore
-from rayapp.adapters.mongo.indexes import EVENTS, ITEMS, VERSIONS
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.bootstrap import runtime_of
-from rayapp.clock import SystemClock
-from rayapp.domain.memory import IndexState, MemoryItem, Source, Stats, SyncState
-from rayapp.domain.tiers import Tier
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.promotion import PromotionService
-from rayapp.settings import load_settings
-from rayapp.testing.builders import an_item
-from rayapp.testing.mongo_server import running_mongo
+from rayapp.container.bootstrap import runtime_of
+from rayapp.core.clock import SystemClock
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.learning.promotion import PromotionService
+from rayapp.memory.item import IndexState, MemoryItem, Source, Stats, SyncState
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import MongoDatabase, MongoLeaseStore, MongoMemoryStore
+from rayapp.storage.mongo.indexes import EVENTS, ITEMS, VERSIONS
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, exit_code_of
+from tests.support.builders import an_item
+from tests.support.mongo_server import running_mongo
 
 USERS = 1_000
 BATCH = 1_000

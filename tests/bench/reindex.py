@@ -34,7 +34,7 @@ from rich.table import Table
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.client.progress import Progress, wait_indexed
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench import phases
 from tests.bench.arguments import positive, positive_number
 from tests.bench.closed_loop import spread

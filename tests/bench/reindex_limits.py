@@ -11,15 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from jobs.frame import attached
-from rayapp import bootstrap
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine
-from rayapp.domain.index import IndexPoint, IndexSchema, Vector
-from rayapp.domain.memory import MemoryItem
-from rayapp.domain.points import point_of
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import Embedder
-from rayapp.testing.builders import an_item
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.index.records import IndexPoint
+from rayapp.index.rules.points import point_of
+from rayapp.inference.ports import Embedder
+from rayapp.memory.item import MemoryItem
+from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from tests.bench.texts import facts
+from tests.support.builders import an_item
 
 # Enough for a second of each; batches are those of a step of the job.
 TEXTS = 5_000

@@ -32,8 +32,8 @@ from pymongo import MongoClient
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.domain.evaluation import percentile
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
+from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import not_negative, positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_rig import SearchRig, fill, search_rig

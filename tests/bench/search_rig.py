@@ -23,18 +23,18 @@ from pymongo.monitoring import (
     register,
 )
 
-from rayapp import bootstrap
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from rayapp.api.app import create_api
-from rayapp.errors import DependencyDown
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.parts import Parts
-from rayapp.service_protocols import Services
-from rayapp.services.indexing import IndexingService
-from rayapp.settings import Settings, load_settings
-from rayapp.testing.fake_jobs import FakeLauncher
-from rayapp.testing.mongo_server import MongoServer
+from rayapp.api.services import Services
+from rayapp.container import bootstrap
+from rayapp.container.parts import Parts
+from rayapp.core.errors import DependencyDown
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.index.service import IndexingService
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from tests.support.fake_jobs import FakeLauncher
+from tests.support.mongo_server import MongoServer
 
 MONGO_FOLDER, ENGINE_FOLDER = "mongo", "engine"
 PORT_FILE = "port"

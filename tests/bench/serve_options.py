@@ -1,4 +1,4 @@
-"""Ray Serve as it comes against the environment of `rayapp.serve_env`, on a tiny application.
+"""Ray Serve as it comes against the one with `rayapp.serve.environment`, on a tiny application.
 
     python -m tests.bench.serve_options --seconds 5 --out serve.md
 
@@ -27,8 +27,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.errors import DependencyDown
-from rayapp.serve_env import PORT_NAMES, local_environment
+from rayapp.core.errors import DependencyDown
+from rayapp.serve.environment import PORT_NAMES, local_environment
 from tests.bench.arguments import positive_number
 from tests.bench.closed_loop import drive_all
 from tests.bench.ending import DONE, exit_code_of

@@ -12,17 +12,17 @@ from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
-from rayapp.adapters.qdrant.errors import qdrant_errors
-from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.client.progress import Bar, Progress
-from rayapp.domain.index import IndexPoint
-from rayapp.errors import IndexDown
-from rayapp.protocols import VectorIndex
-from rayapp.settings import QdrantSettings
-from rayapp.testing.qdrant_binary import start_qdrant
+from rayapp.core.errors import IndexDown
+from rayapp.core.settings.model import QdrantSettings
+from rayapp.index.ports import VectorIndex
+from rayapp.index.records import IndexPoint
+from rayapp.storage.qdrant.errors import qdrant_errors
+from rayapp.storage.qdrant.server import QdrantServerIndex
 from tests.bench.processes import MIB, pss_bytes
 from tests.bench.search_profile import cpu_of
 from tests.bench.server_points import Corpus
+from tests.support.qdrant_binary import start_qdrant
 
 ALIAS = "memories"
 HNSW_M = 16  # links, as configs/prod.yaml has it

@@ -11,10 +11,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine
-from rayapp.adapters.serve.vector_door import Door, DoorServer
-from rayapp.settings import QdrantSettings
+from rayapp.core.settings.model import QdrantSettings
+from rayapp.serve.engine_socket import Door, DoorServer
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine
 
 ALIAS = "memories"
 STOP_LIMIT_S = 10.0

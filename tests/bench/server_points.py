@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rayapp import bootstrap
 from rayapp.client.progress import Progress
-from rayapp.domain.index import Arm, IndexPoint, IndexSchema, SparseVector, Vector
-from rayapp.domain.memory import MemoryItem, point_id_of
-from rayapp.domain.points import point_of
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.text.normalize import content_hash
-from rayapp.domain.tiers import CORE_TIERS, TIER_POLICY, Tier
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import Embedder
-from rayapp.settings import load_settings
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.core.vectors import IndexSchema, SparseVector, Vector
+from rayapp.index.records import Arm, IndexPoint
+from rayapp.index.rules.points import point_of
+from rayapp.inference.ports import Embedder
+from rayapp.memory.item import MemoryItem, point_id_of
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import CORE_TIERS, TIER_POLICY, Tier
+from rayapp.text.normalize import content_hash
 from tests.bench.texts import Fact, facts
 
 HEAVY = "bench-heavy"

@@ -28,15 +28,15 @@ import orjson
 import uvloop
 from rich.console import Console
 
-from rayapp.adapters.qdrant import server_convert as convert
-from rayapp.adapters.qdrant.errors import qdrant_errors
-from rayapp.adapters.qdrant.predicate import Predicate, count_predicate, predicate_of
 from rayapp.client.progress import Bar, Progress
-from rayapp.domain.evaluation import TOP, percentile
-from rayapp.domain.index import Arm, ScoredPoint
-from rayapp.errors import ConfigError
-from rayapp.protocols import VectorIndex
-from rayapp.settings import QdrantSettings
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import QdrantSettings
+from rayapp.index.ports import VectorIndex
+from rayapp.index.records import Arm, ScoredPoint
+from rayapp.search.rules.evaluation import TOP, percentile
+from rayapp.storage.qdrant import server_convert as convert
+from rayapp.storage.qdrant.errors import qdrant_errors
+from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
 from tests.bench.arguments import not_negative, positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_profile import cpu_of

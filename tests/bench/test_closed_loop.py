@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.bench.closed_loop import knee, summary
 from tests.bench.report import TARGETS, markdown, rows
 from tests.bench.wire import Driven

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 from tests.bench import encoder
 from tests.bench.encoder import parser, ready, tables
 from tests.bench.encoder_gateways import _spread

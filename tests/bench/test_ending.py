@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rayapp.errors import ConfigError, DependencyDown, Overloaded, RayappError
+from rayapp.core.errors import ConfigError, DependencyDown, Overloaded, RayappError
 from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, exit_code_of
 
 AWAY, WRONG = DependencyDown("It is away."), ConfigError("It is wrong.")

@@ -18,12 +18,13 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 from rich.console import Console
 
-from rayapp.adapters.qdrant.server import QdrantServerIndex
 from rayapp.client.progress import Progress
-from rayapp.domain.index import IndexPoint, SparseVector
-from rayapp.domain.tiers import CORE_TIERS
-from rayapp.errors import IndexDown
-from rayapp.protocols import VectorIndex
+from rayapp.core.errors import IndexDown
+from rayapp.core.vectors import SparseVector
+from rayapp.index.ports import VectorIndex
+from rayapp.index.records import IndexPoint
+from rayapp.memory.tiers import CORE_TIERS
+from rayapp.storage.qdrant.server import QdrantServerIndex
 from tests.bench import server_profile
 from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, exit_code_of
 from tests.bench.server_builds import BUILDS, HNSW_M, Built, load, sooner

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httptools
 import uvloop
 
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 
 READ_BYTES = 1 << 16
 KEEP_EVERY = 20  # every 20th answer is kept for its stage timings

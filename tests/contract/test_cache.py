@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from rayapp.adapters.in_memory_cache import InMemoryCache
-from rayapp.adapters.redis.cache import RedisCache
-from rayapp.errors import CacheDown
-from rayapp.protocols import Cache
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.valkey_server import UnixValkey, unix_valkey
+from rayapp.core.errors import CacheDown
+from rayapp.inference.ports import Cache
+from rayapp.storage.process_cache import InMemoryCache
+from rayapp.storage.redis.cache import RedisCache
+from tests.support.clock import FakeClock
+from tests.support.valkey_server import UnixValkey, unix_valkey
 
 TIMEOUT_S = 0.5
 

@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rayapp.adapters.inference.chat_model import REPLY_BYTES, HttpChatModel
-from rayapp.context_protocols import ChatAnswer, ChatModel, ChatUsage
-from rayapp.errors import (
+from rayapp.core.errors import (
     ConfigError,
     DeadlineExceeded,
     DependencyDown,
     InvalidInput,
     ModelDown,
 )
-from rayapp.testing import chat_server as replies
-from rayapp.testing.chat_contract import ANSWER, ASKED, SCHEMA, ChatContract, ChatOf
-from rayapp.testing.chat_models import ScriptedChat
-from rayapp.testing.chat_server import ChatServer, Reply, chat_server
+from rayapp.inference.backends.chat_model import REPLY_BYTES, HttpChatModel
+from rayapp.inference.ports import ChatAnswer, ChatModel, ChatUsage
+from tests.support import chat_server as replies
+from tests.support.chat_contract import ANSWER, ASKED, SCHEMA, ChatContract, ChatOf
+from tests.support.chat_models import ScriptedChat
+from tests.support.chat_server import ChatServer, Reply, chat_server
 
 CUT = ChatAnswer(
     text=ANSWER,

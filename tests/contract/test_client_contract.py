@@ -10,12 +10,12 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from rayapp.admin.records import Component
 from rayapp.api.app import create_api
-from rayapp.domain.requests import Component
-from rayapp.testing.effects_rig import EffectsRig
-from rayapp.testing.fake_services import World, fake_world
-from rayapp.testing.index_points import SCHEMA
 from tests.client_contract import Report, contract, play, seed
+from tests.support.effects_rig import EffectsRig
+from tests.support.fake_services import World, fake_world
+from tests.support.index_points import SCHEMA
 from tests.unit.fake_service import FakeService, serving
 
 EMBEDDING = Component(

@@ -12,18 +12,18 @@ from fastapi import FastAPI
 from starlette.routing import Match, Route
 
 from rayapp.api.app import create_api
-from rayapp.api.routers import later
+from rayapp.api.routes import later
+from rayapp.bulk.model import JobState
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.calls import call
 from rayapp.client.http import AllCalls
 from rayapp.client.ops import OpsCalls
-from rayapp.domain.graphs.content import content_changes, contribution_of
-from rayapp.domain.jobs import JobState
-from rayapp.domain.tiers import Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_jobs import a_job
-from rayapp.testing.fake_services import World, fake_world
-from rayapp.testing.index_points import SCHEMA
+from rayapp.graphs.rules.content import content_changes, contribution_of
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_jobs import a_job
+from tests.support.fake_services import World, fake_world
+from tests.support.index_points import SCHEMA
 
 TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
 LOCAL = "http://127.0.0.1:8000"

@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 
 from rayapp.api.app import create_api
-from rayapp.testing.fake_services import fake_world
-from rayapp.testing.index_points import SCHEMA
-from rayapp.testing.ports import free_port
 from tests.conformance import document_of, kept, violations
 from tests.running import until
+from tests.support.fake_services import fake_world
+from tests.support.index_points import SCHEMA
+from tests.support.ports import free_port
 
 
 @pytest.fixture

@@ -9,33 +9,33 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
-from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
-from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
-from rayapp.adapters.in_memory_sessions import InMemorySessionStore
-from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
-from rayapp.adapters.mongo.exchanges import MongoExchangeQueue
-from rayapp.adapters.mongo.graphs import MongoGraphStore
-from rayapp.adapters.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
-from rayapp.adapters.mongo.legacy_bank import MongoLegacyBank
-from rayapp.adapters.mongo.sessions import MongoSessionStore
-from rayapp.adapters.mongo.user_rows import NEWEST_HIDDEN
-from rayapp.domain.data.resets import LEGACY_BANK
-from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.settings import GraphSettings
-from rayapp.testing.builders import STORED_AT
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.data_contract import (
+from rayapp.admin.rules.resets import LEGACY_BANK
+from rayapp.container.data import mongo_data_stores
+from rayapp.core.settings.model import GraphSettings
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
+from rayapp.storage.mongo.exchanges import MongoExchangeQueue
+from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
+from rayapp.storage.mongo.legacy_bank import MongoLegacyBank
+from rayapp.storage.mongo.sessions import MongoSessionStore
+from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN
+from tests.support.builders import STORED_AT
+from tests.support.clock import FakeClock
+from tests.support.data_contract import (
     DataWorld,
     HousekeepingContract,
     PersonalityContract,
     UserRowsContract,
 )
-from rayapp.testing.fake_data import data_stores
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.wiring.data import mongo_data_stores
+from tests.support.fake_data import data_stores
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.exchanges import InMemoryExchangeQueue
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.sessions import InMemorySessionStore
+from tests.support.stores.stores import InMemoryReceiptStore
 
 KEEP = timedelta(days=36_500)
 

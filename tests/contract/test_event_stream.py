@@ -14,34 +14,33 @@ import httpx
 import pytest
 import uvicorn
 
-from rayapp import bootstrap
-from rayapp.adapters.in_memory_event_stream import InMemoryEventStream
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.errors import AUTH_CODES, RETRY_CODES, TIMEOUT_CODES
-from rayapp.adapters.mongo.event_stream import MongoEventStream, means_lost
-from rayapp.adapters.mongo.indexes import INDEXES
-from rayapp.adapters.mongo.jobs import MongoJobStore
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
+from rayapp.admin.event_stream import EventStreamService
+from rayapp.admin.stream_events import StreamKind
 from rayapp.api.app import create_api
-from rayapp.clock import SystemClock
-from rayapp.domain import creation
-from rayapp.domain.index import IndexSchema
-from rayapp.domain.jobs import Job
-from rayapp.domain.learning import Move, OutcomeEvent
-from rayapp.domain.lifecycle.promotion import replaced_state
-from rayapp.domain.memory import ChangeType, MemoryItem, Outcome
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.stream_events import StreamKind
-from rayapp.domain.tiers import Tier
-from rayapp.errors import StoreDown
-from rayapp.learning_protocols import OutcomeLimits
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import Event, IndexResult
-from rayapp.services.event_stream import EventStreamService
-from rayapp.testing.builders import an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.event_stream_contract import (
+from rayapp.bulk.model import Job
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import StoreDown
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.vectors import IndexSchema
+from rayapp.learning.ports import OutcomeLimits
+from rayapp.learning.records import Move, OutcomeEvent
+from rayapp.memory.item import ChangeType, MemoryItem, Outcome
+from rayapp.memory.ports import Event, IndexResult
+from rayapp.memory.rules import creation
+from rayapp.memory.rules.revision import replaced_state
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.errors import AUTH_CODES, RETRY_CODES, TIMEOUT_CODES
+from rayapp.storage.mongo.event_stream import MongoEventStream, means_lost
+from rayapp.storage.mongo.indexes import INDEXES
+from rayapp.storage.mongo.jobs import MongoJobStore
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from tests.support.builders import an_item
+from tests.support.clock import FakeClock
+from tests.support.event_stream_contract import (
     DANA,
     POLL_S,
     EventStreamContract,
@@ -49,8 +48,9 @@ from rayapp.testing.event_stream_contract import (
     kinds_of,
     told,
 )
-from rayapp.testing.fake_services import fake_world
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from tests.support.fake_services import fake_world
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores.event_stream import InMemoryEventStream
 from tests.unit.api.serving import settings_with
 
 SCHEMA = IndexSchema(model="m", dims=4, analyser="a")

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.adapters.in_memory_exchanges import InMemoryExchangeQueue
-from rayapp.adapters.mongo import MongoDatabase
-from rayapp.adapters.mongo.exchanges import IS_DUE, WAITING, MongoExchangeQueue
-from rayapp.adapters.mongo.indexes import EXCHANGES, EXCHANGES_DUE, EXCHANGES_IN_ORDER
-from rayapp.domain.memory import point_id_of
-from rayapp.domain.scope import WriteScope
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.exchange_contract import (
+from rayapp.memory.item import point_id_of
+from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo import MongoDatabase
+from rayapp.storage.mongo.exchanges import IS_DUE, WAITING, MongoExchangeQueue
+from rayapp.storage.mongo.indexes import EXCHANGES, EXCHANGES_DUE, EXCHANGES_IN_ORDER
+from tests.support.clock import FakeClock
+from tests.support.exchange_contract import (
     CLAIM_S,
     DANA,
     ExchangeContract,
@@ -21,7 +20,8 @@ from rayapp.testing.exchange_contract import (
     on_server,
     turn,
 )
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores.exchanges import InMemoryExchangeQueue
 
 
 class TestInMemoryExchanges(ExchangeContract):

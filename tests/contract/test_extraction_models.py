@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from rayapp.adapters.in_memory_usage import InMemoryUsageStore
-from rayapp.adapters.inference.chat_model import HttpChatModel
-from rayapp.domain.models.asking import HelperName
-from rayapp.domain.tiers import Tier
-from rayapp.testing import chat_server as model
-from rayapp.testing.chat_models import model_calls
-from rayapp.testing.chat_server import ChatRequest, Reply
-from tests.unit.services.extraction.world import READS, World
+from rayapp.inference.backends.chat_model import HttpChatModel
+from rayapp.inference.chat.question import HelperName
+from rayapp.memory.tiers import Tier
+from tests.support import chat_server as model
+from tests.support.chat_models import model_calls
+from tests.support.chat_server import ChatRequest, Reply
+from tests.support.stores.usage import InMemoryUsageStore
+from tests.unit.assistant.extraction.world import READS, World
 
 FACT = "המשתמש גר בחיפה"
 MARKS: dict[str, HelperName] = {

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.inference import features_rerank
-from rayapp.adapters.inference.features_rerank import BUNDLED, FeaturesRerankBackend
-from rayapp.errors import ConfigError
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import Reranker
-from rayapp.services.reranking import RerankService
-from rayapp.settings import RerankerSettings, Settings
+from rayapp.container import bootstrap
+from rayapp.core.errors import ConfigError
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import RerankerSettings, Settings
+from rayapp.inference.ports import Reranker
+from rayapp.inference.reranking import RerankService
+from rayapp.search import feature_reranker as features_rerank
+from rayapp.search.feature_reranker import BUNDLED, FeaturesRerankBackend
 
 NOTES = {
     "en": [
@@ -105,5 +105,5 @@ def test_weights_that_cannot_be_read(tmp_path: Path, content: str | None) -> Non
     path = tmp_path / "weights.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match="build_reranker"):
+    with pytest.raises(ConfigError, match=r"jobs\.build\.reranker"):
         FeaturesRerankBackend(weights=path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.api.app import create_api
-from rayapp.testing.fake_services import fake_world
+from tests.support.fake_services import fake_world
 from tests.unit.api.serving import client_of, settings_with
 
 PAGE = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

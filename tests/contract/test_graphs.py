@@ -8,40 +8,40 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
-from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
-from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.follow_ups import IS_DUE
-from rayapp.adapters.mongo.graphs import MongoGraphStore
-from rayapp.adapters.mongo.indexes import FOLLOW_UP, INDEXES, ITEMS
-from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
-from rayapp.clock import SystemClock
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import InvalidInput
-from rayapp.learning_protocols import GraphStore
-from rayapp.settings import GraphSettings
-from rayapp.testing.builders import an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.content_graph_contract import (
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import InvalidInput
+from rayapp.core.settings.model import GraphSettings
+from rayapp.graphs.ports import GraphStore
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.follow_ups import IS_DUE
+from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.indexes import FOLLOW_UP, INDEXES, ITEMS
+from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from tests.support.builders import an_item
+from tests.support.clock import FakeClock
+from tests.support.content_graph_contract import (
     CapsContract,
     ContentContract,
     FollowUpContract,
     TombstoneContract,
 )
-from rayapp.testing.effects_rig import EffectsRig
-from rayapp.testing.graph_contract import (
+from tests.support.effects_rig import EffectsRig
+from tests.support.graph_contract import (
     GraphStores,
     OutcomeSettlementContract,
     PriorsContract,
     ReferencesContract,
     recorded,
 )
-from rayapp.testing.graph_verdict_contract import VerdictSettlementContract
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.store_contract import DANA
+from tests.support.graph_verdict_contract import VerdictSettlementContract
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.store_contract import DANA
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.stores import InMemoryReceiptStore
 
 
 def in_memory_stores() -> GraphStores:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.in_memory_usage import InMemoryUsageStore
-from rayapp.adapters.inference.chat_model import HttpChatModel
-from rayapp.domain.models.answers import OutcomeJudgement, ProfileFindings
-from rayapp.domain.models.asking import ModelQuestion
-from rayapp.domain.scope import ReadScope
-from rayapp.services.model_calls import ModelCalls
-from rayapp.testing import chat_server as replies
-from rayapp.testing.chat_models import model_calls
-from rayapp.testing.chat_server import ChatServer, Reply, chat_server
-from rayapp.testing.clock import FakeClock
+from rayapp.inference.backends.chat_model import HttpChatModel
+from rayapp.inference.chat.question import ModelQuestion
+from rayapp.inference.chat.rules.answers import OutcomeJudgement, ProfileFindings
+from rayapp.inference.chat.service import ModelCalls
+from rayapp.memory.scope import ReadScope
+from tests.support import chat_server as replies
+from tests.support.chat_models import model_calls
+from tests.support.chat_server import ChatServer, Reply, chat_server
+from tests.support.clock import FakeClock
+from tests.support.stores.usage import InMemoryUsageStore
 
 JUDGED = '{"outcome": "worked", "confidence": 0.9, "indicators": ["תודה"], "reason": "ok"}'
 PROFILE = '[{"field": "name", "value": "דנה", "confidence": "high", "quote": "אני דנה"}]'

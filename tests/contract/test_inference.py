@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from rayapp.adapters.inference.http_embedding import EmbeddingApi, HttpEmbeddingBackend
-from rayapp.adapters.inference.http_rerank import HttpRerankBackend, RerankApi
-from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
-from rayapp.clock import SystemClock
-from rayapp.errors import (
+from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.core.batching import OUT_OF_MEMORY
+from rayapp.core.breaker import Breaker, BreakerPolicy
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import (
     BadVector,
     ConfigError,
     EmbedderDown,
@@ -23,13 +23,13 @@ from rayapp.errors import (
     RerankerDown,
     TooLarge,
 )
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.resilience.batching import OUT_OF_MEMORY
-from rayapp.resilience.breaker import Breaker, BreakerPolicy
-from rayapp.services.embedding import EmbeddingService
-from rayapp.settings import EmbeddingSettings, RerankerSettings
-from rayapp.testing.model_server import ModelServer, model_server
-from rayapp.testing.models import hash_vector
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
+from rayapp.inference.backends.http_embedding import EmbeddingApi, HttpEmbeddingBackend
+from rayapp.inference.backends.http_rerank import HttpRerankBackend, RerankApi
+from rayapp.inference.embedding import EmbeddingService
+from tests.support.model_server import ModelServer, model_server
+from tests.support.models import hash_vector
 
 TEXTS = ["the cat sat", "שלום עולם", "a", "emoji 😀 and \u0000 control"]
 Change = Callable[[Any], Any]

@@ -7,27 +7,27 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_jobs import (
+from rayapp.bulk.model import JobState, JobWish, Partition, Plan
+from rayapp.core.errors import RayappError
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.indexes import EXPIRES_FROM, INDEXES, PARTITIONS
+from rayapp.storage.mongo.item_scan import MongoItemScan
+from rayapp.storage.mongo.jobs import MongoJobStore
+from rayapp.storage.mongo.quarantine import MongoQuarantine
+from tests.support.clock import FakeClock
+from tests.support.item_scan_contract import ItemScanContract, ScanRig, everything, points
+from tests.support.item_scan_contract import filled as filled_items
+from tests.support.item_scan_contract import indexed as indexed_item
+from tests.support.job_contract import Elapse, JobContract, planned, taken, the_job
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.quarantine_contract import QuarantineContract, a_point
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.jobs import (
     QUARANTINE_LIFETIME,
     InMemoryItemScan,
     InMemoryJobStore,
     InMemoryQuarantine,
 )
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.indexes import EXPIRES_FROM, INDEXES, PARTITIONS
-from rayapp.adapters.mongo.item_scan import MongoItemScan
-from rayapp.adapters.mongo.jobs import MongoJobStore
-from rayapp.adapters.mongo.quarantine import MongoQuarantine
-from rayapp.domain.jobs import JobState, JobWish, Partition, Plan
-from rayapp.errors import RayappError
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.item_scan_contract import ItemScanContract, ScanRig, everything, points
-from rayapp.testing.item_scan_contract import filled as filled_items
-from rayapp.testing.item_scan_contract import indexed as indexed_item
-from rayapp.testing.job_contract import Elapse, JobContract, planned, taken, the_job
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.quarantine_contract import QuarantineContract, a_point
 
 
 @pytest.fixture(scope="module")

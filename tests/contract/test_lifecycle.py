@@ -7,22 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
-from rayapp.adapters.in_memory_stores import InMemoryEventStore, InMemoryLeaseStore
-from rayapp.adapters.mongo import (
+from rayapp.learning.rules.merging import merge_moves
+from rayapp.memory.item import Stats, Status
+from rayapp.storage.mongo import (
     MongoDatabase,
     MongoEventStore,
     MongoLeaseStore,
     MongoMemoryStore,
 )
-from rayapp.adapters.mongo.indexes import INDEXES
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.domain.lifecycle.merging import merge_moves
-from rayapp.domain.memory import Stats, Status
-from rayapp.testing.builders import STORED_AT, an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.lifecycle_contract import (
+from rayapp.storage.mongo.indexes import INDEXES
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from tests.support.builders import STORED_AT, an_item
+from tests.support.clock import FakeClock
+from tests.support.lifecycle_contract import (
     NOW,
     CandidatesContract,
     LeaseContract,
@@ -32,7 +29,10 @@ from rayapp.testing.lifecycle_contract import (
     TransitionContract,
     every_page,
 )
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.lifecycle import InMemoryLifecycleStore
+from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rayapp.adapters.inference import local_rerank, torch_model
-from rayapp.adapters.inference.local_rerank import LocalRerankBackend
-from rayapp.adapters.inference.onnx_model import usable_providers
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.inference.backends import local_rerank, torch_model
+from rayapp.inference.backends.local_rerank import LocalRerankBackend
+from rayapp.inference.backends.onnx_model import usable_providers
 
 
 def test_a_gpu_is_used_before_the_cpu() -> None:

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.inference import model_thread
-from rayapp.adapters.inference.model_thread import ModelThread
-from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
-from rayapp.clock import SystemClock
-from rayapp.errors import EmbedderDown
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.resilience.batching import OUT_OF_MEMORY
-from rayapp.resilience.breaker import Breaker, BreakerPolicy
-from rayapp.services.embedding import EmbeddingService
-from rayapp.services.reranking import RerankService, sigmoid
-from rayapp.settings import BatchSettings, EmbeddingSettings, RerankerSettings
+from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.core.batching import OUT_OF_MEMORY
+from rayapp.core.breaker import Breaker, BreakerPolicy
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import EmbedderDown
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
+from rayapp.inference.backends import model_thread
+from rayapp.inference.backends.model_thread import ModelThread
+from rayapp.inference.embedding import EmbeddingService
+from rayapp.inference.reranking import RerankService, sigmoid
 from tests.contract.test_local_models import TABLE, write_model, write_tokenizer
 
 PETS = ["cat", "dog", "חתול", "כלב", "house"]

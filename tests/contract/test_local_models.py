@@ -14,14 +14,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from rayapp.adapters.inference.local_embedding import pool
-from rayapp.adapters.inference.model_thread import ModelThread
-from rayapp.adapters.inference.open import open_embedding_backend, open_rerank_backend
-from rayapp.adapters.inference.static_model import load_static_model
-from rayapp.errors import ConfigError, EmbedderDown
-from rayapp.models.build_static import build
-from rayapp.resilience.batching import OUT_OF_MEMORY
-from rayapp.settings import EmbeddingSettings, RerankerSettings
+from jobs.build.static import build
+from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.core.batching import OUT_OF_MEMORY
+from rayapp.core.errors import ConfigError, EmbedderDown
+from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
+from rayapp.inference.backends.local_embedding import pool
+from rayapp.inference.backends.model_thread import ModelThread
+from rayapp.inference.backends.static_model import load_static_model
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog", "חתול", "כלב", "house"]
 DIMS = 4

@@ -9,29 +9,29 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.mongo import (
+from rayapp.container.bootstrap import runtime_of
+from rayapp.core.clock import SystemClock
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import GraphSettings, load_settings
+from rayapp.learning.promotion import PromotionService
+from rayapp.memory.item import Stats
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import (
     MongoDatabase,
     MongoLeaseStore,
     MongoMemoryStore,
     MongoReceiptStore,
 )
-from rayapp.adapters.mongo.graphs import MongoGraphStore
-from rayapp.adapters.mongo.indexes import INDEXES, ITEMS, OUTCOMES, RECEIPTS
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
-from rayapp.bootstrap import runtime_of
-from rayapp.clock import SystemClock
-from rayapp.domain.memory import Stats
-from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.promotion import PromotionService
-from rayapp.settings import GraphSettings, load_settings
-from rayapp.testing.builders import an_item
-from rayapp.testing.graph_contract import GraphStores, recorded
-from rayapp.testing.lifecycle_contract import GOOD, NOW, every_page
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.side_store_contract import a_receipt
+from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.indexes import INDEXES, ITEMS, OUTCOMES, RECEIPTS
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from tests.support.builders import an_item
+from tests.support.graph_contract import GraphStores, recorded
+from tests.support.lifecycle_contract import GOOD, NOW, every_page
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.side_store_contract import a_receipt
 
 pytestmark = pytest.mark.engine
 DANA = ReadScope("dana")

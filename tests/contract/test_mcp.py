@@ -18,17 +18,17 @@ from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Implementation
 
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
-from rayapp.domain.memory import Status
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.domain.tools.definitions import TOOLS, tools_named
-from rayapp.domain.tools.schemas import json_schema
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.builders import an_item
-from rayapp.testing.harness import Harness
-from rayapp.testing.socket_server import listening
+from rayapp.assistant.tools.rules.definitions import TOOLS, tools_named
+from rayapp.assistant.tools.rules.schemas import json_schema
+from rayapp.memory.item import Status
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.harness import Harness
+from tests.support.socket_server import listening
 
 # The handshake of the older revisions, the newest revision, and a client that finds out itself.
 MODES = ["legacy", "2026-07-28", "auto"]

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.domain import creation
-from rayapp.domain.memory import IndexOp, MemoryItem, Status, SyncState
-from rayapp.domain.requests import NewMemory
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.protocols import MemoryStore
-from rayapp.testing.builders import a_version, an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules import creation
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from tests.support.builders import a_version, an_item
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
 
 ALL = ItemFilter(statuses=(Status.ACTIVE, Status.ARCHIVED), include_superseded=True)
 DANA, OMER = ReadScope("dana"), ReadScope("omer")

@@ -8,26 +8,27 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
-from rayapp.adapters.in_memory_lifecycle import InMemoryLifecycleStore
-from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
-from rayapp.adapters.in_memory_stores import (
+from rayapp.core.settings.model import GraphSettings
+from rayapp.graphs.ports import GraphStore
+from rayapp.learning.ports import LifecycleStore
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.indexes import INDEXES
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from tests.support.clock import FakeClock
+from tests.support.graph_contract import GraphStores
+from tests.support.merged_learning_contract import MergedLearningContract
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.lifecycle import InMemoryLifecycleStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.stores import (
     InMemoryEventStore,
     InMemoryLeaseStore,
     InMemoryReceiptStore,
 )
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.graphs import MongoGraphStore
-from rayapp.adapters.mongo.indexes import INDEXES
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
-from rayapp.learning_protocols import GraphStore, LifecycleStore
-from rayapp.settings import GraphSettings
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.graph_contract import GraphStores
-from rayapp.testing.merged_learning_contract import MergedLearningContract
-from rayapp.testing.mongo_server import MongoServer, running_mongo
 
 
 @pytest.fixture(scope="module")

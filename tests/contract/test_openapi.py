@@ -14,15 +14,15 @@ from rayapp.api.app import OPERATIONS, create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.operation import Operation
-from rayapp.api.schemas.answers import ErrorAnswer
-from rayapp.domain.graphs.content import content_changes, contribution_of
-from rayapp.domain.jobs import JobState
-from rayapp.domain.scope import WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_jobs import a_job
-from rayapp.testing.fake_services import World, fake_world
-from rayapp.testing.index_points import SCHEMA
+from rayapp.bulk.model import JobState
+from rayapp.graphs.rules.content import content_changes, contribution_of
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.wire.answers import ErrorAnswer
+from tests.support.builders import an_item
+from tests.support.fake_jobs import a_job
+from tests.support.fake_services import World, fake_world
+from tests.support.index_points import SCHEMA
 
 EVENTS = "text/event-stream"
 UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", DOCS_FILES}

@@ -11,27 +11,28 @@ import pytest
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import ConnectionFailure
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
-from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
-from rayapp.adapters.mongo.indexes import INDEXES, OUTCOMES
-from rayapp.adapters.mongo.outcomes import MongoOutcomeStore
-from rayapp.domain.lifecycle.outcomes import moved_expiry, wilson_lower_bound, with_outcome
-from rayapp.domain.memory import Outcome, Stats
-from rayapp.testing.builders import an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.outcome_contract import (
+from rayapp.learning.rules.outcomes import moved_expiry, with_outcome
+from rayapp.memory.item import Outcome, Stats
+from rayapp.memory.rules.success import wilson_lower_bound
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
+from rayapp.storage.mongo.indexes import INDEXES, OUTCOMES
+from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from tests.support.builders import an_item
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.outcome_contract import (
     AT,
     LIMITS,
     OutcomeContract,
     OutcomeStores,
     an_event,
 )
-from rayapp.testing.outcome_key_contract import OutcomeKeyContract
-from rayapp.testing.outcome_limits_contract import OutcomeLimitsContract
-from rayapp.testing.outcome_verdict_contract import OutcomeVerdictContract
+from tests.support.outcome_key_contract import OutcomeKeyContract
+from tests.support.outcome_limits_contract import OutcomeLimitsContract
+from tests.support.outcome_verdict_contract import OutcomeVerdictContract
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.stores import InMemoryReceiptStore
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ from urllib.parse import unquote
 import pytest
 from starlette.types import ASGIApp
 
+from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
-from rayapp.services.auth import ApiKeyService
-from rayapp.settings import load_settings
-from rayapp.testing.fake_services import fake_world
-from rayapp.testing.index_points import SCHEMA
+from rayapp.core.settings.model import load_settings
 from tests.spelling import SPELLINGS
+from tests.support.fake_services import fake_world
+from tests.support.index_points import SCHEMA
 
 REFUSED = {400, 401, 404, 405}
 # With a key, what is spelled otherwise may be the name of another memory, or no name at all.

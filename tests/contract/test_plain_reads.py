@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.domain.memory import IndexState, MemoryItem, Outcome, Source, SourceType, Stats
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.testing.builders import an_item
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.memory.item import IndexState, MemoryItem, Outcome, Source, SourceType, Stats
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from tests.support.builders import an_item
+from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.engine
 AT = datetime(2026, 5, 1, 12, 30, 15, 123_000, tzinfo=UTC)

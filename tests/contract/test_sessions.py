@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.adapters.in_memory_sessions import InMemorySessionStore
-from rayapp.adapters.mongo import MongoDatabase
-from rayapp.adapters.mongo.indexes import SESSIONS
-from rayapp.adapters.mongo.sessions import MongoSessionStore
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.session_contract import SessionContract, SessionStores
+from rayapp.storage.mongo import MongoDatabase
+from rayapp.storage.mongo.indexes import SESSIONS
+from rayapp.storage.mongo.sessions import MongoSessionStore
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.session_contract import SessionContract, SessionStores
+from tests.support.stores.sessions import InMemorySessionStore
 
 KEEP = timedelta(days=30)
 

@@ -7,29 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_graphs import InMemoryGraphStore
-from rayapp.adapters.in_memory_outcomes import InMemoryOutcomeStore
-from rayapp.adapters.in_memory_shared_items import InMemorySharedItems
-from rayapp.adapters.in_memory_stores import InMemoryReceiptStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.graphs import MongoGraphStore
-from rayapp.adapters.mongo.indexes import INDEXES, ITEMS
-from rayapp.adapters.mongo.shared_items import MongoSharedItems
-from rayapp.domain.memory import Stats, point_id_of
-from rayapp.domain.tiers import SYSTEM_USER
-from rayapp.errors import NotFound
-from rayapp.settings import GraphSettings
-from rayapp.testing.builders import STORED_AT
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.shared_items_contract import (
+from rayapp.core.errors import NotFound
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.settings.model import GraphSettings
+from rayapp.memory.item import Stats, point_id_of
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.indexes import INDEXES, ITEMS
+from rayapp.storage.mongo.shared_items import MongoSharedItems
+from tests.support.builders import STORED_AT
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.shared_items_contract import (
     PutContract,
     RetireContract,
     SharedGraphContract,
     SharedWorld,
     made,
 )
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.shared_items import InMemorySharedItems
+from tests.support.stores.stores import InMemoryReceiptStore
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.convert import to_document
-from rayapp.adapters.mongo.indexes import ITEMS
-from rayapp.adapters.mongo.predicates import selected
-from rayapp.domain.memory import MemoryItem
-from rayapp.domain.paging import SORT_KEYS
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.services.standing import CHOSEN_FROM, StandingMemories
-from rayapp.settings_context import ContextSettings
-from rayapp.testing.builders import STORED_AT, an_item
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.assistant.context.pinned import CHOSEN_FROM, StandingMemories
+from rayapp.core.settings.context import ContextSettings
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.paging import SORT_KEYS
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.convert import to_document
+from rayapp.storage.mongo.indexes import ITEMS
+from rayapp.storage.mongo.predicates import selected
+from tests.support.builders import STORED_AT, an_item
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
 
 pytestmark = pytest.mark.engine
 READ = ReadScope("dana")

@@ -7,15 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.in_memory_stores import (
-    InMemoryApiKeyStore,
-    InMemoryEventStore,
-    InMemoryIdempotencyStore,
-    InMemoryLeaseStore,
-    InMemoryReceiptStore,
-)
-from rayapp.adapters.mongo import (
+from rayapp.storage.mongo import (
     MongoApiKeyStore,
     MongoDatabase,
     MongoEventStore,
@@ -24,14 +16,22 @@ from rayapp.adapters.mongo import (
     MongoMemoryStore,
     MongoReceiptStore,
 )
-from rayapp.adapters.mongo.indexes import INDEXES
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.list_contract import FilterContract, ListContract
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.queue_contract import QueueContract
-from rayapp.testing.read_contract import ReadContract
-from rayapp.testing.side_store_contract import SideStoreContract
-from rayapp.testing.store_contract import InsertContract, ReplaceContract, Stores
+from rayapp.storage.mongo.indexes import INDEXES
+from tests.support.clock import FakeClock
+from tests.support.list_contract import FilterContract, ListContract
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.queue_contract import QueueContract
+from tests.support.read_contract import ReadContract
+from tests.support.side_store_contract import SideStoreContract
+from tests.support.store_contract import InsertContract, ReplaceContract, Stores
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.stores import (
+    InMemoryApiKeyStore,
+    InMemoryEventStore,
+    InMemoryIdempotencyStore,
+    InMemoryLeaseStore,
+    InMemoryReceiptStore,
+)
 
 
 def in_memory_stores() -> Stores:

@@ -9,18 +9,18 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.adapters.in_memory import InMemoryMemoryStore
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.domain.creation import TextLimits
-from rayapp.domain.requests import NewMemory
-from rayapp.domain.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import InvalidInput, RayappError
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.protocols import MemoryStore
-from rayapp.services.memories import MemoriesService
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.core.errors import InvalidInput, RayappError
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores import InMemoryMemoryStore
 
 ME, READ = WriteScope("dana"), ReadScope("dana")
 OMER = WriteScope("omer")

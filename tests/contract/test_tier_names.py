@@ -12,14 +12,14 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.admin.stream_events import StreamKind
 from rayapp.api.app import OPERATIONS, create_api
 from rayapp.api.operation import Operation
-from rayapp.api.routers import later
-from rayapp.domain.memory import Source, SourceType
-from rayapp.domain.scope import WriteScope
-from rayapp.domain.stream_events import StreamKind
-from rayapp.domain.tiers import Tier
-from rayapp.testing.harness import Harness
+from rayapp.api.routes import later
+from rayapp.memory.item import Source, SourceType
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.tiers import Tier
+from tests.support.harness import Harness
 
 QUERY = "Where does Dana live?"
 TEXT = "Dana lives in Haifa near the port"

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rayapp.adapters.in_memory_usage import InMemoryUsageStore
-from rayapp.adapters.mongo import MongoDatabase
-from rayapp.adapters.mongo.indexes import MODEL_USAGE
-from rayapp.adapters.mongo.usage import MongoUsageStore
-from rayapp.context_protocols import UsageStore
-from rayapp.testing.builders import STORED_AT
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.usage_contract import UsageContract
+from rayapp.inference.ports import UsageStore
+from rayapp.storage.mongo import MongoDatabase
+from rayapp.storage.mongo.indexes import MODEL_USAGE
+from rayapp.storage.mongo.usage import MongoUsageStore
+from tests.support.builders import STORED_AT
+from tests.support.clock import FakeClock
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.stores.usage import InMemoryUsageStore
+from tests.support.usage_contract import UsageContract
 
 
 class TestInMemory(UsageContract):

@@ -13,19 +13,19 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_edge import UpdateOperation
 
-from rayapp.adapters.in_memory_index import InMemoryIndex
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.adapters.qdrant.server import QdrantServerIndex
-from rayapp.adapters.qdrant.server_convert import metadata_of, sparse_config, vectors_config
-from rayapp.errors import IndexDown, SchemaMismatch
-from rayapp.protocols import VectorIndex
-from rayapp.settings import QdrantSettings
-from rayapp.testing.index_points import DIMS, SCHEMA, index_point
-from rayapp.testing.qdrant_binary import QdrantServer, start_qdrant
-from rayapp.testing.vector_index_cases import MakeIndex
-from rayapp.testing.vector_index_contract import VectorIndexContract
-from rayapp.testing.vector_index_write_contract import WithoutRev
+from rayapp.core.errors import IndexDown, SchemaMismatch
+from rayapp.core.settings.model import QdrantSettings
+from rayapp.index.ports import VectorIndex
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.storage.qdrant.server import QdrantServerIndex
+from rayapp.storage.qdrant.server_convert import metadata_of, sparse_config, vectors_config
+from tests.support.index_points import DIMS, SCHEMA, index_point
+from tests.support.qdrant_binary import QdrantServer, start_qdrant
+from tests.support.stores.index import InMemoryIndex
+from tests.support.vector_index_cases import MakeIndex
+from tests.support.vector_index_contract import VectorIndexContract
+from tests.support.vector_index_write_contract import WithoutRev
 
 PAGE = 1_000
 DOT = models.VectorParams(size=DIMS, distance=models.Distance.DOT)

@@ -7,7 +7,7 @@ import os
 from fastapi import FastAPI
 from ray import serve
 
-from rayapp.settings import Settings
+from rayapp.core.settings.model import Settings
 
 api = FastAPI()
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.domain.consistency import Drift, drift_of
-from rayapp.domain.creation import TextLimits
-from rayapp.domain.jobs import Finish
-from rayapp.domain.memory import IndexState, MemoryItem, SyncState
-from rayapp.domain.requests import MemoryEdit, NewMemory
-from rayapp.domain.scope import WriteScope
-from rayapp.job_protocols import ItemScan
-from rayapp.services.memories import MemoriesService
-from rayapp.testing.drift import everything
-from rayapp.testing.sweep_rig import SweepRig, drained, kinds_of
+from rayapp.bulk.model import Finish
+from rayapp.container import bootstrap
+from rayapp.index.consistency.rules import Drift, drift_of
+from rayapp.index.ports import ItemScan
+from rayapp.memory.item import IndexState, MemoryItem, SyncState
+from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.service import MemoriesService
+from tests.support.drift import everything
+from tests.support.sweep_rig import SweepRig, drained, kinds_of
 
 pytestmark = pytest.mark.engine
 ITEMS = 3_000

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.datagov.files import FolderSource
-from rayapp.adapters.datagov.source import open_source
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
-from rayapp.adapters.mongo.shared_items import MongoSharedItems
-from rayapp.clock import SystemClock
-from rayapp.domain.datagov.items import items_of, kind_of
-from rayapp.domain.datagov.prepare import prepared
-from rayapp.domain.datagov.texts import MAX_CHARS
-from rayapp.domain.jobs import Finish, PartitionRow
-from rayapp.domain.memory import MemoryItem
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.datagov import DatagovIngest
-from rayapp.settings import load_settings
-from rayapp.testing.builders import STORED_AT
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.bulk.model import Finish, PartitionRow
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.datagov.rules.items import items_of, kind_of
+from rayapp.datagov.rules.prepare import prepared
+from rayapp.datagov.rules.texts import MAX_CHARS
+from rayapp.datagov.service import DatagovIngest
+from rayapp.memory.item import MemoryItem
+from rayapp.storage.datagov.files import FolderSource
+from rayapp.storage.datagov.source import open_source
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
+from rayapp.storage.mongo.shared_items import MongoSharedItems
+from tests.support.builders import STORED_AT
+from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.realdata
 KINDS = {"category": 21, "dataset": 1_187, "resource": 1_960, "expansion": 22}

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.domain.creation import TextLimits
-from rayapp.domain.memory import MemoryItem, Status, point_id_of
-from rayapp.domain.requests import NewMemory
-from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.parts import Parts
-from rayapp.services.dedup import DedupService
-from rayapp.services.memories import MemoriesService
-from rayapp.settings import load_settings
-from rayapp.testing.harness import ModelEmbedder
-from rayapp.testing.mongo_server import running_mongo
+from rayapp.container import bootstrap
+from rayapp.container.parts import Parts
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.learning.dedup import DedupService
+from rayapp.memory.item import MemoryItem, Status, point_id_of
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import Tier
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from tests.support.harness import ModelEmbedder
+from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine
 ME, READ = WriteScope("dana"), ReadScope("dana", include_shared=False)

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.domain.requests import NewMemory, SearchQuery
-from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.parts import Parts
-from rayapp.service_protocols import Services
-from rayapp.settings import load_settings
-from rayapp.testing.fake_jobs import FakeLauncher
-from rayapp.testing.harness import ModelEmbedder
-from rayapp.testing.mongo_server import running_mongo
+from rayapp.api.services import Services
+from rayapp.container import bootstrap
+from rayapp.container.parts import Parts
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.search.requests import SearchQuery
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from tests.support.fake_jobs import FakeLauncher
+from tests.support.harness import ModelEmbedder
+from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine
 ME, READ = WriteScope("dana"), ReadScope("dana")

@@ -19,15 +19,15 @@ from threading import Thread
 import httpx
 import pytest
 
-from rayapp import haproxy_launch
-from rayapp.adapters.local_stack import binaries
-from rayapp.adapters.local_stack.front import CONFIG, Front, served
-from rayapp.adapters.local_stack.paths import StackPaths
-from rayapp.adapters.local_stack.processes import members, stop_all
 from rayapp.api.errors import error_body
-from rayapp.errors import DependencyDown
-from rayapp.testing.ports import free_port
+from rayapp.core.errors import DependencyDown
+from rayapp.local.stack import binaries
+from rayapp.local.stack.front import CONFIG, Front, served
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.processes import members, stop_all
+from rayapp.serve import haproxy_launch
 from tests.running import until
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault]
 # Starts HAProxy as Ray's manager does, prints nothing, and lives until it is killed.

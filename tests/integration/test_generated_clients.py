@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.testing.qdrant_binary import node_command
 from tests.running import RunningService
+from tests.support.qdrant_binary import node_command
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
 

@@ -19,13 +19,13 @@ from typing import Any
 import psutil
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.local_stack.paths import StackPaths, write_private
-from rayapp.domain.jobs import Job, JobState, JobWish, PartitionState
-from rayapp.job_protocols import JobStore
-from rayapp.settings import Settings
-from rayapp.testing.ports import free_port
+from rayapp.bulk.model import Job, JobState, JobWish, PartitionState
+from rayapp.bulk.ports import JobStore
+from rayapp.container import bootstrap
+from rayapp.core.settings.model import Settings
+from rayapp.local.stack.paths import StackPaths, write_private
 from tests.running import RunningService, until
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
 

@@ -16,14 +16,14 @@ import httpx
 import pytest
 from pymongo import MongoClient
 
-from rayapp.adapters.local_stack.child import Child
-from rayapp.adapters.local_stack.paths import StackPaths, write_private
-from rayapp.adapters.local_stack.plan import Plan
-from rayapp.adapters.local_stack.processes import members
-from rayapp.adapters.local_stack.stack import UpResult, down, up
-from rayapp.adapters.local_stack.state import StackState, read_state
-from rayapp.errors import ConfigError
-from rayapp.settings import load_settings
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import load_settings
+from rayapp.local.stack.child import Child
+from rayapp.local.stack.paths import StackPaths, write_private
+from rayapp.local.stack.plan import Plan
+from rayapp.local.stack.processes import members
+from rayapp.local.stack.stack import UpResult, down, up
+from rayapp.local.stack.state import StackState, read_state
 
 ECHO = "tests.integration.echo_app:build"
 # Generous: the machine that runs the tests may be busy.
@@ -188,7 +188,7 @@ class TestStack:
 
     def test_a_job_attaches_with_the_state_alone(self, stacks: list[Path]) -> None:
         code = (
-            "import sys, rayapp.adapters.local_stack.stack as s; made = s.attach(sys.argv[1])\n"
+            "import sys, rayapp.local.stack.stack as s; made = s.attach(sys.argv[1])\n"
             "import ray; ray.init(address=made.ray.address, log_to_driver=False)\n"
             "print(ray.get(ray.remote(num_cpus=0.1)(lambda: made.mongo.uri).remote()))"
         )

@@ -13,11 +13,11 @@ import httpx
 import pytest
 from pymongo import MongoClient
 
-from rayapp.adapters.local_stack import stack
-from rayapp.services.tool_results import SUMMARY_FROM_CHARS
-from rayapp.testing.chat_server import garbage, good, late, status
+from rayapp.assistant.tool_results.service import SUMMARY_FROM_CHARS
+from rayapp.local.stack import stack
 from tests.played_model import PlayedModel
 from tests.running import RunningService, until
+from tests.support.chat_server import garbage, good, late, status
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore, redacted
-from rayapp.adapters.mongo.index_queue import IS_PENDING
-from rayapp.adapters.mongo.indexes import INDEXES, SYNC_DUE
-from rayapp.adapters.mongo.receipts import NEWEST, living
-from rayapp.domain.scope import ReadScope
-from rayapp.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
-from rayapp.settings import MongoSettings
-from rayapp.testing.builders import an_item
-from rayapp.testing.mongo_server import MongoServer, running_mongo
-from rayapp.testing.side_store_contract import a_receipt
+from rayapp.core.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
+from rayapp.core.settings.model import MongoSettings
+from rayapp.memory.scope import ReadScope
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore, redacted
+from rayapp.storage.mongo.index_queue import IS_PENDING
+from rayapp.storage.mongo.indexes import INDEXES, SYNC_DUE
+from rayapp.storage.mongo.receipts import NEWEST, living
+from tests.support.builders import an_item
+from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.side_store_contract import a_receipt
 
 pytestmark = pytest.mark.engine
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.adapters.mongo.index_queue import IS_FAILED, IS_PENDING
-from rayapp.adapters.mongo.indexes import (
+from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.index_queue import IS_FAILED, IS_PENDING
+from rayapp.storage.mongo.indexes import (
     FAILED_BY_USER,
     INDEXED,
     PENDING_BY_USER,
@@ -18,7 +18,7 @@ from rayapp.adapters.mongo.indexes import (
     USER_TIER_STATUS,
     IndexSpec,
 )
-from rayapp.adapters.mongo.item_scan import (
+from rayapp.storage.mongo.item_scan import (
     ACTIVE,
     BY_INDEXED,
     BY_POINT,
@@ -26,8 +26,8 @@ from rayapp.adapters.mongo.item_scan import (
     in_range,
     indexed_after,
 )
-from rayapp.testing.builders import STORED_AT, an_item
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from tests.support.builders import STORED_AT, an_item
+from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.engine
 

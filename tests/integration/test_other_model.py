@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from rayapp.adapters.local_stack import stack
-from rayapp.errors import ConfigError
-from rayapp.testing.model_server import ModelServer
-from rayapp.testing.ports import free_port
+from rayapp.core.errors import ConfigError
+from rayapp.local.stack import stack
 from tests.running import RunningService, started, until
+from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
 DIMS = 16

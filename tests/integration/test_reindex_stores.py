@@ -11,29 +11,29 @@ from typing import Any
 
 import pytest
 
-from rayapp import bootstrap
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from rayapp.domain.creation import TextLimits
-from rayapp.domain.job_kinds import REINDEX
-from rayapp.domain.jobs import Finish, Job, JobState, Partition, PartitionState
-from rayapp.domain.memory import Status
-from rayapp.domain.points import vector_hash_of
-from rayapp.domain.requests import MemoryEdit, NewMemory
-from rayapp.domain.scope import WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import RayappError
-from rayapp.job_protocols import JobWork
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.parts import Parts
-from rayapp.services.memories import MemoriesService
-from rayapp.services.reindex import ReindexWork
-from rayapp.services.reindex_cleanup import ReindexCleanup
-from rayapp.services.reindex_parts import ReindexParts
-from rayapp.services.reindex_rollback import RollbackWork
-from rayapp.settings import load_settings
-from rayapp.testing.harness import ModelEmbedder
-from rayapp.testing.mongo_server import running_mongo
+from rayapp.bulk.kinds import REINDEX
+from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.container.parts import Parts
+from rayapp.core.errors import RayappError
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.index.reindex.cleanup import ReindexCleanup
+from rayapp.index.reindex.parts import ReindexParts
+from rayapp.index.reindex.rollback import RollbackWork
+from rayapp.index.reindex.service import ReindexWork
+from rayapp.index.rules.points import vector_hash_of
+from rayapp.memory.item import Status
+from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import Tier
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from tests.support.harness import ModelEmbedder
+from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine
 ITEMS = 300

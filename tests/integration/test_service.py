@@ -12,7 +12,7 @@ import pytest
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
-from rayapp.domain.tools.definitions import TOOLS
+from rayapp.assistant.tools.rules.definitions import TOOLS
 from tests.running import RunningService, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]

@@ -20,7 +20,7 @@ import httpx
 import psutil
 import pytest
 
-from rayapp.adapters.local_stack.paths import StackPaths, tail
+from rayapp.local.stack.paths import StackPaths, tail
 from tests.contract.test_path_encodings import ALL, Asked
 from tests.running import RunningService, started, until
 from tests.small_disk import (
@@ -121,7 +121,7 @@ def count_of(http: httpx.Client) -> int:
 
 
 def status_of(folder: Path) -> str:
-    command = [sys.executable, "-m", "rayapp.cli", "status", "--data-dir", str(folder)]
+    command = [sys.executable, "-m", "rayapp.local.cli.app", "status", "--data-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rayapp.haproxy_launch import HEADER_LIMIT_S
+from rayapp.serve.haproxy_launch import HEADER_LIMIT_S
 from tests.bench.faults import measured, misses
 from tests.running import RunningService
 

@@ -21,7 +21,7 @@ import psutil
 import pytest
 from pymongo import MongoClient
 
-from rayapp.adapters.local_stack import stack
+from rayapp.local.stack import stack
 from tests.running import RunningService, output_of, started, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault]

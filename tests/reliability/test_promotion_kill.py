@@ -14,26 +14,26 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
-from rayapp.adapters.mongo import (
+from rayapp.container.bootstrap import runtime_of
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.learning.promotion import PromotionService
+from rayapp.learning.requests import PromotionReport
+from rayapp.learning.rules.promotion import Decision, PromotionParams, decide, moved
+from rayapp.memory.item import MemoryItem, Stats
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import (
     MongoDatabase,
     MongoEventStore,
     MongoLeaseStore,
     MongoMemoryStore,
 )
-from rayapp.adapters.mongo.lifecycle import MongoLifecycleStore
-from rayapp.bootstrap import runtime_of
-from rayapp.clock import SystemClock
-from rayapp.domain.learning_requests import PromotionReport
-from rayapp.domain.lifecycle.promotion import Decision, PromotionParams, decide, moved
-from rayapp.domain.memory import MemoryItem, Stats
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import Conflict, DeadlineExceeded, DependencyDown
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.services.promotion import PromotionService
-from rayapp.settings import load_settings
-from rayapp.testing.builders import an_item
-from rayapp.testing.mongo_server import MongoServer, running_mongo
+from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from tests.support.builders import an_item
+from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = [pytest.mark.engine, pytest.mark.fault]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.testing.examples import QUICK, examples
 from tests.check import ROOT, Step, failed, find_tests, module_of, steps, surroundings
+from tests.support.examples import QUICK, examples
 
 CASES = {
-    "rayapp/domain/timing.py": "tests/unit/domain/test_timing.py",
-    "rayapp/domain/text": "tests/unit/domain/text/test_normalize.py",
-    "rayapp/deployments": "tests/with_ray/test_search_stop.py",
+    "rayapp/core/timing.py": "tests/unit/core/test_timing.py",
+    "rayapp/text": "tests/unit/text/test_normalize.py",
+    "rayapp/serve/deployments": "tests/with_ray/test_search_stop.py",
     "jobs/frame.py": "tests/unit/jobs/test_frame.py",
-    "tests/unit/domain": "tests/unit/domain/test_timing.py",
-    "tests/unit/domain/test_timing.py": "tests/unit/domain/test_timing.py",
+    "tests/unit/core": "tests/unit/core/test_timing.py",
+    "tests/unit/core/test_timing.py": "tests/unit/core/test_timing.py",
 }
 
 
@@ -33,7 +33,7 @@ def test_what_is_named_brings_its_tests(
 
 
 def test_a_module_is_imported_by_its_name() -> None:
-    assert module_of(Path("rayapp/domain/text/__init__.py")) == "rayapp.domain.text"
+    assert module_of(Path("rayapp/text/__init__.py")) == "rayapp.text"
     assert module_of(Path("jobs/frame.py")) == "jobs.frame"
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from jobs import consistency_sweep, frame
 from jobs.job_arguments import parser_of
-from rayapp import bootstrap
-from rayapp.deployments import process
-from rayapp.domain.consistency import Drift
-from rayapp.domain.job_kinds import CONSISTENCY, checked_params
-from rayapp.domain.jobs import Job, PartitionRow
-from rayapp.errors import InvalidInput
-from rayapp.services.job_steps import Pace, PartitionSteps
-from tests.unit.services.sweep_world import SweepWorld
+from rayapp.bulk.kinds import CONSISTENCY, checked_params
+from rayapp.bulk.model import Job, PartitionRow
+from rayapp.bulk.steps import Pace, PartitionSteps
+from rayapp.container import bootstrap
+from rayapp.core.errors import InvalidInput
+from rayapp.index.consistency.rules import Drift
+from rayapp.serve.deployments import process
+from tests.unit.index.consistency.world import SweepWorld
 
 
 def params(*arguments: str) -> dict[str, Any]:

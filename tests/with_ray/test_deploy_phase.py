@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
 
-from rayapp.deploy_phase import phase_of
+from rayapp.serve.deploy_phase import phase_of
 
 
 def deployment(state: str, message: str = "") -> DeploymentStatusOverview:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from rayapp.adapters.serve import job_launcher
-from rayapp.adapters.serve.job_launcher import RayJobLauncher, job_environment
-from rayapp.domain.jobs import Job
-from rayapp.errors import InvalidInput, JobsDown
-from rayapp.settings import Settings, load_settings
+from rayapp.bulk.model import Job
+from rayapp.core.errors import InvalidInput, JobsDown
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.serve import job_launcher
+from rayapp.serve.job_launcher import RayJobLauncher, job_environment
 
 JOB = Job(job_id="j-1", kind="reindex", params={}, created_at=datetime(2026, 5, 1, tzinfo=UTC))
 

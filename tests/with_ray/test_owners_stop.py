@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rayapp.deployments.indexer import IndexerDeployment
-from rayapp.deployments.loops import Loops
-from rayapp.deployments.maintenance import MaintenanceDeployment
-from rayapp.errors import StoreDown
+from rayapp.core.errors import StoreDown
+from rayapp.serve.deployments.indexer import IndexerDeployment
+from rayapp.serve.deployments.loops import Loops
+from rayapp.serve.deployments.maintenance import MaintenanceDeployment
 
 
 class Recorded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rayapp.adapters.serve.metrics import RayMetrics
+from rayapp.serve.metrics import RayMetrics
 
 
 def test_counting_nothing_is_no_error() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from rayapp.deployments.search import SearchDeployment
+from rayapp.serve.deployments.search import SearchDeployment
 
 
 @dataclass

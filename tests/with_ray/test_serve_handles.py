@@ -23,12 +23,11 @@ from ray.exceptions import (
 )
 from ray.serve.exceptions import BackPressureError
 
-from rayapp.adapters.inference.open import open_embedding_backend
-from rayapp.adapters.serve.handles import HandleEmbedder, HandleReranker, to_rayapp_error
-from rayapp.clock import SystemClock
-from rayapp.deployments.embedding import EmbeddingDeployment
-from rayapp.deployments.reranker import RerankerDeployment
-from rayapp.errors import (
+from rayapp.container.backends import open_embedding_backend
+from rayapp.core.batching import BackendTraits
+from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import (
     BadVector,
     DeadlineExceeded,
     EmbedderDown,
@@ -37,13 +36,14 @@ from rayapp.errors import (
     RayappError,
     RerankerDown,
 )
-from rayapp.observability.metrics import InMemoryMetrics
-from rayapp.resilience.batching import BackendTraits
-from rayapp.resilience.breaker import Breaker, BreakerPolicy, BreakerState
-from rayapp.services.embedding import EmbeddingService
-from rayapp.services.reranking import RerankService
-from rayapp.settings import EmbeddingSettings, RerankerSettings
-from rayapp.testing.models import HashBackend, OverlapRerankBackend
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
+from rayapp.inference.embedding import EmbeddingService
+from rayapp.inference.reranking import RerankService
+from rayapp.serve.deployments.embedding import EmbeddingDeployment
+from rayapp.serve.deployments.reranker import RerankerDeployment
+from rayapp.serve.handles import HandleEmbedder, HandleReranker, to_rayapp_error
+from tests.support.models import HashBackend, OverlapRerankBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 RERANK_S = 0.2

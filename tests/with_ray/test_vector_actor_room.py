@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.adapters.serve.vector_actor import GROWS, VectorEngineActor
-from rayapp.errors import IndexDown
-from rayapp.resilience.disk_space import DiskLimits, DiskSpace
-from rayapp.testing.index_points import SCHEMA
+from rayapp.core.disk_space import DiskLimits, DiskSpace
+from rayapp.core.errors import IndexDown
+from rayapp.serve.engine_actor import GROWS, VectorEngineActor
+from tests.support.index_points import SCHEMA
 
 TIMEOUT_S = 30.0
 NEVER_ENOUGH = DiskLimits(warn_bytes=1 << 62, min_bytes=1 << 62)

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 import ray
 
-from rayapp.adapters.qdrant.edge import QdrantEdgeIndex
-from rayapp.adapters.serve.vector_actor import RayTransport, get_or_create_vector_actor
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.errors import BadVector, IndexDown, NotFound, SchemaMismatch
-from rayapp.settings import DataSettings, QdrantSettings, Settings
-from rayapp.testing.index_points import DIMS, SCHEMA, dense_arm, index_point, sparse_arm, vector
-from rayapp.testing.vector_index_cases import ANN
+from rayapp.core.errors import BadVector, IndexDown, NotFound, SchemaMismatch
+from rayapp.core.settings.model import DataSettings, QdrantSettings, Settings
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.serve.engine_actor import RayTransport, get_or_create_vector_actor
+from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+from tests.support.index_points import DIMS, SCHEMA, dense_arm, index_point, sparse_arm, vector
+from tests.support.vector_index_cases import ANN
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from jobs.joining import connect
-from rayapp import bootstrap
-from rayapp.adapters.local_stack import stack
+from rayapp.container import bootstrap
+from rayapp.local.stack import stack
 
 LIMIT_S = 150.0
 
@@ -20,7 +20,7 @@ async def submit(folder: Path, job_id: str) -> None:
     connect(settings, "toy")
     from ray.job_submission import JobSubmissionClient
 
-    from rayapp.adapters.serve.job_launcher import RayJobLauncher, cluster_address
+    from rayapp.serve.job_launcher import RayJobLauncher, cluster_address
 
     settings = settings.model_copy(
         update={"data": settings.data.model_copy(update={"dir": folder})}

@@ -12,9 +12,9 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.domain.jobs import Finish, Partition, PartitionRow, Plan, Step
-from rayapp.errors import InvalidInput
-from rayapp.settings import Settings
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.core.errors import InvalidInput
+from rayapp.core.settings.model import Settings
 
 
 class Toy:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from rayapp.testing.fake_services import World, fake_world
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from rayapp.api.app import create_api
-from rayapp.service_protocols import Services
-from rayapp.settings import Settings, load_settings
+from rayapp.api.services import Services
+from rayapp.core.settings.model import Settings, load_settings
 
 LOCAL = "http://127.0.0.1:8000"
 

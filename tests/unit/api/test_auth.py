@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
+from rayapp.admin.api_keys import ApiKeyService, hash_of
+from rayapp.admin.ports import Scope
 from rayapp.api.rate_limit import RateLimiter
-from rayapp.errors import InvalidInput, NotFound, RateLimited, Unauthorized
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService, hash_of
-from rayapp.settings import RateLimitSettings, Settings
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.errors import InvalidInput, NotFound, RateLimited, Unauthorized
+from rayapp.core.settings.model import RateLimitSettings, Settings
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 
 STATS = "/api/memory/stats"

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.memory import Source, SourceType, Status
-from rayapp.domain.tiers import Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.memory.item import Source, SourceType, Status
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 
 BANK = "/api/memory/memory-bank"

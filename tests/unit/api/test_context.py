@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.context.frame import etag_of, parse_lines
-from rayapp.testing.fake_services import World
+from rayapp.assistant.context.rules.prompt_block import etag_of, parse_lines
+from tests.support.fake_services import World
 
 CONTEXT, PREFETCH = "/api/memory/context", "/api/memory/prefetch"
 COLD = "/api/memory/context/cold-start"

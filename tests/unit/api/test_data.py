@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.data.records import CLEARED_TIERS
-from rayapp.domain.memory import Status
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World
+from rayapp.memory.item import Status
+from rayapp.memory.records import CLEARED_TIERS
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_services import World
 from tests.unit.api.test_ghost import NOA, stored
 
 ADMIN = ReadScope("admin", include_shared=False)

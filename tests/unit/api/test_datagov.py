@@ -8,15 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.adapters.in_memory_shared_items import InMemorySharedItems
-from rayapp.api.schemas.search_answers import SearchAnswerView
 from rayapp.client.models import SearchReply
-from rayapp.domain.graphs.records import ContentEdge, ContentNode
-from rayapp.domain.memory import Source, SourceType
-from rayapp.domain.text.normalize import content_hash
-from rayapp.domain.tiers import SYSTEM_USER, Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.harness import Harness
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.graphs.records import ContentEdge, ContentNode
+from rayapp.memory.item import Source, SourceType
+from rayapp.memory.tiers import Tier
+from rayapp.text.normalize import content_hash
+from rayapp.wire.search_answers import SearchAnswerView
+from tests.support.builders import an_item
+from tests.support.harness import Harness
+from tests.support.stores.shared_items import InMemorySharedItems
 from tests.unit.api.serving import client_of
 
 SEARCH = "/api/memory/search"

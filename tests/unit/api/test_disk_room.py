@@ -11,9 +11,9 @@ import pytest
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.disk_room import FREES, STORES_NOTHING
-from rayapp.errors import StoreDown
-from rayapp.resilience.disk_space import MIB, DiskLimits, DiskSpace
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
+from rayapp.core.errors import StoreDown
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of
 
 LIMITS = DiskLimits(warn_bytes=400 * MIB, min_bytes=200 * MIB)

@@ -9,12 +9,26 @@ from pathlib import Path
 import pytest
 
 import rayapp
-from rayapp import errors as e
 from rayapp.api.errors import CODES, ERRORS, error_answer, error_body, error_table, status_of
+from rayapp.core import errors as e
 
 PACKAGE = Path(rayapp.__file__).parent
 # Codes of the exceptions that reach a caller: not those of jobs, adapters and the command line.
-LAYERS = ("domain", "services", "api")
+LAYERS = (
+    "admin",
+    "api",
+    "assistant",
+    "bulk",
+    "datagov",
+    "graphs",
+    "index",
+    "inference",
+    "learning",
+    "memory",
+    "search",
+    "text",
+    "wire",
+)
 
 
 def every_class(kind: type[e.RayappError] = e.RayappError) -> Iterator[type[e.RayappError]]:

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
+from rayapp.admin.stream_events import MarkKind, StreamEvent, StreamKind, StreamMark
 from rayapp.api.app import create_api
-from rayapp.api.routers.events import frame_bytes
-from rayapp.domain.stream_events import MarkKind, StreamEvent, StreamKind, StreamMark
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.api.routes.events import frame_bytes
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_middleware import Connection
 

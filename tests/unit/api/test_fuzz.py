@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import STREAMS
-from rayapp.service_protocols import Services
-from rayapp.testing.examples import examples
-from rayapp.testing.fake_services import fake_world
-from rayapp.testing.index_points import SCHEMA
+from rayapp.api.services import Services
+from tests.support.examples import examples
+from tests.support.fake_services import fake_world
+from tests.support.index_points import SCHEMA
 from tests.unit.api.serving import client_of
 
 SCALARS = (

@@ -12,15 +12,15 @@ import httpx
 import pytest
 
 from rayapp.api.app import OPERATIONS
-from rayapp.domain.graphs.records import ActionRow, Counters, Example, RoutingRow
-from rayapp.domain.learning_requests import GraphEdgeView, GraphListing, GraphNodeView, GraphView
-from rayapp.domain.memory import Outcome, Stats
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.protocols import Event
-from rayapp.testing.builders import STORED_AT, an_item
-from rayapp.testing.fake_services import World, fake_world
-from rayapp.testing.harness import Harness
+from rayapp.graphs.records import ActionRow, Counters, Example, RoutingRow
+from rayapp.graphs.requests import GraphEdgeView, GraphListing, GraphNodeView, GraphView
+from rayapp.memory.item import Outcome, Stats
+from rayapp.memory.ports import Event
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import STORED_AT, an_item
+from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 BANK = "/api/memory/memory-bank"

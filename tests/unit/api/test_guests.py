@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.harness import Harness
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 FACTS = (

@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.memory import MemoryItem, SourceType
-from rayapp.domain.requests import ItemQuery
-from rayapp.domain.scope import ItemFilter, ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.memory.item import MemoryItem, SourceType
+from rayapp.memory.requests import ItemQuery
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 
 CONTEXT = "/api/hooks/context"

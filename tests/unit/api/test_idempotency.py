@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.requests import NewMemory, StoreResult
-from rayapp.domain.scope import WriteScope
-from rayapp.errors import StoreDown
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.errors import StoreDown
+from rayapp.memory.requests import NewMemory, StoreResult
+from rayapp.memory.scope import WriteScope
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, short_time_limit
 
 STORE = "/api/memory/store"

@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rayapp.admin.records import Component
 from rayapp.api.app import create_api
-from rayapp.api.routers.system import public_url
-from rayapp.domain.requests import Component
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.api.routes.system import public_url
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import LOCAL, client_of, settings_with
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.job_events import (
@@ -20,14 +22,12 @@ from rayapp.api.job_events import (
     progress_events,
     rounds_within,
 )
-from rayapp.domain.job_kinds import DEFERRED, REINDEX
-from rayapp.domain.jobs import Job, JobState, Step
-from rayapp.errors import JobsDown, RayappError, StoreDown
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService
-from rayapp.services.jobs import START_S
-from rayapp.testing.fake_jobs import a_job
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.bulk.kinds import DEFERRED, REINDEX
+from rayapp.bulk.model import Job, JobState, Step
+from rayapp.bulk.service import START_S
+from rayapp.core.errors import JobsDown, RayappError, StoreDown
+from tests.support.fake_jobs import a_job
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_middleware import Connection
 

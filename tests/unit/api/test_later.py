@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from rayapp.api.routers.later import LATER
+from rayapp.api.routes.later import LATER
 
 
 @pytest.mark.parametrize(("method", "path"), [(row[0], row[1]) for row in LATER])

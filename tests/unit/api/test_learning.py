@@ -9,7 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.learning_requests import (
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
+from rayapp.core.errors import Conflict, StoreDown
+from rayapp.learning.requests import (
     FeedbackRequest,
     OutcomeAnswer,
     OutcomeRequest,
@@ -17,15 +20,13 @@ from rayapp.domain.learning_requests import (
     ResponseAnswer,
     ResponseRequest,
 )
-from rayapp.domain.memory import Quality
-from rayapp.domain.requests import SearchAnswer, SearchQuery
-from rayapp.domain.scope import ReadScope, WriteScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import Conflict, StoreDown
-from rayapp.protocols import Receipt, Scope, Shown
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.memory.item import Quality
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt, Shown
+from rayapp.search.requests import SearchAnswer, SearchQuery
+from tests.support.builders import an_item
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 
 OUTCOMES = "/api/memory/outcomes"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from rayapp.api.app import OPERATIONS
-from rayapp.testing.fake_services import World, fake_world
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 STORE = "/api/memory/store"

@@ -12,7 +12,7 @@ import pytest
 
 from rayapp.api import refusals
 from rayapp.api.app import create_api
-from rayapp.testing.fake_services import World, fake_world
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_idempotency import Gated
 from tests.unit.api.test_search import SEARCH, Slow

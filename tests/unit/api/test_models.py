@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.adapters.in_memory_usage import InMemoryUsageStore
-from rayapp.domain.models.tolerant_json import MAX_CHARS
-from rayapp.testing.chat_models import ScriptedChat, model_calls
-from rayapp.testing.clock import FakeClock
-from rayapp.testing.fake_services import fake_world
-from rayapp.testing.usage_contract import a_row
+from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
+from tests.support.chat_models import ScriptedChat, model_calls
+from tests.support.clock import FakeClock
+from tests.support.fake_services import fake_world
+from tests.support.stores.usage import InMemoryUsageStore
+from tests.support.usage_contract import a_row
 from tests.unit.api.serving import client_of
 
 CHECK = "/api/memory/response/check"

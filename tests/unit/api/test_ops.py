@@ -9,15 +9,15 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.consistency import Drift, Issue, SweepReport
-from rayapp.domain.job_kinds import CONSISTENCY, DATAGOV, REINDEX
-from rayapp.domain.jobs import Job, JobState, Step
-from rayapp.domain.memory import SyncState
-from rayapp.domain.requests import Component
-from rayapp.errors import IndexDown, JobsDown
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_jobs import NOTHING_FOUND, a_job
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.admin.records import Component
+from rayapp.bulk.kinds import CONSISTENCY, DATAGOV, REINDEX
+from rayapp.bulk.model import Job, JobState, Step
+from rayapp.core.errors import IndexDown, JobsDown
+from rayapp.index.consistency.rules import Drift, Issue, SweepReport
+from rayapp.memory.item import SyncState
+from tests.support.builders import an_item
+from tests.support.fake_jobs import NOTHING_FOUND, a_job
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 OPS = "/api/memory/ops"

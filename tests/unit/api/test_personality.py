@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.personality.prompt import PRONOUNS
-from rayapp.domain.personality.records import MAX_TEMPLATES
-from rayapp.domain.personality.template import MAX_CHARS
+from rayapp.assistant.personality.records import MAX_TEMPLATES
+from rayapp.assistant.personality.rules.prompt import PRONOUNS
+from rayapp.assistant.personality.rules.template import MAX_CHARS
 from tests.unit.api.test_ghost import NOA
 
 PERSONALITY = "/api/memory/personality"

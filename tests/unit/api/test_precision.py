@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.testing.harness import Harness
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 SEARCH, STORE, ITEMS = "/api/memory/search", "/api/memory/store", "/api/memory/items"

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
-from rayapp.domain.learning_requests import PromotionReport, PromotionSchedule
-from rayapp.errors import Conflict
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.errors import Conflict
+from rayapp.learning.requests import PromotionReport, PromotionSchedule
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_learning import OUTCOMES, keep
 from tests.unit.api.test_middleware import Connection

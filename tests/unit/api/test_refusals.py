@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rayapp.api.refusals import AT_ONCE_PER_S, HOLD_S, Refusals, room_of
-from rayapp.settings import Settings
+from rayapp.core.settings.model import Settings
 
 PLENTY = 1_000
 

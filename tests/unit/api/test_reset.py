@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.jobs import JobState
-from rayapp.domain.points import collection_name
-from rayapp.testing.fake_jobs import a_job
-from rayapp.testing.fake_services import World
-from rayapp.testing.index_points import SCHEMA, index_point
+from rayapp.bulk.model import JobState
+from rayapp.index.rules.points import collection_name
+from tests.support.fake_jobs import a_job
+from tests.support.fake_services import World
+from tests.support.index_points import SCHEMA, index_point
 from tests.unit.api.test_ghost import NOA, stored
 from tests.unit.api.test_upkeep import OPS, asked, moved, old_facts, total
 

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.memory import Source, SourceType
-from rayapp.domain.requests import SearchAnswer, SearchQuery, StageError
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import CORE_TIERS, Tier
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.memory.item import Source, SourceType
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import CORE_TIERS, Tier
+from rayapp.search.requests import SearchAnswer, SearchQuery, StageError
+from tests.support.builders import an_item
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with, short_time_limit
 
 SEARCH = "/api/memory/search"

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.scope import ReadScope
-from rayapp.testing.fake_services import World
+from rayapp.memory.scope import ReadScope
+from tests.support.fake_services import World
 from tests.unit.api.serving import json_bytes
 
 ROUTE = "/api/memory/tool-results"

@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.memory import Status
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.domain.tools.definitions import tools_named
-from rayapp.domain.tools.schemas import json_schema, openai_function
-from rayapp.protocols import Scope
-from rayapp.services.auth import ApiKeyService
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
+from rayapp.assistant.tools.rules.definitions import tools_named
+from rayapp.assistant.tools.rules.schemas import json_schema, openai_function
+from rayapp.memory.item import Status
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 URL = "/api/memory/tools"

@@ -10,15 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.domain.data.records import LegacyFact
-from rayapp.domain.memory import Status
-from rayapp.domain.scope import ReadScope
-from rayapp.domain.tiers import Tier
-from rayapp.errors import StoreDown
-from rayapp.protocols import ApiKey
-from rayapp.testing.builders import an_item
-from rayapp.testing.fake_services import World
-from rayapp.testing.index_points import SCHEMA
+from rayapp.admin.ports import ApiKey
+from rayapp.admin.records import LegacyFact
+from rayapp.core.errors import StoreDown
+from rayapp.memory.item import Status
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.fake_services import World
+from tests.support.index_points import SCHEMA
 from tests.unit.api.test_ghost import NOA, stored
 
 OPS = "/api/memory/ops"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.api.views import PREVIEW_CHARS, age, preview, tier_name
-from rayapp.domain.tiers import Tier
+from rayapp.memory.tiers import Tier
+from rayapp.wire.views.memories import PREVIEW_CHARS, age, preview, tier_name
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from rayapp.client import Backlog, Memory, MemoryClient, RetryPolicy
 from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import LINE_INTERVAL_S, Progress
 from rayapp.client.retry import may_retry
-from rayapp.errors import ConfigError, DeadlineExceeded, DependencyDown, InvalidInput
+from rayapp.core.errors import ConfigError, DeadlineExceeded, DependencyDown, InvalidInput
 from tests.unit.fake_service import FakeService, closed_port, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from rayapp.assistant.conversations.injection_log import STAGE
 from rayapp.client.degraded import SKIPPED, explained
-from rayapp.services.index_watch import IndexWatch
-from rayapp.services.injected import STAGE
+from rayapp.index.monitor import IndexWatch
 
-SERVICES = Path(__file__).resolve().parents[3] / "rayapp" / "services"
+PACKAGE = Path(__file__).resolve().parents[3] / "rayapp"
 
 
 def named(tree: ast.AST) -> Iterator[str]:
@@ -29,7 +29,7 @@ def named(tree: ast.AST) -> Iterator[str]:
 def test_every_name_has_a_sentence_and_every_sentence_a_name() -> None:
     names = {
         name
-        for path in SERVICES.rglob("*.py")
+        for path in PACKAGE.rglob("*.py")
         for name in named(ast.parse(path.read_text(encoding="utf-8")))
     }
     watch = IndexWatch(breaker=None)  # type: ignore[arg-type]  # only its flags are read

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from rayapp.client import Event, MemoryClient, RetryPolicy, SyncMemoryClient
 from rayapp.client.events import Stream
-from rayapp.errors import DependencyDown, Forbidden, NotFound
+from rayapp.core.errors import DependencyDown, Forbidden, NotFound
 from tests.unit.fake_service import FakeService, closed_port, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)

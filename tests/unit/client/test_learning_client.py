@@ -10,8 +10,8 @@ from starlette.applications import Starlette
 
 from rayapp.api.app import create_api
 from rayapp.client import Memory, MemoryClient, RetryPolicy
-from rayapp.errors import Conflict, InvalidInput, NotFound
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from tests.support.fake_services import World, fake_world
 from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)

@@ -9,11 +9,11 @@ import pytest
 from starlette.applications import Starlette
 
 from rayapp.api.app import create_api
+from rayapp.bulk.model import Job, JobState, Step
 from rayapp.client import JobStatus, MemoryClient, RetryPolicy
-from rayapp.domain.jobs import Job, JobState, Step
-from rayapp.errors import Conflict, DeadlineExceeded, DependencyDown, JobsDown, NotFound
-from rayapp.testing.fake_jobs import a_job
-from rayapp.testing.fake_services import World, fake_world
+from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown, JobsDown, NotFound
+from tests.support.fake_jobs import a_job
+from tests.support.fake_services import World, fake_world
 from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=2, base_s=0.001)

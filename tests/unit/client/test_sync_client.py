@@ -10,7 +10,7 @@ import pytest
 from rayapp.client import Backlog, Memory, MemoryClient, RetryPolicy, SyncMemoryClient
 from rayapp.client.calls import asked, at, call
 from rayapp.client.http import AsyncOps, SyncOps
-from rayapp.errors import DeadlineExceeded, DependencyDown, InvalidInput
+from rayapp.core.errors import DeadlineExceeded, DependencyDown, InvalidInput
 from tests.unit.fake_service import FakeService, closed_port, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)

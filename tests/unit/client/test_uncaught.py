@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rayapp.client import RetryPolicy, SyncMemoryClient
-from rayapp.errors import DependencyDown
+from rayapp.core.errors import DependencyDown
 from tests.unit.fake_service import FakeService, closed_port, serving
 
 MOST_LINES = 10

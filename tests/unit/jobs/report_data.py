@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.models.build_static import build
-from tests.unit.models.tiny import write_english
+from jobs.build.static import build
+from tests.unit.jobs.build.tiny import write_english
 
 PARAGRAPHS = 6
 

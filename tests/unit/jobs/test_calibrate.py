@@ -18,19 +18,19 @@ from jobs.calibrate import (
     logistic,
     matrix,
 )
-from rayapp import bootstrap
-from rayapp.adapters.recipe_files import load_calibration
-from rayapp.domain.retrieval.answering import Features, features_of
-from rayapp.domain.retrieval.calibration import (
+from rayapp.container import bootstrap
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.search.rules.answering import Features, features_of
+from rayapp.search.rules.calibration import (
     Calibration,
     calibrated,
     file_name,
     parse_calibration,
 )
-from rayapp.domain.retrieval.confidence import relevance
-from rayapp.domain.retrieval.recipes import ConfidenceModel, Recipe
-from rayapp.errors import ConfigError
-from rayapp.settings import CONFIG_DIR
+from rayapp.search.rules.confidence import relevance
+from rayapp.search.rules.recipes import ConfidenceModel, Recipe
+from rayapp.storage.files.recipes import load_calibration
 
 
 def examples(count: int = 400) -> list[Example]:

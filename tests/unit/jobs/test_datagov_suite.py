@@ -19,8 +19,8 @@ from jobs.suites.datagov import dataset_of, datasets_of, is_catalogue, leaks
 from jobs.suites.datagov_set import load_datagov, load_questions
 from jobs.suites.suite import Document, Question
 from rayapp.client import SearchHit, SearchReply
-from rayapp.domain.evaluation import Judged, summarise
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.evaluation import Judged, summarise
 from tests.unit.fake_service import FakeService, serving
 
 IDS = tuple(f"0000000{n}-aaaa-bbbb-cccc-000000000000" for n in range(6))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.dictionary import main
-from rayapp.domain.text.coverage import coverage_of, pairs_by_domain
-from rayapp.domain.text.expansions import Expansions
+from rayapp.text.coverage import coverage_of, pairs_by_domain
+from rayapp.text.expansions import Expansions
 
 ENTRIES = """
 domain: water

@@ -19,7 +19,7 @@ from jobs.evaluate import main
 from jobs.suites.kinds import KINDS
 from jobs.suites.outputs import check_files, put
 from jobs.suites.report import METRICS
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
 from tests.shell import typed
 from tests.unit.fake_service import FakeService, serving
 

@@ -16,18 +16,18 @@ import pytest
 
 from jobs import frame
 from jobs.job_arguments import parser_of
-from rayapp import bootstrap
-from rayapp.adapters.in_memory_jobs import InMemoryJobStore
-from rayapp.adapters.in_memory_stores import InMemoryLeaseStore
+from rayapp.bulk.model import Job, JobState
+from rayapp.bulk.ports import JobWork
+from rayapp.bulk.results import result_of
+from rayapp.bulk.steps import Pace, PartitionSteps
 from rayapp.client.progress import Bar
-from rayapp.clock import SystemClock
-from rayapp.domain.jobs import Job, JobState
-from rayapp.errors import ConfigError, InvalidInput, StoreDown
-from rayapp.job_protocols import JobWork
-from rayapp.services.job_results import result_of
-from rayapp.services.job_steps import Pace, PartitionSteps
-from rayapp.settings import Settings
+from rayapp.container import bootstrap
+from rayapp.core.clock import SystemClock
+from rayapp.core.errors import ConfigError, InvalidInput, StoreDown
+from rayapp.core.settings.model import Settings
 from tests.integration.toys import toy_job
+from tests.support.stores.jobs import InMemoryJobStore
+from tests.support.stores.stores import InMemoryLeaseStore
 
 CLOCK = SystemClock()
 

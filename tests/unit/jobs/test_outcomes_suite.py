@@ -21,7 +21,7 @@ from jobs.suites.scenarios import ADVERSARIAL, load_contradictions
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.models import Backlog, StoreReply
 from rayapp.client.progress import Progress
-from rayapp.errors import NotFound
+from rayapp.core.errors import NotFound
 
 ADVICE = [
     {

@@ -31,7 +31,7 @@ from jobs.suites.runner import RunOptions
 from rayapp.api.app import create_api
 from rayapp.client import Backlog, MemoryClient
 from rayapp.client.progress import Progress
-from rayapp.testing.harness import Harness
+from tests.support.harness import Harness
 
 CODE = ["domain:code"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobs.recipe_names import known_recipes
-from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.recipes import Recipe
 
 RECIPES = {name: Recipe(name=name) for name in ("default", "rrf")}
 

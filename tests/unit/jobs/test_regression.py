@@ -13,8 +13,8 @@ import pytest
 from jobs.evaluate import main
 from jobs.suites.kinds import KINDS
 from jobs.suites.parashoot import load_parashoot
-from rayapp.domain.retrieval.ablation import FEATURES, ablated_name
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.ablation import FEATURES, ablated_name
 from tests.unit.fake_service import FakeService, serving
 
 TEXTS = [f"פסקה {number} על נושא{number} מקום{number}" for number in range(12)]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jobs.reindex import SPEC
-from rayapp.domain.job_kinds import REINDEX
-from rayapp.errors import InvalidInput
+from rayapp.bulk.kinds import REINDEX
+from rayapp.core.errors import InvalidInput
 
 
 def params_of(*argv: str) -> dict[str, Any]:

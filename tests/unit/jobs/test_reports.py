@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs import embedder_report, rerank_report
-from rayapp.domain.evaluation import Judged
+from rayapp.search.rules.evaluation import Judged
 from tests.unit.jobs.report_data import assert_one_sentence
 
 

@@ -26,8 +26,8 @@ from jobs.suites.rows import SHOWN, Headline, Ranks, Row, headlines, measures, s
 from jobs.suites.runner import Answered, RunOptions, SuiteRun
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Question, Suite, spread
-from rayapp.domain.evaluation import METRICS, Estimate, Judged
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
 
 KNOWN: dict[str, Any] = {"searched": Searched(10), "hashes": {"f": "1"}}
 SERVICE = {"model": "m", "analyser": "a", "recipe": "default"}

@@ -13,10 +13,10 @@ from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
 from jobs.suites.tuning import Scores, with_value
 from jobs.tune import CATALOGUE, DEPTH, GRID, HEQ, LOCOMO, Bench, Judge, main, reads_of
-from rayapp import bootstrap
-from rayapp.domain.retrieval.fusion import DenseArm, fuse
-from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.domain.tiers import Tier
+from rayapp.container import bootstrap
+from rayapp.memory.tiers import Tier
+from rayapp.search.rules.fusion import DenseArm, fuse
+from rayapp.search.rules.recipes import Recipe
 
 TURNS = (
     ("Dana: Where did you go?", "Gal: To the Alps, it was lovely.", "Dana: And the dog?",

@@ -17,8 +17,8 @@ from jobs.suites.tuning import (
     steps,
     with_value,
 )
-from rayapp.domain.retrieval.recipes import Recipe
-from rayapp.errors import ConfigError
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.recipes import Recipe
 
 GRID = (
     Parameter("turns.speaker", (0.0, 0.25, 0.5)),

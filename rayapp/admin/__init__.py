@@ -1,0 +1,1 @@
+"""Health, statistics, upkeep, keys, old data, and the event stream."""

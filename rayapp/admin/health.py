@@ -1,0 +1,412 @@
+"""What works, what does not, and the command that fixes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rayapp.admin.records import Component
+from rayapp.bulk.ports import LeaseStore
+from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
+from rayapp.core.disk_space import DiskReport, DiskState
+from rayapp.core.errors import RayappError
+from rayapp.core.ports import BreakerOwner, Clock
+from rayapp.core.runtime import Runtime
+from rayapp.core.vectors import IndexSchema
+from rayapp.index.consistency.log import last_report
+from rayapp.index.ports import VectorIndex
+from rayapp.inference.ports import Cache, Embedder, Models, Reranker
+from rayapp.learning.ports import OutcomeStore
+from rayapp.learning.rules.schedule import OWNER_LEASE
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore, TierCount
+
+CHECK_TIMEOUT_S = 3.0
+# A reset asks each model once, within the time limit of a query.
+RESET_TIMEOUT_S = 6.0
+# A backlog older than this says that the indexer stands still.
+OLD_PENDING_S = 60.0
+# Lifetime of the counts per tier, which scan the collection.
+COUNTS_S = 15.0
+# Names of the client contract, in milliseconds, and what they are called here.
+CONTRACT_LATENCIES = {"prefetch": "prefetch_latency_s", "embed": "embed_latency_s"}
+# Failed items shown in diagnostics.
+FAILURE_SAMPLE = 10
+
+NO_OWNER = (
+    "No maintenance process holds its lease: promotion and graphs wait; look at the maintenance "
+    "deployment in the Ray dashboard."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """The clients that requests use; health asks the same ones."""
+
+    store: MemoryStore
+    index: VectorIndex
+    embedder: Embedder
+    reranker: Reranker
+    cache: Cache | None
+    outcomes: OutcomeStore
+    leases: LeaseStore
+    events: EventStore
+    models: Models | None = None
+
+
+class ProcessBreakers:
+    """Implements `BreakerOwner` for breakers of this process, behind which nothing is asked."""
+
+    def __init__(self, breakers: Sequence[Breaker], clock: Clock) -> None:
+        self._breakers = breakers
+        self._clock = clock
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        now = self._clock.monotonic()
+        return [breaker.snapshot(now) for breaker in self._breakers]
+
+    async def reset_breakers(self) -> list[str]:
+        return [breaker.name for breaker in self._breakers if breaker.reset()]
+
+
+class HealthService:
+    """Implements `admin.ports.Health` with the clients that requests use.
+
+    Args:
+        breakers: whoever has some, by the name that stands for it while it does not answer.
+        start_problems: reasons found while starting (a schema mismatch); they block readiness.
+        notices: what an operator should do some time; they block nothing.
+    """
+
+    def __init__(
+        self,
+        used: Dependencies,
+        *,
+        schema: IndexSchema,
+        breakers: Mapping[str, BreakerOwner],
+        start_problems: list[str],
+        notices: Sequence[str] = (),
+        runtime: Runtime,
+    ) -> None:
+        self._store = used.store
+        self._index = used.index
+        self._embedder = used.embedder
+        self._reranker = used.reranker
+        self._cache = used.cache
+        self._outcomes = used.outcomes
+        self._leases = used.leases
+        self._events = used.events
+        self._models = used.models
+        self._schema = schema
+        self._breakers = breakers
+        self._start_problems = start_problems
+        self._notices = tuple(notices)
+        self._clock = runtime.clock
+        self._disk = runtime.disk
+        self._metrics = runtime.metrics
+        self._started = runtime.clock.monotonic()
+        self._counts: tuple[float, list[TierCount]] | None = None
+
+    async def not_ready(self) -> list[str]:
+        """Only what no degraded rung covers: a wrong schema, or the truth away."""
+        reasons = list(self._start_problems)
+        truth = await self._checked("mongodb", self._store.ping, critical=True)
+        if not truth.healthy:
+            disk = self._disk.look()
+            reasons += [disk.reason + "."] if disk is not None and disk.reason else []
+            reasons.append(truth.message)
+        return reasons
+
+    async def components(self) -> list[Component]:
+        checks: list[Awaitable[Component]] = [
+            self._checked("mongodb", self._store.ping, critical=True),
+            self._checked("qdrant", self._index_state),
+            self._checked("embedding", self._embedder.health),
+            self._checked("reranking", self._reranker.health),
+        ]
+        if self._cache is not None:
+            checks.append(self._checked("cache", self._cache.ping))
+        if self._models is not None:
+            checks.append(self._checked("models", self._models.health))
+        found = await asyncio.gather(*checks)
+        disk = self._disk.look()
+        return [*found] if disk is None else [*found, _disk_component(disk)]
+
+    async def breakers(self) -> dict[str, dict[str, Any]]:
+        """The worst of each name; an owner that does not answer is a row that says so."""
+        owners = self._breakers.items()
+        found = await asyncio.gather(*(self._read_breakers(*owner) for owner in owners))
+        silent = {name: row for one in found if isinstance(one, tuple) for name, row in [one]}
+        shown = [shot for one in found if isinstance(one, list) for shot in one]
+        rows = {name: _breaker_row(shots) for name, shots in worst_by_name(shown).items()}
+        return rows | silent
+
+    async def reset_breakers(self) -> list[str]:
+        """One owner that does not answer keeps none of the others open."""
+        owners = self._breakers.values()
+        answers = await asyncio.gather(
+            *(asyncio.wait_for(owner.reset_breakers(), RESET_TIMEOUT_S) for owner in owners),
+            return_exceptions=True,
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(
+                answer, RayappError | TimeoutError
+            ):
+                raise answer
+        names = [name for one in answers if isinstance(one, list) for name in one]
+        return list(dict.fromkeys(names))
+
+    async def _read_breakers(
+        self, name: str, owner: BreakerOwner
+    ) -> list[BreakerSnapshot] | tuple[str, dict[str, Any]]:
+        try:
+            return await asyncio.wait_for(owner.breakers(), CHECK_TIMEOUT_S)
+        except TimeoutError:
+            return name, _unknown_breaker(f"{name} did not answer within {CHECK_TIMEOUT_S:.0f} s.")
+        except RayappError as error:
+            return name, _unknown_breaker(error.message)
+
+    async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
+        begun = self._clock.monotonic()
+        backlog, counts, failures, points, learning, sweep = await asyncio.gather(
+            self._store.backlog(),
+            self._tier_counts(),
+            self._store.failures(FAILURE_SAMPLE),
+            self._points(),
+            self._learning(),
+            last_report(self._events),
+        )
+        components = await self.components()
+        breakers = await self.breakers()
+        disk = self._disk.look()
+        body: dict[str, Any] = {
+            "success": True,
+            "timestamp": self._clock.now().isoformat(),
+            "memory_items_total": sum(c.active + c.archived for c in counts),
+            "qdrant_points_total": points,
+            "by_tier": [_tier_row(count) for count in counts],
+            "index": {
+                "pending": backlog.pending,
+                "synced": backlog.synced,
+                "failed": backlog.failed,
+                "oldest_pending_s": round(backlog.oldest_pending_s, 3),
+            },
+            "needs_reindex_total": backlog.pending + backlog.failed,
+            "needs_reindex_sample": [_failure_row(item) for item in failures],
+            "circuit_breakers": breakers,
+            "disk": None if disk is None else asdict(disk),
+            "deferred_indexing": {
+                "queue_size": backlog.pending,
+                "processing": backlog.pending > 0,
+            },
+            "learning": learning,
+            "consistency": sweep,
+            "embedding_config": {
+                "dimension": self._schema.dims,
+                "model": self._schema.model,
+                "analyser": self._schema.analyser,
+            },
+            "models": await self._models_row(),
+            "health_issues": [c.message for c in components if not c.healthy],
+            "recommendations": [
+                *_recommendations(components, backlog, self._start_problems),
+                *self._notices,
+                *([] if learning["owner"] else [NO_OWNER]),
+                *_drift_advice(sweep),
+                *([disk.reason + "."] if disk is not None and disk.reason else []),
+            ],
+            "degraded": [c.name for c in components if not c.healthy],
+        }
+        if metrics:
+            body["metrics"] = self._snapshot()
+        body["diagnostics_ms"] = round((self._clock.monotonic() - begun) * 1000, 3)
+        return body
+
+    async def _learning(self) -> dict[str, Any]:
+        """Events that still owe an effect, and who owns the tiers now."""
+        owed, lease = await asyncio.gather(
+            self._outcomes.backlog(), self._leases.current(OWNER_LEASE)
+        )
+        return {"owed": owed, "owner": lease.holder if lease else None}
+
+    async def _models_row(self) -> dict[str, Any] | None:
+        """Whether helpers may ask a language model, and how it does."""
+        return None if self._models is None else await self._models.health()
+
+    async def _tier_counts(self) -> list[TierCount]:
+        """Counted over all documents, so at most once per `COUNTS_S`."""
+        now = self._clock.monotonic()
+        if self._counts is None or now - self._counts[0] > COUNTS_S:
+            self._counts = (now, await self._store.tier_counts(None))
+        return self._counts[1]
+
+    async def _index_state(self) -> dict[str, Any]:
+        health = await self._index.health()
+        facts = {
+            "engine": health.engine,
+            "collection": health.collection,
+            "points": health.points,
+            "needs_rebuild": health.needs_rebuild,
+            **health.facts,
+        }
+        return {"healthy": health.ready, "message": health.detail, **facts}
+
+    async def _points(self) -> int | None:
+        try:
+            return await asyncio.wait_for(self._index.count(), CHECK_TIMEOUT_S)
+        except (RayappError, TimeoutError):
+            return None
+
+    async def _checked(
+        self, name: str, check: Callable[[], Awaitable[Any]], *, critical: bool = False
+    ) -> Component:
+        begun = self._clock.monotonic()
+        details: dict[str, Any] = {}
+        healthy, message = True, "ok"
+        try:
+            answer = await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
+            if isinstance(answer, dict):
+                details = answer
+                healthy = bool(answer.get("healthy", True))
+                message = str(answer.get("message") or ("ok" if healthy else f"{name} is not well"))
+        except TimeoutError:
+            healthy, message = False, f"{name} did not answer within {CHECK_TIMEOUT_S:.0f} s."
+        except RayappError as error:
+            healthy, message = False, error.message
+        return Component(
+            name=name,
+            healthy=healthy,
+            latency_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            message=message,
+            critical=critical,
+            details=details,
+        )
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "timestamp": self._clock.now().isoformat(),
+            "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
+            "latencies": self._latencies(),
+            "operations": {
+                name + "".join(f"[{k}={v}]" for k, v in labels): value
+                for (name, labels), value in self._metrics.counters.items()
+            },
+        }
+
+    def _latencies(self) -> dict[str, dict[str, float]]:
+        """By the names of the metrics, in their units; then by those of the client contract."""
+        samples = {name: kept for name, kept in self._metrics.samples.items() if kept}
+        found = {name: _spread(kept) for name, kept in samples.items()}
+        for name, ours in CONTRACT_LATENCIES.items():
+            if ours in samples:
+                found[name] = _spread([seconds * 1000 for seconds in samples[ours]])
+        return found
+
+
+def _breaker_row(shots: Sequence[BreakerSnapshot]) -> dict[str, Any]:
+    """The first one's state, and of how many replicas theirs is closed no more."""
+    worst = shots[0]
+    return {
+        "state": worst.state.value,
+        "isOpen": worst.state is BreakerState.OPEN,
+        "failureCount": worst.failures,
+        "successCount": worst.successes,
+        "lastError": worst.last_error,
+        "next_probe_s": worst.next_probe_s,
+        "replicas": len(shots),
+        "tripped": sum(shot.state is not BreakerState.CLOSED for shot in shots),
+    }
+
+
+def _unknown_breaker(why: str) -> dict[str, Any]:
+    return {
+        "state": "unknown",
+        "isOpen": False,
+        "failureCount": 0,
+        "successCount": 0,
+        "lastError": why,
+        "next_probe_s": None,
+        "replicas": 0,
+        "tripped": 0,
+    }
+
+
+def _disk_component(disk: DiskReport) -> Component:
+    """Low is still well, and says so; full refuses writes."""
+    return Component(
+        name="disk",
+        healthy=disk.state is not DiskState.FULL,
+        latency_ms=0.0,
+        message=f"{disk.reason}." if disk.reason else "ok",
+        details=asdict(disk),
+    )
+
+
+def _failure_row(item: MemoryItem) -> dict[str, Any]:
+    return {
+        "memory_id": item.memory_id,
+        "user_id": item.user_id,
+        "attempts": item.index.attempts,
+        "last_error": item.index.last_error,
+    }
+
+
+def _tier_row(count: TierCount) -> dict[str, Any]:
+    return {
+        "tier": count.tier.value,
+        "mongoCount": count.active,
+        "archivedCount": count.archived,
+        "deletedCount": count.deleted,
+        # By the queue: counting the points of a tier would read the engine at every look.
+        "qdrantCount": count.active + count.archived - count.waiting,
+        "needsReindexCount": count.waiting,
+    }
+
+
+def _spread(samples: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(samples)
+
+    def at(share: float) -> float:
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    return {
+        "count": len(ordered),
+        "min": ordered[0],
+        "max": ordered[-1],
+        "avg": sum(ordered) / len(ordered),
+        "p50": at(0.50),
+        "p90": at(0.90),
+        "p99": at(0.99),
+    }
+
+
+def _drift_advice(sweep: Mapping[str, Any] | None) -> list[str]:
+    """What the last sweep found and nobody repaired."""
+    if sweep is None:
+        return []
+    left = sum(sweep["found"].values()) - sum(sweep["repaired"].values())
+    left = sum(sweep["left"].values()) if "left" in sweep else left
+    if left <= 0:
+        return []
+    return [
+        f"The last sweep left {left} differences between the truth and the index: run "
+        "`rayapp job consistency_sweep --repair`."
+    ]
+
+
+def _recommendations(
+    components: Sequence[Component], backlog: IndexBacklog, start_problems: Sequence[str]
+) -> list[str]:
+    """One sentence per problem, with the command that fixes it."""
+    advice = list(start_problems)
+    advice += [
+        f"{c.name} is away: run `rayapp doctor` and see its log." for c in components
+        if not c.healthy
+    ]  # fmt: skip
+    if backlog.failed:
+        advice.append(f"{backlog.failed} items failed to index: run `rayapp job deferred`.")
+    if backlog.oldest_pending_s > OLD_PENDING_S:
+        advice.append("Items wait too long for the index: look at the indexer in the dashboard.")
+    return advice

@@ -1,0 +1,127 @@
+"""Takes encoded files out of a user's texts, by ordinary edits that keep the old version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rayapp.admin.records import SanitizeReport
+from rayapp.admin.rules.blobs import blobs, without_blobs
+from rayapp.core.errors import Conflict, DuplicateMemory, InvalidInput, NotFound
+from rayapp.core.runtime import Runtime
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.requests import MemoryEdit
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+
+# Memories of one page: with texts of 100,000 characters a page is still a few megabytes.
+PAGE = 100
+MAX_SAMPLES = 10
+PREVIEW_CHARS = 80
+REASON = "encoded file removed"
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What a run has found so far."""
+
+    scanned: int = 0
+    corrupted: int = 0
+    sanitized: int = 0
+    failed: int = 0
+    samples: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+class Sanitizing:
+    """A text that is nothing but a file is archived: there is nothing left to remember."""
+
+    def __init__(self, memories: Memories, items: MemoryStore, *, runtime: Runtime) -> None:
+        self._memories = memories
+        self._items = items
+        self._clock = runtime.clock
+
+    async def run(
+        self,
+        scope: WriteScope,
+        tiers: tuple[Tier, ...],
+        budget_s: float,
+        *,
+        dry_run: bool,
+        cursor: str | None,
+    ) -> SanitizeReport:
+        """Pages until the time is up; the report says where the next call goes on."""
+        started = self._clock.monotonic()
+        counts = _Counts()
+        read = ReadScope(scope.user_id, include_shared=False)
+        where = ItemFilter(tiers=tiers, include_superseded=True)
+        while True:
+            # By birth: an edit does not move an item to another page.
+            page = await self._items.page(read, where, sort="recent", limit=PAGE, cursor=cursor)
+            for item in page.items:
+                await self._look_at(scope, item, counts, dry_run=dry_run)
+            cursor = page.next_cursor
+            if cursor is None or self._clock.monotonic() - started >= budget_s:
+                break
+        return SanitizeReport(
+            dry_run=dry_run,
+            scanned=counts.scanned,
+            corrupted=counts.corrupted,
+            sanitized=counts.sanitized,
+            failed=counts.failed,
+            samples=counts.samples,
+            duration_ms=(self._clock.monotonic() - started) * 1000,
+            next_cursor=cursor,
+        )
+
+    async def _look_at(
+        self, scope: WriteScope, item: MemoryItem, counts: _Counts, *, dry_run: bool
+    ) -> None:
+        counts.scanned += 1
+        clean = _clean(item.text)
+        summary = None if item.summary is None else _clean(item.summary)
+        if clean == item.text and summary == item.summary:
+            return
+        counts.corrupted += 1
+        if len(counts.samples) < MAX_SAMPLES:
+            counts.samples.append(_sample(item, clean))
+        if dry_run:
+            return
+        try:
+            await self._change(scope, item, clean, summary)
+        except NotFound:
+            return
+        except (Conflict, InvalidInput):
+            counts.failed += 1
+        else:
+            counts.sanitized += 1
+
+    async def _change(
+        self, scope: WriteScope, item: MemoryItem, clean: str, summary: str | None
+    ) -> None:
+        edit = MemoryEdit(text=clean, summary=summary, reason=REASON, expected_version=item.version)
+        if clean:
+            try:
+                await self._memories.edit(scope, item.memory_id, edit)
+                return
+            except DuplicateMemory:
+                pass  # without the file it says what another one says: that one is enough
+        await self._memories.archive(
+            scope, item.memory_id, reason=REASON, expected_version=item.version
+        )
+
+
+def _clean(text: str) -> str:
+    found = blobs(text)
+    return without_blobs(text, found) if found else text
+
+
+def _sample(item: MemoryItem, clean: str) -> dict[str, Any]:
+    return {
+        "memory_id": item.memory_id,
+        "tier": item.tier.value,
+        "chars": len(item.text),
+        "chars_after": len(clean),
+        "preview": clean[:PREVIEW_CHARS],
+    }

@@ -1,0 +1,88 @@
+"""Counts a person looks at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, time, timedelta
+
+from rayapp.admin.records import GrowthDay, Rates, TierStats
+from rayapp.core.runtime import Runtime
+from rayapp.memory.ports import EventStore, MemoryStore, TierCount
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
+
+# Kinds of the events that transitions leave behind.
+PROMOTED, DEMOTED = "promoted", "demoted"
+# Events read for a rate. More moves than this within minutes count as this many.
+MAX_MOVES = 1_000
+
+
+class StatisticsService:
+    """Implements `admin.ports.Statistics`."""
+
+    def __init__(self, store: MemoryStore, events: EventStore, *, runtime: Runtime) -> None:
+        self._store = store
+        self._events = events
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+
+    async def tiers(self, scope: ReadScope) -> list[TierStats]:
+        counts = {count.tier: count for count in await self._store.tier_counts(scope)}
+        return [_stats(tier, counts.get(tier)) for tier in Tier]
+
+    async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
+        return Rates(
+            promotion=await self._moved(scope, PROMOTED, active, window),
+            demotion=await self._moved(scope, DEMOTED, active, window),
+            cache_hit=self._cache_hits(),
+        )
+
+    async def _moved(
+        self, scope: ReadScope, kind: str, active: int, window: timedelta
+    ) -> float | None:
+        """A share above 1 would be a rate of nothing: what moved last is gone already."""
+        if active < 1:
+            return None
+        since = self._clock.now() - window
+        events = await self._events.recent(scope, kind, MAX_MOVES)
+        return min(1.0, sum(event.at >= since for event in events) / active)
+
+    def _cache_hits(self) -> float | None:
+        counted = {"embed_cache_hits": 0.0, "embed_cache_misses": 0.0}
+        for (name, _), value in self._metrics.counters.items():
+            if name in counted:
+                counted[name] += value
+        asked = sum(counted.values())
+        return counted["embed_cache_hits"] / asked if asked else None
+
+    async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
+        today = self._clock.now().date()
+        first = today - timedelta(days=days - 1)
+        since = datetime.combine(first, time(), UTC)
+        total = 0
+        by_day: dict[str, dict[str, int]] = defaultdict(dict)
+        for date, source, count in await self._store.growth(scope, since):
+            if date == "":
+                total += count
+            else:
+                by_day[date][source] = by_day[date].get(source, 0) + count
+        rows = []
+        for offset in range(days):
+            date = (first + timedelta(days=offset)).isoformat()
+            total += sum(by_day[date].values())
+            rows.append(GrowthDay(date=date, total=total, by_source=dict(by_day[date])))
+        return rows
+
+
+def _stats(tier: Tier, count: TierCount | None) -> TierStats:
+    if count is None:
+        return TierStats(tier=tier)
+    judged = count.worked + count.failed
+    return TierStats(
+        tier=tier,
+        active=count.active,
+        archived=count.archived,
+        deleted=count.deleted,
+        uses_total=count.uses_total,
+        success_rate=count.worked / judged if judged else 0.5,
+    )

@@ -1,0 +1,275 @@
+"""Work of an administrator on the whole store: sizes, free space, old session users, a reset."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rayapp.admin.legacy_bank import LegacyMove
+from rayapp.admin.ports import ApiKeyStore, Housekeeping
+from rayapp.admin.records import (
+    Cleanup,
+    CollectionSize,
+    Compaction,
+    IndexSize,
+    Migration,
+    ResetPreview,
+    ResetReport,
+    SanitizeReport,
+    SessionUser,
+    Sizes,
+    Verification,
+)
+from rayapp.admin.rules.resets import ITEMS, KEPT_IN_RESET, LEGACY_BANK
+from rayapp.admin.sanitizing import Sanitizing
+from rayapp.bulk.kinds import KINDS, REINDEX
+from rayapp.bulk.ports import JobStore
+from rayapp.core.errors import Conflict, IndexDown
+from rayapp.core.runtime import Runtime
+from rayapp.index.ports import ItemScan, VectorIndex
+from rayapp.index.rules.points import collections_of
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import CORE_TIERS, Tier
+from rayapp.memory.user_data import TIME_SHARE, UserDataService
+
+# Free bytes below which a file is not worth compacting: the server itself gives up below 10 %.
+WORTH_BYTES = 1 << 20
+# Memories of one page of a reset, and points of one look at what the index still holds.
+RESET_PAGE = 500
+MONGODB, INDEX = "mongodb", "vector_index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepStores:
+    """What upkeep reads and removes."""
+
+    housekeeping: Housekeeping
+    scan: ItemScan
+    jobs: JobStore
+    api_keys: ApiKeyStore
+    index: VectorIndex
+
+
+class UpkeepService:
+    """Implements `admin.ports.Upkeep`."""
+
+    def __init__(
+        self,
+        stores: UpkeepStores,
+        data: UserDataService,
+        moving: LegacyMove,
+        sanitizing: Sanitizing,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._stores = stores
+        self._data = data
+        self._moving = moving
+        self._sanitizing = sanitizing
+        self._clock = runtime.clock
+        self._alias = runtime.settings.qdrant.alias
+        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+
+    # --- sizes
+
+    async def sizes(self) -> Sizes:
+        found, index = await asyncio.gather(
+            self._stores.housekeeping.sizes(), self._index_size(), return_exceptions=False
+        )
+        return Sizes(collections=found, index=index, degraded=() if index else (INDEX,))
+
+    async def compact(self) -> tuple[list[Compaction], bool]:
+        """Largest first, one at a time: a compaction reads and writes its whole file."""
+        until = self._clock.monotonic() + self._budget_s
+        sizes = await self._stores.housekeeping.sizes()
+        worth = [size for size in sizes if size.free_bytes >= WORTH_BYTES]
+        done: list[Compaction] = []
+        for size in sorted(worth, key=lambda one: one.free_bytes, reverse=True):
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                return done, False
+            done.append(await self._stores.housekeeping.compact(size.name, left_s))
+        return done, True
+
+    async def _index_size(self) -> IndexSize | None:
+        try:
+            health = await self._stores.index.health()
+        except IndexDown:
+            return None
+        return IndexSize(collection=health.collection, points=health.points, facts=health.facts)
+
+    # --- users that were browser sessions
+
+    async def cleanup(self, *, dry_run: bool, quiet_days: int) -> Cleanup:
+        found, keys = await asyncio.gather(
+            self._stores.housekeeping.session_users(), self._stores.api_keys.all()
+        )
+        named = {key.user_id for key in keys if key.revoked_at is None}
+        quiet_since = self._clock.now() - timedelta(days=quiet_days)
+        orphans = [
+            user for user in found if user.user_id not in named and user.last_change < quiet_since
+        ]
+        report = Cleanup(session_users=len(found), orphans=orphans, dry_run=dry_run)
+        return report if dry_run else await self._removed(report)
+
+    async def _removed(self, report: Cleanup) -> Cleanup:
+        until = self._clock.monotonic() + self._budget_s
+        users = memories = rows = 0
+        for user in report.orphans:
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                break
+            deleted, kept = await self._remove_user(user, left_s)
+            memories += deleted
+            if kept:
+                break
+            rows += await self._stores.housekeeping.forget_rows(user.user_id)
+            users += 1
+        return replace(
+            report,
+            removed_users=users,
+            removed_memories=memories,
+            removed_rows=rows,
+            left=len(report.orphans) - users,
+        )
+
+    async def _remove_user(self, user: SessionUser, left_s: float) -> tuple[int, int]:
+        scope = WriteScope(user.user_id, "cleanup")
+        return await self._data.clear_tiers(scope, CORE_TIERS, left_s)
+
+    # --- moving in and cleaning
+
+    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> Migration:
+        return await self._moving.move(scope, self._budget_s, dry_run=dry_run)
+
+    async def verify_migration(self, scope: ReadScope) -> Verification:
+        return await self._moving.verify(scope, self._budget_s)
+
+    async def sanitize(
+        self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
+    ) -> SanitizeReport:
+        tiers = CORE_TIERS if tier is None else (tier,)
+        return await self._sanitizing.run(
+            scope, tiers, self._budget_s, dry_run=dry_run, cursor=cursor
+        )
+
+    # --- reset
+
+    async def reset_preview(self) -> ResetPreview:
+        sizes = await self.sizes()
+        removed = [one for one in sizes.collections if one.name not in KEPT_IN_RESET]
+        legacy = await self._moving.everybody()
+        if legacy:
+            removed.append(
+                CollectionSize(name=LEGACY_BANK, count=legacy, size_bytes=0, storage_bytes=0)
+            )
+        return ResetPreview(
+            collections=removed,
+            missing=(),
+            kept=KEPT_IN_RESET,
+            index=sizes.index,
+            old_indexes=await self._old_indexes() if sizes.index else (),
+        )
+
+    async def reset(self) -> ResetReport:
+        """Memories page by page with their points, then the other rows, then what the index still
+        holds of memories that are gone: an indexer may have written while they went. Last the
+        collections that a rollback could bring back, with texts of memories that are gone.
+
+        Collections are emptied, not dropped: indexes stay, and running processes go on.
+        """
+        await self._refuse_while_jobs_run()
+        await self._refuse_without_index()
+        until = self._clock.monotonic() + self._budget_s
+        removed: dict[str, int] = {ITEMS: 0}
+        removed[ITEMS], points, ended = await self._remove_items(until)
+        if not ended:
+            return ResetReport(removed=removed, points=points, complete=False)
+        for size in await self._stores.housekeeping.sizes():
+            if size.name in KEPT_IN_RESET:
+                continue
+            gone = await self._stores.housekeeping.empty(size.name)
+            removed[size.name] = removed.get(size.name, 0) + gone
+        if legacy := await self._moving.forget():
+            removed[LEGACY_BANK] = legacy
+        swept, ended = await self._sweep_index(until)
+        dropped = await self._drop_old_indexes() if ended else []
+        return ResetReport(
+            removed=removed,
+            points=points + swept,
+            complete=ended and not await self._old_indexes(),
+            dropped=dropped,
+        )
+
+    async def _refuse_while_jobs_run(self) -> None:
+        for kind in KINDS:
+            unfinished = await self._stores.jobs.unfinished(kind)
+            if unfinished:
+                raise Conflict(
+                    f"The job {unfinished[0].job_id} ({kind}) is not finished; wait for it, or "
+                    "cancel it at /api/memory/jobs, before a reset.",
+                    code="busy",
+                    details={"job_id": unfinished[0].job_id, "kind": kind},
+                )
+
+    async def _refuse_without_index(self) -> None:
+        """Points that stay behind would be shown to nobody, but a person wants them gone."""
+        health = await self._stores.index.health()
+        if not health.ready:
+            raise IndexDown(
+                "The vector index is away, so its part of the data would stay; nothing was "
+                "removed. Try again when /api/memory/health says that it is back."
+            )
+
+    async def _remove_items(self, until: float) -> tuple[int, int, bool]:
+        items, points, after = 0, 0, None
+        while self._clock.monotonic() < until:
+            page, after = await self._stores.scan.page(after=after, until=None, limit=RESET_PAGE)
+            ids = [item.point_id for item in page]
+            # Rows first: a point without a row is shown to nobody, a row without one would be.
+            items += await self._stores.housekeeping.remove_points(ids)
+            await self._delete_points(ids)
+            points += len(ids)
+            if after is None:
+                return items, points, True
+        return items, points, False
+
+    async def _sweep_index(self, until: float) -> tuple[int, bool]:
+        gone, after = 0, None
+        while self._clock.monotonic() < until:
+            page, after = await self._stores.index.scroll(after=after, limit=RESET_PAGE, keys=())
+            ids = [point.point_id for point in page]
+            kept = await self._stores.scan.existing(ids)
+            orphans = [point_id for point_id in ids if point_id not in kept]
+            await self._delete_points(orphans)
+            gone += len(orphans)
+            if after is None:
+                return gone, True
+        return gone, False
+
+    async def _old_indexes(self) -> list[str]:
+        names = collections_of(self._alias, await self._stores.index.collections())
+        target = (await self._stores.index.health()).collection
+        return [name for name in names if name != target]
+
+    async def _drop_old_indexes(self) -> list[str]:
+        """Those too that wait for a service to be restarted: they hold what is removed. What a job
+        fills since the reset began stays, and asking again is refused until that job ends."""
+        filled = {
+            job.facts.get("collection") for job in await self._stores.jobs.unfinished(REINDEX)
+        }
+        dropped = []
+        for name in await self._old_indexes():
+            if name in filled:
+                continue
+            with suppress(Conflict):  # a rollback moved the alias to it a moment ago
+                await self._stores.index.drop_collection(name)
+                dropped.append(name)
+        return dropped
+
+    async def _delete_points(self, ids: Sequence[str]) -> None:
+        if ids:
+            await self._stores.index.delete(ids)

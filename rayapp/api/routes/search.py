@@ -1,0 +1,139 @@
+"""The search, and the recent list that shares its path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from starlette.responses import Response
+
+from rayapp.api.call import Call
+from rayapp.api.json_answer import answer
+from rayapp.api.operation import Operation
+from rayapp.api.routes.memories import check_query
+from rayapp.core.errors import DeadlineExceeded, InvalidInput
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.requests import ItemQuery
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
+from rayapp.wire.examples.memories import RECENT_EXAMPLE
+from rayapp.wire.examples.search import SEARCH_EXAMPLE
+from rayapp.wire.search import ALIASES, RecentQuery, SearchBody
+from rayapp.wire.search_answers import RecentAnswer, SearchAnswerView
+from rayapp.wire.views.memories import recent_view, search_view
+
+
+async def search(call: Call) -> Response:
+    body = call.body_as(SearchBody, ALIASES)
+    check_query(call, body.query)
+    most = call.services.settings.search.max_limit
+    if body.limit is not None and body.limit > most:
+        raise InvalidInput(
+            f"limit: {body.limit} is above {most}; ask for less and page with offset.",
+            details={"field": "limit", "limit": most},
+        )
+    query = replace(body.search_query(), principal=call.principal)
+    found = await call.services.search.search(call.reads, query)
+    call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
+    now, first_client = call.services.clock.now(), call.services.settings.compat.first_client
+    return answer(search_view(found, now, call.documents, first_client=first_client))
+
+
+async def recent(call: Call) -> Response:
+    query = call.query_as(RecentQuery, ALIASES)
+    tiers = query.tiers if query.tiers is not None else CORE_TIERS
+    asks_datagov = query.include_datagov or query.datagov_categories is not None
+    if asks_datagov and query.tiers is None:
+        tiers = (*CORE_TIERS, *DATAGOV_ANSWERS)
+    parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
+    shown = await _page(call, parts, query)
+    return answer(
+        {
+            "success": True,
+            "memories": [recent_view(item, call.documents) for item in shown],
+            "degraded": [],
+        }
+    )
+
+
+async def _page(call: Call, parts: list[ItemFilter], query: RecentQuery) -> Sequence[MemoryItem]:
+    """One page of the store, or the merge of two."""
+    memories, words = call.services.memories, query.query or None
+    if len(parts) == 1:
+        page = await memories.page(
+            call.reads,
+            parts[0],
+            ItemQuery(sort=query.sort_by, limit=query.limit, offset=query.offset, text_query=words),
+        )
+        return page.items
+    end = query.offset + query.limit
+    found: list[MemoryItem] = []
+    for where in parts:
+        page = await memories.page(
+            call.reads, where, ItemQuery(sort=query.sort_by, limit=end, text_query=words)
+        )
+        found.extend(page.items)
+    found.sort(key=_by_score if query.sort_by == "score" else _by_time, reverse=True)
+    return found[query.offset : end]
+
+
+def _parts(
+    tiers: tuple[Tier, ...], categories: tuple[str, ...] | None, now: datetime
+) -> list[ItemFilter]:
+    """One filter, or two where categories narrow the DataGov tiers and leave the others alone."""
+    every = ItemFilter(tiers=tiers, now=now)
+    if categories is None:
+        return [every]
+    own = tuple(tier for tier in tiers if tier not in DATAGOV_TIERS)
+    shared = tuple(tier for tier in tiers if tier in DATAGOV_TIERS)
+    return [replace(every, tiers=own), replace(every, tiers=shared, categories=categories)]
+
+
+def _by_score(item: MemoryItem) -> tuple[float, datetime, str]:
+    return item.stats.score, item.created_at, item.memory_id
+
+
+def _by_time(item: MemoryItem) -> tuple[datetime, str]:
+    return item.created_at, item.memory_id
+
+
+_TAG = "search"
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/api/memory/search",
+        tag=_TAG,
+        summary="Search memories",
+        description="Hybrid search over meaning and words, in Hebrew and English. A question about "
+        "open government data also searches the shared catalogue (`include_datagov`). A stage that "
+        "had to be skipped is named in `degraded`. The receipt is what outcomes refer to.",
+        handler=search,
+        body=SearchBody,
+        example_body={
+            "query": "Where does Dana live?",
+            "limit": 5,
+            "tiers": "all",
+            "filters": {"tags": ["family"], "created_from": "2025-01-01T00:00:00Z"},
+        },
+        aliases=ALIASES,
+        answer=SearchAnswerView,
+        example=SEARCH_EXAMPLE,
+        errors=(DeadlineExceeded,),
+    ),
+    Operation(
+        method="GET",
+        path="/api/memory/search",
+        tag=_TAG,
+        summary="List recent memories",
+        description="The newest or the best scored memories, as the first client shows them. "
+        "Unknown query fields are ignored.",
+        handler=recent,
+        query=RecentQuery,
+        example_query={"sort_by": "recent", "limit": "100"},
+        aliases=ALIASES,
+        answer=RecentAnswer,
+        example={"success": True, "memories": [RECENT_EXAMPLE], "degraded": []},
+    ),
+)

@@ -1,0 +1,1 @@
+"""What an assistant is given and tells: context, conversations, tools, personality."""

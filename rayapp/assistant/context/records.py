@@ -1,0 +1,181 @@
+"""What an assistant's side asks for and what it gets: plain values, no HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from rayapp.graphs.requests import ContextInsights
+from rayapp.inference.ports import Message
+from rayapp.learning.requests import Recorder
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.tiers import Tier
+from rayapp.search.requests import ConfidenceLabel, SearchAnswer
+
+Section = Literal["identity", "preference", "pattern", "always", "past", "relevant"]
+Complexity = Literal["trivial", "simple", "moderate", "complex"]
+ReasonCode = Literal[
+    "FAIL_OPEN_DEGRADED",
+    "EXPLICIT_TOOL_REQUEST",
+    "RESEARCH_INTENT",
+    "DATE_QUERY_NEEDS_SEARCH",
+    "HIGH_CONFIDENCE_REDUCTION",
+    "DEFAULT_ALLOW_ALL",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What kind of turn a question is. `intent`: what it asks of tools, in one word."""
+
+    complexity: Complexity = "simple"
+    context_type: str = "general"
+    language: str = "other"
+    intent: str = "general"
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatingDecision:
+    """Which of the offered tools the assistant may call, and why, in both languages."""
+
+    allowed: tuple[str, ...]
+    reduced: int
+    reason: ReasonCode
+    trace_he: str
+    trace_en: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """`recent`: the last messages, oldest first, without the question itself.
+
+    token_budget: of the whole text block; None = the setting. limit: of the search; None =
+    estimated from the question. tools: names that are offered to the assistant this turn.
+    """
+
+    query: str
+    conversation_id: str | None = None
+    message_id: str | None = None
+    recent: tuple[Message, ...] = ()
+    has_documents: bool = False
+    include_datagov: bool | None = None
+    token_budget: int | None = None
+    limit: int | None = None
+    tools: tuple[str, ...] = ()
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextLine:
+    """One memory in the block. `text` is escaped, whole, and stands on one line."""
+
+    position: int
+    section: Section
+    tier: Tier
+    memory_id: str
+    text: str
+    item: MemoryItem
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextBlock:
+    """The text for the assistant. `stable` comes first and changes only when its items do.
+
+    etag: of `stable`. left_out: memory ids that did not fit into the budget.
+    """
+
+    stable: str
+    volatile: str
+    etag: str
+    lines: tuple[ContextLine, ...]
+    tokens: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole block; empty when nothing is known."""
+        return self.stable + self.volatile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantContext:
+    """One prefetch. `search` None = it was not reached in time or nothing was to be searched.
+
+    known: ids of the memories that say what the question asks for, word by word.
+    """
+
+    request: ContextRequest
+    block: ContextBlock
+    gating: GatingDecision
+    confidence: ConfidenceLabel
+    at: datetime
+    task: Task = field(default_factory=Task)
+    search: SearchAnswer | None = None
+    insights: ContextInsights | None = None
+    known: tuple[str, ...] = ()
+    receipt_id: str | None = None
+    degraded: tuple[str, ...] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdStart:
+    """What is known before the first question of a conversation. Empty `text`: nothing."""
+
+    text: str
+    items: tuple[MemoryItem, ...]
+    receipt_id: str | None = None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRequest:
+    """One call of the exchange hook: the messages so far, the newest last.
+
+    `tools_called`: names of the tools that the assistant called in this turn.
+    """
+
+    conversation_id: str
+    message_id: str
+    messages: tuple[Message, ...]
+    limit: int | None = None
+    token_budget: int | None = None
+    tools: tuple[str, ...] = ()
+    tools_called: tuple[str, ...] = ()
+    recorder: Recorder = field(default_factory=Recorder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExchange:
+    """The turn that was stored.
+
+    Attributes:
+        scoring_required: the assistant owes a record_response; `reason` says why, or why not.
+        truncated: the text was too long to be kept whole.
+        attributed: memories that the marks of the answer moved.
+        skipped_positions: marks that name nothing that was shown.
+    """
+
+    memory_id: str
+    duplicate: bool
+    scoring_required: bool
+    reason: str = ""
+    truncated: bool = False
+    attributed: int = 0
+    skipped_positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeAnswer:
+    """`messages` are the given ones with the context in the first system message.
+
+    `owed`: the message whose score is still waited for.
+    """
+
+    messages: tuple[Message, ...]
+    context: AssistantContext
+    stored: StoredExchange | None = None
+    owed: str | None = None

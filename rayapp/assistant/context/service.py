@@ -1,0 +1,314 @@
+"""What an assistant is told before it answers: insights, standing memories and the one search."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rayapp.assistant.context.pinned import StandingMemories
+from rayapp.assistant.context.receipts import ContextReceipts
+from rayapp.assistant.context.records import (
+    AssistantContext,
+    ColdStart,
+    ContextBlock,
+    ContextRequest,
+    Task,
+)
+from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
+from rayapp.assistant.context.rules.cold_start import QUERY, cold_start_text
+from rayapp.assistant.context.rules.prompt_block import Limits, Material, Placed, build_block
+from rayapp.assistant.context.rules.recall import already_known, organic_recall, repeated_question
+from rayapp.assistant.gating.rules.decision import decide_tool_gating
+from rayapp.assistant.gating.rules.intents import tool_needs
+from rayapp.assistant.gating.rules.task import read_task, topic_of
+from rayapp.core.deadline import Deadline
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.requests import ContextInsights, InsightsRequest
+from rayapp.learning.ports import Insights
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import CORE_TIERS, Tier
+from rayapp.search.ports import ReceiptStore, Search
+from rayapp.search.requests import Hit, SearchAnswer, SearchQuery
+from rayapp.search.texts import Texts
+from rayapp.search.tracing import Trace
+
+# Share of the time that the search plans with: the rest is for its last rung and for the block.
+SEARCH_SHARE = 0.9
+# Seconds that the newest memories may take beyond the deadline.
+AFTER_S = 0.2
+# Hits of the fixed question of a cold start (client contract).
+COLD_HITS = 5
+# Best hits that are compared with the question word by word: 0.1 ms each.
+KNOWN_HITS = 5
+# What may be missing while memory still looked everywhere.
+HARMLESS = frozenset({"receipt", "reranker", "priors", "insights"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was read for one question; None and empty where it could not be read."""
+
+    insights: ContextInsights | None
+    standing: tuple[Placed, ...]
+    search: SearchAnswer | None
+    others: tuple[MemoryItem, ...] = ()
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        return self.search.hits if self.search else ()
+
+
+class ContextService:
+    """Implements `assistant.ports.Context`."""
+
+    def __init__(
+        self,
+        search: Search,
+        insights: Insights,
+        items: MemoryStore,
+        receipts: ReceiptStore,
+        *,
+        texts: Texts,
+        runtime: Runtime,
+    ) -> None:
+        self._search = search
+        self._insights = insights
+        self._items = items
+        self._receipts = ContextReceipts(receipts, texts, runtime)
+        self._texts = texts
+        self._runtime = runtime
+        self._settings = runtime.settings.context
+        self._standing = StandingMemories(items, self._settings)
+
+    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """Everything in one round of parallel reads, then the block, its receipt and the gate."""
+        trace = Trace(self._runtime.clock, self._runtime.metrics)
+        begun = self._runtime.clock.monotonic()
+        needs = tool_needs(request.query, request.tools)
+        task = read_task(request, needs)
+        found = await self._gather(scope, request, task, trace)
+        known = self._known(request, found)
+        async with trace.stage("format"):
+            block = self._block(request, task, found, known)
+        now = self._runtime.clock.now()
+        receipt_id = await self._receipts.keep(
+            self._receipts.of_block(
+                scope, request, block, now, search=found.search, insights=found.insights
+            ),
+            trace,
+        )
+        asked = found.search.degraded if found.search else ()
+        degraded = tuple(dict.fromkeys((*asked, *trace.degraded)))
+        took = self._runtime.clock.monotonic() - begun
+        self._runtime.metrics.observe("prefetch_latency_s", took)
+        confidence = found.search.confidence if found.search else "low"
+        return AssistantContext(
+            request=request,
+            block=block,
+            gating=decide_tool_gating(
+                needs,
+                confidence=confidence,
+                result_count=_answering(block, found),
+                degraded=not HARMLESS.issuperset(degraded),
+                tools=request.tools,
+            ),
+            confidence=confidence,
+            at=now,
+            task=task,
+            search=found.search,
+            insights=found.insights,
+            known=tuple(one.memory_id for one in known),
+            receipt_id=receipt_id,
+            degraded=degraded,
+            timings_ms=trace.finish(found.search.spans if found.search else ()),
+        )
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def _gather(
+        self, scope: ReadScope, request: ContextRequest, task: Task, trace: Trace
+    ) -> Found:
+        deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
+        insights, standing, search = await asyncio.gather(
+            self._ask_insights(scope, request, deadline, trace),
+            self._read_standing(scope, deadline, trace),
+            self._ask_search(scope, request, task, deadline, trace),
+        )
+        others = await self._others(scope, search, trace)
+        return Found(insights=insights, standing=standing, search=search, others=others)
+
+    async def _ask_insights(
+        self, scope: ReadScope, request: ContextRequest, deadline: Deadline, trace: Trace
+    ) -> ContextInsights | None:
+        asked = InsightsRequest(
+            query=request.query,
+            conversation_id=request.conversation_id,
+            recent=tuple(message.content for message in request.recent),
+            message_id=request.message_id,
+        )
+        found: ContextInsights | None = None
+        async with trace.stage("insights", degrades="insights"):
+            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                found = await self._insights.insights(scope, asked)
+        return found
+
+    async def _read_standing(
+        self, scope: ReadScope, deadline: Deadline, trace: Trace, *, patterns: bool = True
+    ) -> tuple[Placed, ...]:
+        found: tuple[Placed, ...] = ()
+        async with trace.stage("standing", degrades="standing"):
+            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                now = self._runtime.clock.now()
+                found = await self._standing.read(scope, now, patterns=patterns)
+        return found
+
+    async def _ask_search(
+        self,
+        scope: ReadScope,
+        request: ContextRequest,
+        task: Task,
+        deadline: Deadline,
+        trace: Trace,
+    ) -> SearchAnswer | None:
+        asked = SearchQuery(
+            query=request.query,
+            limit=task.limit,
+            include_datagov=request.include_datagov,
+            conversation_id=request.conversation_id,
+            principal=request.principal,
+        )
+        return await self._searched(scope, asked, deadline, trace)
+
+    async def _searched(
+        self, scope: ReadScope, asked: SearchQuery, deadline: Deadline, trace: Trace
+    ) -> SearchAnswer | None:
+        """The one search, without a receipt: ours says what the block shows."""
+        found: SearchAnswer | None = None
+        async with trace.stage("search", degrades="search"):
+            left = deadline.limit(self._settings.timeout_s)
+            async with asyncio.timeout(left):
+                found = await self._search.search(
+                    scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False)
+                )
+        return found
+
+    async def _others(
+        self, scope: ReadScope, search: SearchAnswer | None, trace: Trace
+    ) -> tuple[MemoryItem, ...]:
+        """Memories that no word of the question found: all of a small store, else the newest
+        when there is no hit at all. A search with more candidates than that asks for neither."""
+        small, most = self._settings.small_store, self._settings.recent
+        has_hits = search is not None and bool(search.hits)
+        if search is not None and has_hits and search.total > small:
+            return ()
+        now = self._runtime.clock.now()
+        where = ItemFilter(tiers=CORE_TIERS, now=now, valid_at=now)
+        own = ReadScope(scope.user_id, include_shared=False)
+        newest: Sequence[MemoryItem] = ()
+        async with trace.stage("recent", degrades="recent"):
+            async with asyncio.timeout(AFTER_S):
+                page = await self._items.page(own, where, sort="recent", limit=max(most, small + 1))
+                newest = page.items
+        if len(newest) <= small:
+            return tuple(newest)
+        return () if has_hits else tuple(newest[:most])
+
+    # --- the block -----------------------------------------------------------------------------
+
+    def _known(self, request: ContextRequest, found: Found) -> tuple[MemoryItem, ...]:
+        """A fact that holds the question's words is among the best hits, standing or not."""
+        analyser = self._texts.analyser
+        return already_known(
+            [hit.item for hit in found.hits[:KNOWN_HITS]],
+            lambda text: analyser.coverage(request.query, text),
+        )
+
+    def _block(
+        self,
+        request: ContextRequest,
+        task: Task,
+        found: Found,
+        known: Sequence[MemoryItem],
+    ) -> ContextBlock:
+        documents = self._runtime.settings.compat.tier_documents
+        recalled = organic_recall(
+            found.insights,
+            known=known,
+            repeated=repeated_question(request.query, request.recent, self._texts.expansions),
+            language=task.language,
+            documents=documents,
+        )
+        before = StillBeforeIt(request.conversation_id, request.recent)
+        relevant = (
+            item
+            for item in (*(hit.item for hit in found.hits), *found.others)
+            if not before.holds(item)
+        )
+        material = Material(
+            standing=found.standing,
+            recall=recalled.lines,
+            found=_once((*recalled.past, *(Placed("relevant", item) for item in relevant))),
+            topic=topic_of(request.recent),
+        )
+        return build_block(
+            material,
+            Limits(
+                budget=request.token_budget or self._settings.token_budget,
+                stable_share=self._settings.stable_share,
+                documents=documents,
+            ),
+        )
+
+    # --- before the first question -------------------------------------------------------------
+
+    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
+        """By tags first, which needs no model; the fixed question fills what is left of the cap."""
+        trace = Trace(self._runtime.clock, self._runtime.metrics)
+        deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
+        most = self._settings.cold_start
+        standing = await self._read_standing(scope, deadline, trace, patterns=False)
+        items = [one.item for one in standing][:most]
+        asked: tuple[str, ...] = ()
+        if len(items) < most:
+            query = SearchQuery(
+                query=QUERY,
+                limit=COLD_HITS,
+                tiers=(Tier.MEMORY_BANK,),
+                sort_by="relevance",
+                include_datagov=False,
+            )
+            search = await self._searched(scope, query, deadline, trace)
+            asked = search.degraded if search else ()
+            found = [hit.item for hit in search.hits] if search else []
+            items = _unique((*items, *found))[:most]
+        receipt_id = None
+        if items:
+            now = self._runtime.clock.now()
+            receipt = self._receipts.of_cold_start(scope, conversation_id, items, now)
+            receipt_id = await self._receipts.keep(receipt, trace)
+        return ColdStart(
+            text=cold_start_text(items),
+            items=tuple(items),
+            receipt_id=receipt_id,
+            degraded=tuple(dict.fromkeys((*asked, *trace.degraded))),
+        )
+
+
+def _once(placed: Iterable[Placed]) -> tuple[Placed, ...]:
+    unique: dict[str, Placed] = {}
+    for one in placed:
+        unique.setdefault(one.item.memory_id, one)
+    return tuple(unique.values())
+
+
+def _unique(items: Iterable[MemoryItem]) -> list[MemoryItem]:
+    return list({item.memory_id: item for item in items}.values())
+
+
+def _answering(block: ContextBlock, found: Found) -> int:
+    """Memories in the block because of this question."""
+    hits = {hit.item.memory_id for hit in found.hits}
+    return sum(line.section == "past" or line.memory_id in hits for line in block.lines)

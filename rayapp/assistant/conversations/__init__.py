@@ -1,0 +1,1 @@
+"""The turns of a conversation: kept once, scored, never learned as an echo."""

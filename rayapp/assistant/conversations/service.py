@@ -1,0 +1,388 @@
+"""What a chat program calls around each turn: enrich the messages, keep the turn, score it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rayapp.assistant.context.records import (
+    AssistantContext,
+    ContextRequest,
+    ExchangeAnswer,
+    ExchangeRequest,
+    StoredExchange,
+)
+from rayapp.assistant.conversations.feedback import owed_before
+from rayapp.assistant.conversations.injection_log import STAGE, RememberedContext
+from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
+from rayapp.assistant.conversations.rules.attribution import instruction, read_attribution, resolve
+from rayapp.assistant.conversations.rules.exchange import (
+    Turn,
+    enriched,
+    exchange_id,
+    finished_turn,
+    last_question,
+    raw_answer,
+    recent_before,
+    stored_text,
+    tags_of,
+)
+from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.ports import ExchangeSink, ScoreGiven, Session, SessionStore, TurnRecord
+from rayapp.core.errors import DuplicateMemory, IdempotencyConflict, InvalidInput, NotFound
+from rayapp.core.runtime import Runtime
+from rayapp.learning.outcome_checks import all_shown, judged_unnamed
+from rayapp.learning.ports import Outcomes
+from rayapp.learning.records import Signal
+from rayapp.learning.requests import FeedbackRequest, OutcomeRequest
+from rayapp.memory.item import Outcome, Source, SourceType
+from rayapp.memory.ports import Memories
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules import creation
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt, ReceiptStore
+from rayapp.text.language import detect_language
+
+# The assistant named the memories itself, so its marks count in full.
+ATTRIBUTION = Signal(source="attribution", confidence=1.0)
+OWES_TOOL = "record_response"
+OWES_EN = "Your previous answer was not scored yet: call record_response for it first."
+OWES_HE = "התשובה הקודמת שלך עדיין לא דורגה: קרא תחילה ל-record_response עבורה."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookStores:
+    """What the hooks keep: conversations, and turns that are still to be learned from."""
+
+    sessions: SessionStore
+    receipts: ReceiptStore
+    exchanges: ExchangeSink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What the marks of an answer did: memories moved, and positions that mean nothing.
+
+    `scored`: they count as the score of the turn, now or in an earlier try of the call.
+    """
+
+    moved: int = 0
+    skipped: tuple[int, ...] = ()
+    scored: bool = False
+
+
+class HooksService:
+    """Implements `assistant.ports.Hooks`."""
+
+    def __init__(
+        self,
+        context: RememberedContext,
+        memories: Memories,
+        outcomes: Outcomes,
+        stores: HookStores,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._context = context
+        self._memories = memories
+        self._outcomes = outcomes
+        self._stores = stores
+        self._runtime = runtime
+
+    async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
+        """The context is read before the turn is kept, so that it does not tell the turn back.
+
+        The marks of the answer mean the context before it: the session is read before that, and
+        told of the new context last, so that a repetition of this call meets the same receipt.
+        """
+        creation.check_user(scope.user_id)
+        question = last_question(request.messages)
+        if question is None:
+            raise InvalidInput(
+                "messages: holds no message of the user with text; send the question too.",
+                details={"field": "messages"},
+            )
+        read = ReadScope(scope.user_id)
+        session = await self._stores.sessions.get(read, request.conversation_id)
+        context = await self._context.read(read, self._asked(request, question))
+        turn = finished_turn(request.messages, request.tools_called)
+        stored = None
+        if turn is not None:
+            stored = await self._kept(scope, request, turn, session)
+        context = await self._context.remember(read, context)
+        owed = await self.owed(read, request.conversation_id)
+        return ExchangeAnswer(
+            messages=enriched(request.messages, self._block(context, owed, request)),
+            context=context,
+            stored=stored,
+            owed=owed.message_id if owed else None,
+        )
+
+    async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
+        session = await self._stores.sessions.get(scope, conversation_id)
+        if session is None or session.owed_message is None:
+            return None
+        return OwedScore(message_id=session.owed_message, receipt_id=session.owed_receipt)
+
+    async def score(self, scope: WriteScope, request: ScoreRequest) -> ScoreAnswer:
+        """Idempotent like a thumb: the newest one on a memory of an answer counts."""
+        creation.check_user(scope.user_id)
+        found = await self._outcomes.feedback(
+            scope,
+            FeedbackRequest(
+                message_id=request.message_id,
+                score=request.score,
+                conversation_id=request.conversation_id,
+                citations=request.memory_ids or await self._given_with(scope, request),
+                recorder=request.recorder,
+            ),
+        )
+        return ScoreAnswer(
+            updated=len(found.updated),
+            skipped=found.skipped,
+            duplicate=found.duplicate,
+            at=self._runtime.clock.now(),
+        )
+
+    async def state(
+        self, scope: ReadScope, message_id: str, conversation_id: str | None
+    ) -> ScoreState:
+        session = await self._session(scope, message_id, conversation_id)
+        turn = session.turn(message_id) if session else None
+        if session is None or turn is None:
+            return ScoreState(message_id=message_id, conversation_id=conversation_id)
+        return ScoreState(
+            message_id=message_id,
+            conversation_id=session.conversation_id,
+            memory_id=turn.memory_id,
+            required=turn.required and turn.scored_at is None,
+            scored_at=turn.scored_at,
+            score=turn.score,
+        )
+
+    # --- the context of a turn
+
+    def _asked(self, request: ExchangeRequest, question: int) -> ContextRequest:
+        """A question longer than a search takes is asked by its beginning."""
+        most = self._runtime.settings.http.query_limit_chars
+        return ContextRequest(
+            query=request.messages[question].content[:most],
+            conversation_id=request.conversation_id,
+            message_id=request.message_id,
+            recent=recent_before(request.messages, question),
+            token_budget=request.token_budget,
+            limit=request.limit,
+            tools=request.tools,
+            principal=request.recorder.principal,
+        )
+
+    def _block(
+        self, context: AssistantContext, owed: OwedScore | None, request: ExchangeRequest
+    ) -> str:
+        """The context, then what is asked of the assistant about it.
+
+        No marks are asked for without numbered lines, or when the session knows no receipt of them.
+        """
+        hebrew = detect_language(context.request.query) == "he"
+        parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
+        known = context.receipt_id is not None and STAGE not in context.degraded
+        if context.block.lines and known and self._runtime.settings.hooks.attribution:
+            parts.append(instruction("he" if hebrew else "en"))
+        if owed is not None and OWES_TOOL in request.tools:
+            parts.append(OWES_HE if hebrew else OWES_EN)
+        return "\n\n".join(parts)
+
+    # --- keeping a turn
+
+    async def _kept(
+        self, scope: WriteScope, request: ExchangeRequest, turn: Turn, session: Session | None
+    ) -> StoredExchange:
+        """Each step meets what an earlier try left; the record of the turn comes last.
+
+        So a call that died half-way is finished by its repetition, and nothing is done twice.
+        """
+        known = session.turn(request.message_id) if session else None
+        if known is not None:
+            required = known.required and known.scored_at is None
+            return StoredExchange(
+                memory_id=known.memory_id,
+                duplicate=True,
+                scoring_required=required,
+                reason=_reason(required, scored=known.scored_at is not None),
+            )
+        receipt = await self._receipt(scope, session)
+        injected = session.injected if session else ()
+        limit = self._runtime.settings.http.text_limit_chars
+        text, truncated = stored_text(turn, injected, limit)
+        memory_id, duplicate = await self._store(scope, request, turn, text, receipt)
+        marks = await self._attribute(scope, request, receipt)
+        scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
+        required = not turn.trivial and not scored
+        await self._offer(scope, request, turn, memory_id, receipt, injected)
+        if turn.scoring_calls:
+            # The tool may not have known the conversation that it answered for.
+            paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
+            await self._stores.sessions.scored(scope, paid)
+        added = await self._stores.sessions.add_turn(
+            scope,
+            request.conversation_id,
+            self._record(request, memory_id, required, receipt, scored),
+        )
+        return StoredExchange(
+            memory_id=memory_id,
+            duplicate=duplicate or not added,
+            scoring_required=required,
+            reason=_reason(required, scored=scored),
+            truncated=truncated,
+            attributed=marks.moved,
+            skipped_positions=marks.skipped,
+        )
+
+    def _record(
+        self,
+        request: ExchangeRequest,
+        memory_id: str,
+        required: bool,
+        receipt: Receipt | None,
+        scored: bool,
+    ) -> TurnRecord:
+        now = self._runtime.clock.now()
+        return TurnRecord(
+            message_id=request.message_id,
+            memory_id=memory_id,
+            at=now,
+            required=required,
+            receipt_id=receipt.receipt_id if receipt else None,
+            scored_at=now if scored else None,
+        )
+
+    async def _receipt(self, scope: WriteScope, session: Session | None) -> Receipt | None:
+        """Of the context that this answer was given with; None when it has expired."""
+        if session is None or session.receipt_id is None:
+            return None
+        read = ReadScope(scope.user_id, include_shared=False)
+        return await self._stores.receipts.get(read, session.receipt_id)
+
+    async def _store(
+        self,
+        scope: WriteScope,
+        request: ExchangeRequest,
+        turn: Turn,
+        text: str,
+        receipt: Receipt | None,
+    ) -> tuple[str, bool]:
+        """The id of the memory, and whether it was there."""
+        memory_id = exchange_id(scope.user_id, request.conversation_id, request.message_id)
+        new = NewMemory(
+            text=text,
+            tier=Tier.WORKING,
+            tags=tags_of(turn, with_memory=receipt is not None and bool(receipt.shown)),
+            memory_id=memory_id,
+            source=Source(
+                type=SourceType.ASSISTANT,
+                conversation_id=request.conversation_id,
+                message_id=request.message_id,
+            ),
+        )
+        try:
+            result = await self._memories.store(scope, new)
+        except DuplicateMemory:
+            # Kept by an earlier try of this call, and archived or deleted since.
+            return memory_id, True
+        return result.memory_id or memory_id, result.status == "duplicate"
+
+    async def _attribute(
+        self, scope: WriteScope, request: ExchangeRequest, receipt: Receipt | None
+    ) -> Marked:
+        marks = read_attribution(raw_answer(request.messages)).marks
+        shown = {one.position for one in receipt.shown} if receipt else set()
+        found = resolve(marks, shown)
+        if receipt is None or not found.by_outcome:
+            return Marked(skipped=found.skipped)
+        marked = await self._record_marks(scope, request, receipt.receipt_id, found.by_outcome)
+        return replace(marked, skipped=found.skipped)
+
+    async def _record_marks(
+        self,
+        scope: WriteScope,
+        request: ExchangeRequest,
+        receipt_id: str,
+        by_outcome: Mapping[Outcome, tuple[int, ...]],
+    ) -> Marked:
+        name = f"{request.conversation_id}\x00{request.message_id}"
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        moved, earlier = 0, False
+        for outcome, positions in by_outcome.items():
+            asked = OutcomeRequest(
+                outcome=outcome,
+                positions=positions,
+                receipt_id=receipt_id,
+                # The space is in no key of a caller.
+                idempotency_key=f"attribution {digest} {outcome.value}",
+                signal=ATTRIBUTION,
+                recorder=request.recorder,
+            )
+            try:
+                answer = await self._outcomes.record(scope, asked)
+            except IdempotencyConflict:
+                # An earlier try counted its marks, by another receipt or with another text.
+                earlier = True
+            except NotFound:
+                # The receipt has expired meanwhile.
+                continue
+            else:
+                moved += len(answer.updated)
+        return Marked(moved=moved, scored=earlier or moved > 0)
+
+    async def _offer(
+        self,
+        scope: WriteScope,
+        request: ExchangeRequest,
+        turn: Turn,
+        memory_id: str,
+        receipt: Receipt | None,
+        injected: tuple[str, ...],
+    ) -> None:
+        """Leave the turn for what learns from conversations later."""
+        exchange = LearnedExchange(
+            user_id=scope.user_id,
+            conversation_id=request.conversation_id,
+            message_id=request.message_id,
+            user_text=turn.question,
+            answer=turn.answer,
+            memory_id=memory_id,
+            at=self._runtime.clock.now(),
+            principal=request.recorder.principal,
+            owner=request.recorder.owner,
+            injected=injected,
+            receipt_id=receipt.receipt_id if receipt else None,
+            shown=all_shown(receipt) if receipt else (),
+        )
+        await self._stores.exchanges.offer(scope, exchange)
+
+    # --- scores
+
+    async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
+        """What the answer was given with because of its question."""
+        read = ReadScope(scope.user_id, include_shared=False)
+        session = await self._session(read, request.message_id, request.conversation_id)
+        turn = session.turn(request.message_id) if session else None
+        if turn is None or turn.receipt_id is None:
+            return ()
+        receipt = await self._stores.receipts.get(read, turn.receipt_id)
+        return judged_unnamed(receipt) if receipt else ()
+
+    async def _session(
+        self, scope: ReadScope, message_id: str, conversation_id: str | None
+    ) -> Session | None:
+        if conversation_id is None:
+            return await self._stores.sessions.by_message(scope, message_id)
+        return await self._stores.sessions.get(scope, conversation_id)
+
+
+def _reason(required: bool, *, scored: bool) -> str:
+    if required:
+        return "not_scored"
+    return "scored" if scored else "trivial"

@@ -1,0 +1,1 @@
+"""What is learned from stored exchanges: a model proposes, rules decide."""

@@ -1,0 +1,214 @@
+"""Does what was decided about an exchange. Doing it twice is doing it once.
+
+Ids and keys follow from the exchange, never from the answer of a model, so whatever dies in
+between, the next one who does it meets what is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from rayapp.assistant.extraction.policies import HELPER_OF
+from rayapp.assistant.extraction.records import Learned, Task, learned_from_json
+from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.rules.judging import DETECTED, About, outcome_key
+from rayapp.core.errors import (
+    BankFull,
+    Conflict,
+    DuplicateMemory,
+    IdempotencyConflict,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+)
+from rayapp.core.runtime import Runtime
+from rayapp.learning.ports import Outcomes
+from rayapp.learning.records import Signal
+from rayapp.learning.requests import OutcomeRequest, Recorder
+from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.memory.item import Outcome, Source, SourceType
+from rayapp.memory.ports import Event, EventStore, Memories
+from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.scope import ReadScope, WriteScope
+
+log = logging.getLogger("rayapp.extraction")
+LEARNED = "learned"  # kind of the event that a learned memory leaves
+EXTENDED = "extended"  # the same for one that says more than before
+DETECTED_EVENT = "outcome_detected"
+MERGED_REASON = "said again, with more"
+
+
+class Doing:
+    """Writes through the same services as everybody else: their rules and limits hold."""
+
+    def __init__(
+        self, memories: Memories, outcomes: Outcomes, events: EventStore, *, runtime: Runtime
+    ) -> None:
+        self._memories = memories
+        self._outcomes = outcomes
+        self._events = events
+        self._clock = runtime.clock
+
+    async def do(self, exchange: LearnedExchange, task: Task, part: Any) -> str:
+        """One part of a plan; what came of it, in one word. Raises DependencyDown."""
+        if task == "outcome":
+            return await self._judge(exchange, part)
+        results = [await self._one(exchange, one) for one in part]
+        return LEARNED if LEARNED in results else results[0]
+
+    async def _one(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
+        if "merge" in part:
+            return await self._merge(exchange, part["merge"])
+        return await self._learn(exchange, learned_from_json(part))
+
+    async def _judge(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
+        """What the judged turn was shown, and the memory that keeps the turn: each once."""
+        results = []
+        if part["receipt_id"] is not None:
+            shown = OutcomeRequest(outcome=Outcome(part["outcome"]), receipt_id=part["receipt_id"])
+            results.append(await self._record(exchange, part, "shown", shown))
+        if part["memory_id"] is not None:
+            kept = OutcomeRequest(outcome=Outcome(part["outcome"]), memory_ids=(part["memory_id"],))
+            results.append(await self._record(exchange, part, "exchange", kept))
+        return "judged" if "judged" in results else results[0]
+
+    async def _record(
+        self,
+        exchange: LearnedExchange,
+        part: Mapping[str, Any],
+        about: About,
+        request: OutcomeRequest,
+    ) -> str:
+        judged = _key_of(exchange, part["message_id"], about)
+        request = OutcomeRequest(
+            outcome=request.outcome,
+            memory_ids=request.memory_ids,
+            receipt_id=request.receipt_id,
+            conversation_id=exchange.conversation_id,
+            idempotency_key=judged,
+            signal=Signal(source=DETECTED, confidence=part["confidence"]),
+            recorder=Recorder(principal=exchange.principal or "local", owner=exchange.owner),
+        )
+        try:
+            answer = await self._outcomes.record(_writer(exchange), request)
+        except NotFound:
+            return "gone"  # deleted, or its receipt ended: nobody is left to be judged
+        except IdempotencyConflict:
+            return "judged"  # by another turn, or another answer of a model: the first one holds
+        except InvalidInput as error:
+            log.warning("a detected outcome was refused: %s", error.message)
+            return "refused"
+        await self._note(
+            exchange,
+            DETECTED_EVENT,
+            judged,
+            part["memory_id"],
+            {
+                "outcome": part["outcome"],
+                "confidence": part["confidence"],
+                "about": about,
+                "applied": len(answer.updated),
+                "receipt_id": answer.receipt_id,
+            },
+        )
+        return "judged"
+
+    async def _learn(self, exchange: LearnedExchange, one: Learned) -> str:
+        new = NewMemory(
+            text=one.text,
+            tier=one.tier,
+            tags=one.tags,
+            importance=one.importance,
+            confidence=one.confidence,
+            memory_id=one.memory_id,
+            trust=one.trust,
+            source=Source(
+                type=SourceType.ASSISTANT,
+                conversation_id=exchange.conversation_id,
+                message_id=exchange.message_id,
+                # What made it, and the memory that it was made of.
+                tool_name=f"{HELPER_OF[one.task]}@{one.prompt_version}",
+                tool_run_id=exchange.memory_id,
+            ),
+        )
+        try:
+            stored = await self._memories.store(_writer(exchange), new)
+        except DuplicateMemory:
+            return "known"  # said before, or put away by the user since
+        except (InvalidInput, BankFull) as error:
+            log.warning("a learned memory was refused: %s", error.message)
+            return "refused"
+        if stored.memory_id != one.memory_id:
+            return "known"
+        await self._note(
+            exchange,
+            LEARNED,
+            one.memory_id,
+            one.memory_id,
+            {
+                "task": one.task,
+                "tier": one.tier.value,
+                "from": exchange.memory_id,
+                "prompt": HELPER_OF[one.task],
+                "prompt_version": one.prompt_version,
+                "trust": one.trust,
+            },
+        )
+        return LEARNED
+
+    async def _merge(self, exchange: LearnedExchange, merge: Mapping[str, Any]) -> str:
+        """The memory says more; its id stays, and its old text is kept as a version."""
+        memory_id, text = merge["memory_id"], merge["text"]
+        edit = MemoryEdit(text=text, expected_version=merge["version"], reason=MERGED_REASON)
+        try:
+            await self._memories.edit(_writer(exchange), memory_id, edit)
+        except VersionConflict:
+            now = await self._memories.get(_reader(exchange), memory_id)
+            if now.text != text:
+                return "known"  # it changed since it was compared, and stays as it is
+        except (NotFound, DuplicateMemory):
+            return "known"
+        data = {"task": "fact", "from": exchange.memory_id, "prompt": "merge_duplicates"}
+        await self._note(exchange, EXTENDED, f"{memory_id}\x00{text}", memory_id, data)
+        return EXTENDED
+
+    async def _note(
+        self,
+        exchange: LearnedExchange,
+        kind: str,
+        key: str,
+        memory_id: str | None,
+        data: dict[str, Any],
+    ) -> None:
+        event = Event(
+            event_id=str(uuid.uuid5(EVENT_NAMESPACE, f"{kind}\x00{exchange.user_id}\x00{key}")),
+            user_id=exchange.user_id,
+            kind=kind,
+            at=self._clock.now(),
+            memory_id=memory_id,
+            data={
+                **data,
+                "conversation_id": exchange.conversation_id,
+                "message_id": exchange.message_id,
+                "owner": "extraction",
+            },
+        )
+        try:
+            await self._events.add(event)
+        except Conflict:
+            return  # noted by who did it before
+
+
+def _key_of(exchange: LearnedExchange, message_id: str, about: About) -> str:
+    return outcome_key(exchange.user_id, exchange.conversation_id, message_id, about)
+
+
+def _reader(exchange: LearnedExchange) -> ReadScope:
+    return ReadScope(exchange.user_id, include_shared=False)
+
+
+def _writer(exchange: LearnedExchange) -> WriteScope:
+    return WriteScope(exchange.user_id, exchange.principal)

@@ -1,0 +1,190 @@
+"""Which line of a model is a fact worth keeping, and whether it is known already. Pure.
+
+A model proposes one line about an exchange. Everything else is decided here: what is no fact, what
+the exchange does not say, what was only told to the assistant, and what a memory says already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from rayapp.assistant.extraction.records import Checked, Turn
+from rayapp.assistant.extraction.rules.word_lists import SUBJECTS, TALK
+from rayapp.learning.rules.dedup import content_words
+from rayapp.text.hostile import hostile
+from rayapp.text.normalize import canonical, content_hash, normalize
+from rayapp.text.signature import Signature, difference, signature
+from rayapp.text.tokens import tokens
+
+# A shorter line holds no fact (the extraction design: 10 characters).
+MIN_CHARS = 10
+# One or two short sentences (the extraction design); our choice of a cap.
+MAX_CHARS = 400
+# Least share of the words of a line that the exchange must hold: the rest is what turns "I" into
+# "the user". Our choice, checked on the table of exchanges in the tests.
+GROUNDED = 0.5
+# Least cosine of two texts that say the same (0029).
+SIMILAR = 0.90
+# A shorter text is found inside any other one.
+MIN_CONTAINED_CHARS = 12
+
+_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"^```[\w-]*\s*$", re.MULTILINE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_LABEL = re.compile(r"^\s*(?:\*\*)?(?:fact|עובדה|ה?עובדה היא)(?:\*\*)?\s*[:\-]\s*", re.IGNORECASE)
+_QUOTES = "\"'“”„«»`׳״ "
+_NOTHING = re.compile(r"\bNOTHING\b", re.IGNORECASE)
+_EMPTY_LINES = frozenset(
+    {
+        *("none", "null", "nil", "n/a", "na", "no", "yes", "ok", "okay", "no fact", "no facts"),
+        *("no new fact", "no new facts", "כלום", "אין", "לא", "כן", "שום דבר", "אין עובדה"),
+        *("אין עובדות", "אין עובדה חדשה", "אין עובדות חדשות", "אין מה לשמור", "אין מידע חדש"),
+    }
+)
+_QUESTION_WORDS = re.compile(
+    r"""
+      ^(?:what|who|where|when|why|how|which|is|are|does|do|did|can|could|would|should)\s+
+      (?:the\s+)?(?:user|you|i|we|they|he|she|it)\b
+    | ^(?:מה|מי|איפה|היכן|מתי|איך|כיצד|למה|מדוע|כמה|האם|איזה|איזו)\s
+    | \b(?:user|he|she|they)\s+(?:is\s+|was\s+|has\s+|had\s+)?
+      (?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|want(?:s|ed)\s+to\s+know|inquir(?:es|ed|ing)
+         |would\s+like\s+to\s+know)\b
+    | (?:ה?משתמש(?:ת)?|הוא|היא)\s+(?:שאל(?:ה)?|שואל(?:ת)?|ביקש(?:ה)?\s+לדעת|מבקש(?:ת)?\s+לדעת
+         |רוצה\s+לדעת|רצה\s+לדעת|רצתה\s+לדעת|תהה|תהתה|מתעניין|התעניין|התעניינה)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# Where one thing that is said ends, so that a "not" belongs to its own part.
+_CLAUSES = re.compile(
+    r"[.!?;,\n]|\b(?:but|although|though|while|אבל|אך|אולם|למרות)\b", re.IGNORECASE
+)
+
+
+def fact_of(reply: str, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
+    """The fact in the reply of a model, or the rule that refuses it.
+
+    Args:
+        echoes: whether a text was put before the assistant, so that it only came back.
+    """
+    line, reason = line_of(reply)
+    if line is None:
+        return Checked(None, reason)
+    refused = refusal(line, turn.text, echoes)
+    return Checked(None, refused) if refused else Checked(line, "fact")
+
+
+def line_of(reply: str) -> tuple[str | None, str]:
+    """(the one line of a reply, ""), or (None, why there is none)."""
+    text = _FENCE.sub("", _THINKING.sub("", reply))
+    rows = [row.strip() for row in text.splitlines() if row.strip()]
+    if not rows:
+        return None, "empty"
+    if _NOTHING.search(text):
+        return None, "nothing"
+    if len(rows) > 1:
+        return None, "several"
+    line = _LABEL.sub("", _BULLET.sub("", rows[0])).strip(_QUOTES)
+    if canonical(line).rstrip(" .!") in _EMPTY_LINES:
+        return None, "nothing"
+    return line, ""
+
+
+def refusal(line: str, said: str, echoes: Callable[[str], bool]) -> str | None:
+    """The first rule that refuses `line` as something learned from `said`; None keeps it."""
+    return (
+        _by_form(line)
+        or hostile(line)
+        or ("small_talk" if is_small_talk(line) else None)
+        or ("echo" if echoes(line) else None)
+        or unsaid(line, said)
+    )
+
+
+def _by_form(line: str) -> str | None:
+    if len(line) < MIN_CHARS:
+        return "too_short"
+    if len(line) > MAX_CHARS:
+        return "too_long"
+    if line.rstrip(_QUOTES).endswith(("?", "؟", "？")) or _QUESTION_WORDS.search(normalize(line)):
+        return "question"
+    return None
+
+
+def is_small_talk(line: str) -> bool:
+    """Nothing but greetings, thanks and praise."""
+    return all(word in TALK for word in content_words(line))
+
+
+def unsaid(line: str, said: str) -> str | None:
+    """What shows that `line` was not taken from `said`: a number, its words, a "not"."""
+    mine, theirs = signature(line), signature(said)
+    if not set(mine.numbers) <= set(theirs.numbers):
+        return "number"
+    if grounding(line, said) < GROUNDED:
+        return "not_said"
+    return "polarity" if _turned_round(line, said) else None
+
+
+def _turned_round(line: str, said: str) -> bool:
+    """What is nearest to `line` says the opposite: a "not" was lost, or came from nowhere."""
+    mine, words = signature(line), set(content_words(line)) - SUBJECTS
+    clauses = [clause for clause in _CLAUSES.split(said) if clause.strip()]
+    shared = [len(words & _held(clause)) for clause in clauses]
+    best = max(shared, default=0)
+    nearest = [clause for clause, count in zip(clauses, shared, strict=True) if count == best]
+    return best > 0 and all(_opposes(line, mine, clause) for clause in nearest)
+
+
+def _opposes(line: str, mine: Signature, clause: str) -> bool:
+    theirs = signature(clause)
+    if bool(mine.negations) != bool(theirs.negations):
+        return True
+    return mine.negations == theirs.negations and difference(line, clause) == "polarity"
+
+
+def grounding(line: str, said: str) -> float:
+    """Share of the telling words of `line` that `said` holds, 0..1."""
+    words = {word for word in content_words(line) if word not in SUBJECTS}
+    if not words:
+        return 0.0
+    held = _held(said)
+    return sum(word in held for word in words) / len(words)
+
+
+def _held(text: str) -> frozenset[str]:
+    return frozenset(content_words(text)) | signature(text).words
+
+
+# --- what is known already -----------------------------------------------------------------
+
+
+def known_text(line: str, texts: Iterable[str]) -> bool:
+    """One of the texts is the line, holds it, or stands in it: both ways, as a person compares."""
+    mine, hashed = _plain(line), content_hash(line)
+    for text in texts:
+        theirs = _plain(text)
+        if content_hash(text) == hashed or (mine.strip() and mine in theirs):
+            return True
+        if len(theirs) >= MIN_CONTAINED_CHARS and theirs in mine and not adds(line, text):
+            return True
+    return False
+
+
+def known_near(line: str, other: str, cosine: float) -> bool:
+    """The other text says the same: near, and nothing that matters tells the two apart.
+
+    A vector alone does not know a number or a "not" from another one, and a fact that is taken for
+    a known one is lost.
+    """
+    return cosine >= SIMILAR and difference(line, other) is None
+
+
+def adds(line: str, part: str) -> bool:
+    """`line`, which is about the same as `part`, also says something else."""
+    return bool(set(content_words(line)) - SUBJECTS - _held(part))
+
+
+def _plain(text: str) -> str:
+    """Words between spaces, so that a part ends where a word ends."""
+    return f" {' '.join(token.text for token in tokens(normalize(text)))} "

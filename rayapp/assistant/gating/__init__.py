@@ -1,0 +1,1 @@
+"""Which tools the assistant may call this turn."""

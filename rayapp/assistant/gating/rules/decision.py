@@ -1,0 +1,114 @@
+"""Which of the offered tools the assistant may call this turn: one pure function, no state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rayapp.assistant.context.records import GatingDecision, ReasonCode
+from rayapp.assistant.gating.rules.intents import ToolNeeds, own_name
+from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
+from rayapp.search.requests import ConfidenceLabel
+
+# Results from which a sure memory is enough (0026).
+ENOUGH_RESULTS = 3
+
+TIME_TOOLS = frozenset(
+    {"get_current_time", "convert_time", "current_time", "get_time", "get_current_date"}
+)
+# They read a file that the user brings in this turn; no memory can stand for it (client contract).
+ATTACHMENT_TOOLS = frozenset({"docling_convert", "docling_ocr"})
+KEPT_TOOLS = MEMORY_TOOLS | TIME_TOOLS | ATTACHMENT_TOOLS
+
+
+def decide_tool_gating(
+    needs: ToolNeeds,
+    *,
+    confidence: ConfidenceLabel,
+    result_count: int,
+    degraded: bool,
+    tools: Sequence[str],
+) -> GatingDecision:
+    """The first rule that applies decides; the order of `tools` is kept.
+
+    Args:
+        needs: what the question asks for (`intents.tool_needs`).
+        confidence: of what memory found.
+        result_count: memories that are before the assistant because of this question.
+        degraded: memory could not look everywhere; then nothing is taken away.
+    """
+    reason = _reason(needs, confidence, result_count, degraded)
+    offered = tuple(tools)
+    if reason == "HIGH_CONFIDENCE_REDUCTION":
+        allowed = tuple(tool for tool in offered if is_kept(tool))
+    else:
+        allowed = offered
+    reduced = len(offered) - len(allowed)
+    trace_he, trace_en = _trace(reason, needs, result_count, len(allowed), len(offered))
+    return GatingDecision(
+        allowed=allowed, reduced=reduced, reason=reason, trace_he=trace_he, trace_en=trace_en
+    )
+
+
+def is_kept(tool: str) -> bool:
+    """Whether a tool stays when memory is enough, with or without its server's name before it."""
+    return own_name(tool).lower() in KEPT_TOOLS
+
+
+def _reason(
+    needs: ToolNeeds, confidence: ConfidenceLabel, result_count: int, degraded: bool
+) -> ReasonCode:
+    if degraded:
+        return "FAIL_OPEN_DEGRADED"
+    if needs.explicit is not None:
+        return "EXPLICIT_TOOL_REQUEST"
+    if needs.research:
+        return "RESEARCH_INTENT"
+    if needs.current:
+        return "DATE_QUERY_NEEDS_SEARCH"
+    if confidence == "high" and result_count >= ENOUGH_RESULTS:
+        return "HIGH_CONFIDENCE_REDUCTION"
+    return "DEFAULT_ALLOW_ALL"
+
+
+def _trace(
+    reason: ReasonCode, needs: ToolNeeds, results: int, allowed: int, offered: int
+) -> tuple[str, str]:
+    """The same sentence in Hebrew and in English."""
+    match reason:
+        case "FAIL_OPEN_DEGRADED":
+            return (
+                "הזיכרון פועל חלקית, לכן כל הכלים מותרים.",
+                "Memory works only in part, so all tools are allowed.",
+            )
+        case "EXPLICIT_TOOL_REQUEST":
+            return (
+                f"המשתמש ביקש כלי במפורש ({needs.explicit}), לכן כל הכלים מותרים.",
+                f"The user asked for a tool ({needs.explicit}), so all tools are allowed.",
+            )
+        case "RESEARCH_INTENT":
+            return (
+                "המשתמש ביקש מחקר, לכן כל הכלים מותרים.",
+                "The user asked for research, so all tools are allowed.",
+            )
+        case "DATE_QUERY_NEEDS_SEARCH":
+            return (
+                "השאלה דורשת תאריך או מידע עדכני, לכן כל הכלים מותרים.",
+                "The question needs a date or the latest state, so all tools are allowed.",
+            )
+        case "HIGH_CONFIDENCE_REDUCTION" if offered == 0:
+            return (
+                f"הזיכרון משיב בביטחון גבוה ({results} תוצאות).",
+                f"Memory answers with high confidence ({results} results).",
+            )
+        case "HIGH_CONFIDENCE_REDUCTION":
+            return (
+                f"הזיכרון משיב בביטחון גבוה ({results} תוצאות): נשארו {allowed} מתוך"
+                f" {offered} כלים.",
+                f"Memory answers with high confidence ({results} results): {allowed} of {offered}"
+                " tools remain.",
+            )
+        case _:
+            return (
+                "הזיכרון לבדו אינו מספיק, לכן כל הכלים מותרים.",
+                "Memory alone is not enough, so all tools are allowed.",
+            )

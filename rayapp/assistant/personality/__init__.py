@@ -1,0 +1,1 @@
+"""Who the assistant is for a user."""

@@ -1,0 +1,1 @@
+"""Templates, what makes one usable, and the prompt they become."""

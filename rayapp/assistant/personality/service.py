@@ -1,0 +1,141 @@
+"""Who the assistant is for a user: shipped and own templates, and the prompt of the one in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from rayapp.assistant.personality.records import DEFAULT_TEMPLATE, Checked, Shelf, Template
+from rayapp.assistant.personality.rules.library import in_use, same_preset
+from rayapp.assistant.personality.rules.prompt import PromptLang, rendered
+from rayapp.assistant.personality.rules.template import checked, clean_name, template_id_of
+from rayapp.assistant.ports import Personality, PersonalityStore, SavedPersonality
+from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from rayapp.core.ports import Clock
+from rayapp.memory.scope import ReadScope, WriteScope
+
+
+class PersonalityService:
+    """Implements `assistant.ports.Personalities`.
+
+    It keeps nothing between two calls, so that a change holds for the next request, whichever
+    replica answers it.
+    """
+
+    def __init__(
+        self, store: PersonalityStore, presets: Mapping[str, Template], *, clock: Clock
+    ) -> None:
+        self._store = store
+        self._presets = presets
+        self._clock = clock
+
+    async def current(self, scope: ReadScope) -> Personality:
+        template = in_use(await self._store.shelf(scope), self._presets)
+        try:
+            return _personality(template)
+        except InvalidInput as error:
+            # Saved under older rules: the assistant goes on as the default one, and says why.
+            default = _personality(self._presets[DEFAULT_TEMPLATE])
+            why = f"Your template {template.template_id} cannot be used: {error.message}"
+            return replace(default, checked=replace(default.checked, warnings=(why,)))
+
+    async def listed(self, scope: ReadScope) -> tuple[list[Template], str]:
+        shelf = await self._store.shelf(scope)
+        own = sorted(shelf.templates.values(), key=lambda one: one.template_id)
+        return [*self._presets.values(), *own], in_use(shelf, self._presets).template_id
+
+    async def template(self, scope: ReadScope, template_id: str) -> Template:
+        return self._found(await self._store.shelf(scope), template_id)
+
+    async def save(
+        self,
+        scope: WriteScope,
+        content: str,
+        *,
+        name: str | None,
+        description: str | None,
+        activate: bool,
+    ) -> SavedPersonality:
+        template = checked(content)
+        preset = same_preset(content, self._presets)
+        if preset is not None:
+            if activate:
+                await self._store.activate(scope, preset.template_id, self._clock.now())
+            return SavedPersonality(
+                personality=_personality(preset), overwritten=False, activated=activate
+            )
+        made = self._named(template, content, name, description)
+        overwritten = await self._store.put(scope, made, activate=activate)
+        return SavedPersonality(
+            personality=Personality(template=made, checked=template),
+            overwritten=overwritten,
+            activated=activate,
+        )
+
+    async def activate(self, scope: WriteScope, template_id: str) -> Personality:
+        found = self._found(await self._store.shelf(ReadScope(scope.user_id)), template_id)
+        personality = _personality(found)
+        await self._store.activate(scope, found.template_id, self._clock.now())
+        return personality
+
+    async def delete(self, scope: WriteScope, template_id: str) -> None:
+        if template_id in self._presets:
+            raise Conflict(
+                f"{template_id} is a preset, which nobody changes; delete a template of your own.",
+                code="preset",
+            )
+        shelf = await self._store.shelf(ReadScope(scope.user_id))
+        found = self._found(shelf, template_id)
+        if not await self._store.delete(scope, found.template_id):
+            raise Conflict(
+                f"The template {template_id} is in use; activate another one first.",
+                code="template_in_use",
+            )
+
+    async def prompt(self, scope: ReadScope, lang: PromptLang) -> tuple[Personality, str]:
+        personality = await self.current(scope)
+        return personality, rendered(personality.checked, lang)
+
+    def _found(self, shelf: Shelf, template_id: str) -> Template:
+        found = self._presets.get(template_id) or shelf.templates.get(template_id)
+        found = found or shelf.templates.get(template_id_of(template_id))
+        if found is None:
+            raise NotFound("No such template; list /api/memory/personality/presets.")
+        return found
+
+    def _named(
+        self, template: Checked, content: str, name: str | None, description: str | None
+    ) -> Template:
+        shown = clean_name(name)
+        if name is not None and not shown:
+            raise InvalidInput(
+                "The name of a template needs letters or digits.",
+                code="bad_template",
+                details={"field": "name"},
+            )
+        template_id = template_id_of(shown)
+        if template_id in self._presets:
+            raise Conflict(
+                f"{template_id} is a preset, which nobody changes; save under another name.",
+                code="preset",
+            )
+        now = self._clock.now()
+        return Template(
+            template_id=template_id,
+            name=shown or template.name,
+            description=" ".join((description or "").split()),
+            content=content,
+            created_at=now,
+            updated_at=now,
+        )
+
+
+def _personality(template: Template) -> Personality:
+    return Personality(template=template, checked=_checked(template.content))
+
+
+# What a text says does not change, so this is no cache of what a user chose. About 3 MB when full.
+@lru_cache(maxsize=128)
+def _checked(content: str) -> Checked:
+    return checked(content)

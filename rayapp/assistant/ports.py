@@ -1,0 +1,355 @@
+"""The seams of the assistant: conversations, personalities, stored exchanges, its services.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from rayapp.assistant.context.records import (
+    AssistantContext,
+    ColdStart,
+    ContextRequest,
+    ExchangeAnswer,
+    ExchangeRequest,
+)
+from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
+from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.personality.records import Checked, Shelf, Template
+from rayapp.assistant.personality.rules.prompt import PromptLang
+from rayapp.assistant.tool_results.rules.preparing import Ingested, ToolResult
+from rayapp.assistant.tools.records import ToolAnswer, ToolCall, ToolDefinition
+from rayapp.memory.scope import ReadScope, WriteScope
+
+
+class PersonalityStore(Protocol):
+    """`personality`: one row per user, with the templates it wrote and the one in use."""
+
+    async def shelf(self, scope: ReadScope) -> Shelf:
+        """Empty, with nothing in use, for a user who never chose."""
+        ...
+
+    async def put(self, scope: WriteScope, template: Template, *, activate: bool) -> bool:
+        """Save a template under its id, and use it when `activate`; whether it replaced one.
+
+        Conflict, code `personality_full`, when it would be one more than a user may keep.
+        """
+        ...
+
+    async def activate(self, scope: WriteScope, template_id: str, at: datetime) -> None:
+        """Use a template. The caller knows that it exists."""
+        ...
+
+    async def delete(self, scope: WriteScope, template_id: str) -> bool:
+        """Forget a template, unless it is in use or not there; whether it was."""
+        ...
+
+
+class Context(Protocol):
+    """What an assistant is told. Never raises for what is merely away: it says `degraded`."""
+
+    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """Everything about one question, within the deadline of the settings."""
+        ...
+
+    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
+        """What is known of the user before the first question."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools of an assistant. Raises what the services behind them raise."""
+
+    def listed(self) -> tuple[ToolDefinition, ...]: ...
+    async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
+        caller may not write."""
+        ...
+
+
+class Hooks(Protocol):
+    """What a chat program calls around each turn."""
+
+    async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
+        """Enrich the messages; when they end with an answer, keep that turn, once per message."""
+        ...
+
+    async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
+        """The answer of this conversation that still waits for its score."""
+        ...
+
+    async def score(self, scope: WriteScope, request: ScoreRequest) -> ScoreAnswer: ...
+    async def state(
+        self, scope: ReadScope, message_id: str, conversation_id: str | None
+    ) -> ScoreState: ...
+
+
+class ToolResults(Protocol):
+    """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown."""
+
+    async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
+        """One answer per result, in order; each is durable before the next one is looked at."""
+        ...
+
+
+# Turns of a conversation whose scores are kept; older ones count as unknown.
+MAX_TURNS = 200
+# Fingerprints of a conversation: some 40 KB, and about the last three full blocks of context.
+MAX_INJECTED = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A stored turn, and whether it was scored.
+
+    Attributes:
+        memory_id: the memory that holds it.
+        required: its assistant owes a score.
+        receipt_id: what the answer was given with.
+        scored_at, score: of the newest score; `score` is None when it was not a thumb.
+    """
+
+    message_id: str
+    memory_id: str
+    at: datetime
+    required: bool = False
+    receipt_id: str | None = None
+    scored_at: datetime | None = None
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGiven:
+    """What a score is about; None = not named. `score`: -1, 0 or 1, None = by another way.
+
+    Without a message it is about the turn that owes one, in that conversation, or with that
+    receipt. At least one of the three is named.
+    """
+
+    at: datetime
+    conversation_id: str | None = None
+    message_id: str | None = None
+    receipt_id: str | None = None
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What one conversation of a user has seen.
+
+    Attributes:
+        injected: fingerprints of the texts that were put before the assistant, newest last.
+        receipt_id: of the context that was put before the assistant last.
+        exchanges: stored turns.
+        turns: the last of them, oldest first, at most `MAX_TURNS`.
+        owed_message: the assistant's message that still waits for a record_response.
+        owed_receipt: the receipt that such a response would be about.
+        refinements: searches that the assistant made itself in the turn `turn_id`.
+    """
+
+    user_id: str
+    conversation_id: str
+    updated_at: datetime
+    injected: tuple[str, ...] = ()
+    receipt_id: str | None = None
+    exchanges: int = 0
+    turns: tuple[TurnRecord, ...] = ()
+    owed_message: str | None = None
+    owed_receipt: str | None = None
+    turn_id: str | None = None
+    refinements: int = 0
+
+    def turn(self, message_id: str) -> TurnRecord | None:
+        """The kept turn of this message."""
+        return next((one for one in self.turns if one.message_id == message_id), None)
+
+
+class SessionStore(Protocol):
+    """`sessions`: one row per user and conversation, removed some days after the last word."""
+
+    async def get(self, scope: ReadScope, conversation_id: str) -> Session | None: ...
+    async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
+        """The session that holds the turn of this message, the newest of several."""
+        ...
+
+    async def remember_injected(
+        self,
+        scope: WriteScope,
+        conversation_id: str,
+        fingerprints: Sequence[str],
+        at: datetime,
+        receipt_id: str | None = None,
+    ) -> None:
+        """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
+
+        `receipt_id` becomes that of the newest context; None too, for it has none then.
+        """
+        ...
+
+    async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
+        """One stored turn more; it owes a score when `required`. Atomic.
+
+        False, with nothing changed, when the message is known.
+        """
+        ...
+
+    async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
+        """A score was given: its turn is marked, and owes nothing any more. Atomic.
+
+        False when no kept turn fits.
+        """
+        ...
+
+    async def refine(
+        self, scope: WriteScope, conversation_id: str, turn_id: str, at: datetime
+    ) -> int:
+        """One search of the assistant in this turn more; how many it made in this turn."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Personality:
+    """A template that can be used, and what is in it."""
+
+    template: Template
+    checked: Checked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPersonality:
+    """`overwritten`: a template of the same name was there before."""
+
+    personality: Personality
+    overwritten: bool
+    activated: bool
+
+
+class Personalities(Protocol):
+    """Raises InvalidInput, code `bad_template`; NotFound, Conflict, StoreDown."""
+
+    async def current(self, scope: ReadScope) -> Personality:
+        """The one in use, `default` for a user who never chose."""
+        ...
+
+    async def listed(self, scope: ReadScope) -> tuple[list[Template], str]:
+        """Presets, then the user's own; and the id of the one in use."""
+        ...
+
+    async def template(self, scope: ReadScope, template_id: str) -> Template: ...
+    async def save(
+        self,
+        scope: WriteScope,
+        content: str,
+        *,
+        name: str | None,
+        description: str | None,
+        activate: bool,
+    ) -> SavedPersonality:
+        """Keep a template under its name; a text equal to a preset's is that preset."""
+        ...
+
+    async def activate(self, scope: WriteScope, template_id: str) -> Personality: ...
+    async def delete(self, scope: WriteScope, template_id: str) -> None:
+        """Conflict for a preset and for the one in use."""
+        ...
+
+    async def prompt(self, scope: ReadScope, lang: PromptLang) -> tuple[Personality, str]:
+        """The one in use, and the section of a system prompt that it becomes."""
+        ...
+
+
+# How the work on an exchange ended. `skipped`: nothing was to be asked; `failed`: tried enough.
+WorkEnd = Literal["done", "skipped", "failed"]
+# A reaction or a summary a week later is about nothing, and the texts of a user lie here a second
+# time. Our choice.
+EXCHANGE_TTL_S = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedExchange:
+    """`plan`: what was decided about it so far, as plain JSON. `attempts`: tries that failed."""
+
+    exchange: LearnedExchange
+    attempts: int = 0
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ExchangeSink(Protocol):
+    """Where the hook leaves a turn."""
+
+    async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
+        """Queue a turn, once per conversation and message; False when it was queued before.
+
+        Raises Forbidden when it is not the scope's own.
+        """
+        ...
+
+
+class ExchangeQueue(ExchangeSink, Protocol):
+    """`exchanges`: each turn is worked on once, by whoever claims it. Rows live for a week.
+
+    Whoever has lost its claim changes nothing: `keep`, `finish` and `again` answer False then.
+    """
+
+    async def claim(
+        self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
+    ) -> list[ClaimedExchange]:
+        """Take what is due for `claim_s` seconds; takes over expired.
+
+        One turn of each user in turn, each user's oldest first, at most `per_user` of one; none of
+        a user whose earlier turn is being worked on or was put back and is not due.
+        The next claim goes on behind the last user of this one, so nobody's backlog is in the way.
+        """
+        ...
+
+    async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
+        """Keep what was decided, before it is done: a crash repeats the doing, not the deciding."""
+        ...
+
+    async def finish(
+        self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
+    ) -> bool:
+        """The turn is not looked at again, and its plan is dropped.
+
+        `notes`: what came of it, by task; no text of users.
+        """
+        ...
+
+    async def again(
+        self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
+    ) -> bool:
+        """Try again later. `blamed` False: something was away, and the try does not count."""
+        ...
+
+    async def earlier(
+        self, scope: ReadScope, exchange: LearnedExchange, limit: int
+    ) -> list[LearnedExchange]:
+        """The turns of its conversation before it, the newest first."""
+        ...
+
+    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
+        """Which turn of its conversation it is, from 1, among those that became memories."""
+        ...
+
+    async def erase(self, exchange: LearnedExchange) -> None:
+        """Its memory is gone: so are its texts and its plan, and nobody works on it any more.
+
+        The row stays, so that no other turn is taken for the one before the next message.
+        """
+        ...
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        """Erase the turns that these memories held, as `erase` does."""
+        ...
+
+    async def skip_waiting(self, why: str, limit: int) -> int:
+        """End so many waiting turns without looking at them; how many there were."""
+        ...
+
+    async def waiting(self) -> int:
+        """Turns that are not finished, of all users."""
+        ...

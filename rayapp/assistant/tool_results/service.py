@@ -1,0 +1,197 @@
+"""Remembers what tools answered: durable before the answer, embedded later like any memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from rayapp.assistant.tool_results.rules.preparing import (
+    Ingested,
+    Prepared,
+    ToolLimits,
+    ToolResult,
+    conversation_tag,
+    prepare,
+)
+from rayapp.assistant.tool_results.rules.retention import LOOKED_AT, surplus_results
+from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.learning.rules.promotion import EXPIRED
+from rayapp.memory.item import MemoryItem, SourceType, Status
+from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.rules.creation import MAX_TAGS
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.text.redaction import redact
+
+log = logging.getLogger(__name__)
+
+# Looks at a full conversation per request: one does it, more only while other writers interfere.
+SURPLUS_ROUNDS = 3
+# Below this length, characters, a result is its own summary.
+SUMMARY_FROM_CHARS = 2_000
+MAX_SUMMARY_CHARS = 1_000
+# Summaries in work per process; a result beyond them goes without one.
+MAX_SUMMARIES = 8
+
+# Why the service itself archives: a full conversation, the end of a lifetime.
+OWN_REASONS = frozenset({"capacity", EXPIRED})
+
+Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
+
+
+class ToolResultService:
+    """Implements `assistant.ports.ToolResults`.
+
+    Args:
+        summarise: makes a short form with a model, after the answer; None: nothing is summarised.
+    """
+
+    def __init__(
+        self,
+        memories: Memories,
+        store: MemoryStore,
+        *,
+        runtime: Runtime,
+        summarise: Summarise | None = None,
+    ) -> None:
+        self._memories = memories
+        self._store = store
+        settings = runtime.settings.tool_results
+        self._limits = ToolLimits(min_chars=settings.min_chars, max_chars=settings.max_chars)
+        self._capacity = settings.per_conversation
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._summarise = summarise
+        self._summaries: set[asyncio.Task[None]] = set()
+
+    async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
+        """One answer per result, in order. Each is durable before the next one is looked at."""
+        return [await self._one(scope, result) for result in results]
+
+    async def settle(self) -> None:
+        """Wait for the summaries in work."""
+        await asyncio.gather(*self._summaries, return_exceptions=True)
+
+    async def _one(self, scope: WriteScope, result: ToolResult) -> Ingested:
+        prepared = prepare(result, self._limits)
+        done = Ingested(status="skipped", prepared=prepared)
+        if prepared.new is not None:
+            done = await self._stored(scope, prepared, prepared.new)
+        self._metrics.count("tool_results", status=prepared.skipped or done.status)
+        return done
+
+    async def _stored(self, scope: WriteScope, prepared: Prepared, new: NewMemory) -> Ingested:
+        """The id is made of what the tool said, so equal answers meet in the store itself."""
+        try:
+            result = await self._memories.store(scope, new)
+        except DuplicateMemory:
+            return await self._again(scope, prepared, new)
+        assert result.memory_id is not None
+        if result.status == "duplicate":
+            return await self._again(scope, prepared, new)
+        self._start_summary(scope, result.memory_id, new.text)
+        archived = await self._archive_surplus(scope, new, keep=result.memory_id)
+        return Ingested(
+            status="stored", prepared=prepared, memory_id=result.memory_id, archived=archived
+        )
+
+    async def _again(self, scope: WriteScope, prepared: Prepared, new: NewMemory) -> Ingested:
+        """Said before: it is current again, was mentioned once more, and is known to belong to
+        this conversation too. What a person archived or hid stays as it is."""
+        assert new.memory_id is not None
+        memory_id = new.memory_id
+        try:
+            item = await self._memories.get(
+                ReadScope(scope.user_id, include_shared=False), memory_id
+            )
+            if item.memory_id == memory_id:
+                if _put_away(item):
+                    return Ingested(status="duplicate", prepared=prepared, memory_id=memory_id)
+                item = await self._memories.restore(scope, memory_id)
+                await self._join(scope, item, new)
+            memory_id = item.memory_id
+            await self._store.mention(scope, memory_id, self._clock.now())
+        except DuplicateMemory as error:
+            memory_id = str(error.details.get("memory_id") or memory_id)
+        except (Conflict, NotFound):
+            log.info("a repeated tool result changed while it was looked at")
+        return Ingested(status="duplicate", prepared=prepared, memory_id=memory_id)
+
+    async def _join(self, scope: WriteScope, item: MemoryItem, new: NewMemory) -> None:
+        """Add the tags that this telling has and the first one had not, while there is room."""
+        tags = tuple(dict.fromkeys((*item.tags, *new.tags)))[:MAX_TAGS]
+        if tags != item.tags:
+            edit = MemoryEdit(tags=tags, reason="said again by a tool")
+            await self._memories.edit(scope, item.memory_id, edit)
+
+    async def _archive_surplus(
+        self, scope: WriteScope, new: NewMemory, *, keep: str
+    ) -> tuple[str, ...]:
+        """Below the cap this is one count over the tag of the conversation."""
+        conversation = new.source.conversation_id
+        if conversation is None:
+            return ()
+        read = ReadScope(scope.user_id, include_shared=False)
+        where = ItemFilter(
+            tiers=(Tier.WORKING,),
+            source_types=(SourceType.TOOL.value,),
+            tags_all=(conversation_tag(conversation),),
+            include_superseded=True,
+        )
+        gone: list[str] = []
+        for _ in range(SURPLUS_ROUNDS):
+            there = await self._store.count(read, where)
+            over = there - self._capacity
+            if over <= 0:
+                break
+            oldest = await self._store.page(
+                read,
+                where,
+                sort="recent",
+                limit=over + LOOKED_AT,
+                offset=max(0, there - over - LOOKED_AT),
+            )
+            for item in surplus_results(oldest.items, over, keep=keep):
+                gone += await self._leave(scope, item)
+        return tuple(gone)
+
+    async def _leave(self, scope: WriteScope, item: MemoryItem) -> list[str]:
+        """Archive `item` unless it changed since it was judged; the next round sees it anew."""
+        try:
+            left = await self._memories.archive(
+                scope, item.memory_id, reason="capacity", expected_version=item.version
+            )
+        except (Conflict, NotFound):
+            return []
+        return [left.memory_id] if left.status is Status.ARCHIVED else []
+
+    def _start_summary(self, scope: WriteScope, memory_id: str, text: str) -> None:
+        if self._summarise is None or len(text) < SUMMARY_FROM_CHARS:
+            return
+        if len(self._summaries) >= MAX_SUMMARIES:
+            self._metrics.count("tool_results", status="no_summary")
+            return
+        task = asyncio.create_task(self._summary(self._summarise, scope, memory_id, text))
+        self._summaries.add(task)
+        task.add_done_callback(self._summaries.discard)
+
+    async def _summary(
+        self, summarise: Summarise, scope: WriteScope, memory_id: str, text: str
+    ) -> None:
+        """A result without a summary is as good as it was: no failure of this reaches anybody."""
+        try:
+            made = await summarise(scope, text)
+            short = redact(made or "").text.strip()[:MAX_SUMMARY_CHARS]
+            if short:
+                edit = MemoryEdit(summary=short, reason="summarised")
+                await self._memories.edit(scope, memory_id, edit)
+        except RayappError as error:
+            log.info("a tool result has no summary: %s", error.code)
+
+
+def _put_away(item: MemoryItem) -> bool:
+    """Whether a person took it out of sight, and so wants it there."""
+    return item.status is not Status.ACTIVE and item.archived_reason not in OWN_REASONS

@@ -1,0 +1,210 @@
+"""What a model reads of a tool's result. Memory text is escaped: it stays text in every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rayapp.assistant.context.rules.escape import cut_line, escape_id, escape_text
+from rayapp.graphs.requests import ContextInsights, PastExperience
+from rayapp.learning.records import Skipped
+from rayapp.learning.requests import OutcomeAnswer
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.ages import age
+from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.tiers import tier_name
+from rayapp.search.requests import Hit, SearchAnswer
+
+# Characters of a question or of a fact that an answer repeats to say what it is about.
+ECHO_CHARS = 120
+SKIPPED_BECAUSE = {
+    "not_scored": "memories of this kind are not scored",
+    "gone": "it no longer exists",
+    "weak_signal": "the signal is too weak",
+    "not_shown": "it was not shown to this key",
+    "already_scored": "it was scored already",
+    "rate": "too many outcomes in this hour",
+}
+CLOSING = "After you answered, call record_response with the numbers of the results you used"
+
+
+def mark(item: MemoryItem, documents: bool) -> str:
+    """`tier:id`, as the lines of a context block name a memory.
+
+    `documents`, here and below: what the caller calls the books tier (`tier_name`).
+    """
+    return f"[{tier_name(item.tier, documents)}:{escape_id(item.memory_id)}]"
+
+
+def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) -> str:
+    """Results numbered from 1, whole, with what is known of each."""
+    echo = cut_line(query, ECHO_CHARS)
+    if not found.hits:
+        return "\n".join([f'No memories found for "{echo}".', *_missing(found.degraded)])
+    count = len(found.hits)
+    noun = "memory" if count == 1 else "memories"
+    lines = [f'Found {count} relevant {noun} for "{echo}" (confidence: {found.confidence}).']
+    for hit in found.hits:
+        lines += hit_lines(hit, now, documents)
+    receipt = f"; receipt_id: {escape_id(found.receipt_id)}" if found.receipt_id else ""
+    return "\n".join([*lines, *_missing(found.degraded), f"{CLOSING}{receipt}."])
+
+
+def hit_lines(hit: Hit, now: datetime, documents: bool) -> list[str]:
+    head = f"[{hit.position}] {mark(hit.item, documents)} {escape_text(hit.item.text)}"
+    return [head, f"    Score: {hit.summary.final_score:.2f} | {item_facts(hit.item, now)}"]
+
+
+def item_facts(item: MemoryItem, now: datetime) -> str:
+    stats = item.stats
+    outcome = stats.last_outcome.value if stats.last_outcome else "none"
+    estimate = success_estimate(stats.success_count, stats.uses)
+    facts = [
+        f"Age: {age(item.created_at, now)}",
+        f"Uses: {stats.uses}",
+        f"Wilson: {estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})",
+        f"Last outcome: {outcome}",
+    ]
+    return " | ".join(facts)
+
+
+def hit_data(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
+    data = item_data(hit.item, now, documents)
+    return {"position": hit.position, "score": hit.summary.final_score, **data}
+
+
+def item_data(item: MemoryItem, now: datetime, documents: bool) -> dict[str, Any]:
+    """A memory as plain JSON; its text is as it was stored, because JSON quotes it."""
+    outcome = item.stats.last_outcome
+    return {
+        "memory_id": item.memory_id,
+        "tier": tier_name(item.tier, documents),
+        "content": item.text,
+        "tags": list(item.tags),
+        "created_at": iso(item.created_at),
+        "age": age(item.created_at, now),
+        "uses": item.stats.uses,
+        "wilson_score": item.stats.wilson_score,
+        "last_outcome": outcome.value if outcome else None,
+    }
+
+
+def limited_text(earlier: Sequence[tuple[int, MemoryItem]], now: datetime, documents: bool) -> str:
+    """Why there is no further search in this turn, and what the one before it found."""
+    lines = [
+        "One search per turn is done already, so nothing was searched: answer from what was "
+        "found, or set more to true if the user asked to search more."
+    ]
+    if earlier:
+        lines.append("Found before in this conversation:")
+    for position, item in earlier:
+        lines.append(f"[{position}] {mark(item, documents)} {escape_text(item.text)}")
+        lines.append(f"    {item_facts(item, now)}")
+    return "\n".join(lines)
+
+
+def insights_text(found: ContextInsights, documents: bool) -> str:
+    """What to do next first, then the experience behind it."""
+    lines = [f"- {escape_text(one)}" for one in found.directives]
+    if found.known_solution is not None:
+        lines.append(_labelled("Known solution", found.known_solution, documents))
+    lines += [_experience("Helped before", one, documents) for one in found.patterns]
+    lines += [_experience("Failed before", one, documents) for one in found.failures]
+    if not lines:
+        return "Nothing was learned about this yet; use search_memory."
+    about = ", ".join(escape_text(one.label) for one in found.matched)
+    return "\n".join([f"What was learned about {about or 'this'}:", *lines])
+
+
+def insights_data(found: ContextInsights, documents: bool) -> dict[str, Any]:
+    known = found.known_solution
+    return {
+        "language": found.language,
+        "context_type": found.context_type,
+        "concepts": [one.label for one in found.concepts],
+        "matched_concepts": [one.label for one in found.matched],
+        "directives": list(found.directives),
+        "tier_recommendations": [
+            {
+                "tier": tier_name(one.tier, documents),
+                "wilson_score": one.wilson,
+                "uses": one.uses,
+                "advised": one.advised,
+            }
+            for one in found.tiers
+        ],
+        "relevant_patterns": [_experience_data(one, documents) for one in found.patterns],
+        "past_failures": [_experience_data(one, documents) for one in found.failures],
+        "topic_continuity": list(found.continuity),
+        "repeated_question": found.repeated,
+        "known_solution": None
+        if known is None
+        else {
+            "memory_id": known.memory_id,
+            "tier": tier_name(known.tier, documents),
+            "content": known.text,
+        },
+    }
+
+
+def scored_text(found: OutcomeAnswer) -> str:
+    """How many memories an outcome reached, and why others were left alone."""
+    count = len(found.updated)
+    lines = [f"Scored {count} {'memory' if count == 1 else 'memories'}."]
+    if found.skipped:
+        why = sorted({SKIPPED_BECAUSE.get(one.reason, one.reason) for one in found.skipped})
+        lines.append(f"Left alone: {len(found.skipped)} ({'; '.join(why)}).")
+    return " ".join(lines)
+
+
+def scored_data(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
+    return {
+        "receipt_id": found.receipt_id,
+        "duplicate": found.duplicate,
+        "updated": [
+            {
+                "memory_id": one.memory_id,
+                "tier": tier_name(one.tier, documents),
+                "uses": one.uses,
+                "success_count": one.success_count,
+                "score": one.score,
+                "wilson_score": one.wilson_score,
+            }
+            for one in found.updated
+        ],
+        "skipped": [_skipped(one) for one in found.skipped],
+    }
+
+
+def iso(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _missing(degraded: Sequence[str]) -> list[str]:
+    return [f"Parts of the search were skipped: {', '.join(degraded)}."] if degraded else []
+
+
+def _labelled(label: str, item: MemoryItem, documents: bool) -> str:
+    return f"- {label}: {mark(item, documents)} {escape_text(item.text)}"
+
+
+def _experience(label: str, one: PastExperience, documents: bool) -> str:
+    reason = f" ({escape_text(one.reason)})" if one.reason else ""
+    return _labelled(label, one.item, documents) + reason
+
+
+def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
+    return {
+        "memory_id": one.item.memory_id,
+        "tier": tier_name(one.item.tier, documents),
+        "content": one.item.text,
+        "outcome": one.outcome.value,
+        "concept": one.concept,
+        "reason": one.reason,
+        "at": iso(one.at),
+    }
+
+
+def _skipped(one: Skipped) -> dict[str, str]:
+    return {"memory_id": one.memory_id, "reason": one.reason}

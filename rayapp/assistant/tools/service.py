@@ -1,0 +1,213 @@
+"""The tools of an assistant: arguments in, text for a model and data out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rayapp.assistant.ports import SessionStore
+from rayapp.assistant.tools.records import ToolAnswer, ToolCall, ToolDefinition
+from rayapp.assistant.tools.rules import texts
+from rayapp.assistant.tools.rules.arguments import Arguments, read_arguments
+from rayapp.assistant.tools.rules.definitions import (
+    ADD,
+    ARCHIVE,
+    INSIGHTS,
+    RESPONSE,
+    SCORE,
+    SEARCH,
+    TOOLS_BY_NAME,
+    UPDATE,
+    tools_named,
+)
+from rayapp.assistant.tools.writes import ToolWrites
+from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.requests import InsightsRequest
+from rayapp.learning.ports import Insights, Outcomes
+from rayapp.learning.requests import OutcomeRequest
+from rayapp.memory.item import MemoryItem, Outcome
+from rayapp.memory.ports import Memories, MemoryBank
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.search.ports import Search
+from rayapp.search.requests import SearchQuery
+
+# Searches that an assistant may make itself in one turn, our choice.
+SEARCHES_PER_TURN = 1
+# Characters of an unknown name that the refusal repeats.
+ECHO_CHARS = 64
+# Results of the earlier search that are shown in place of another one.
+SHOWN_AGAIN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolParts:
+    """The services that tools are made of."""
+
+    memories: Memories
+    bank: MemoryBank
+    search: Search
+    outcomes: Outcomes
+    insights: Insights
+    sessions: SessionStore
+
+
+Handler = Callable[[WriteScope, ToolCall, Arguments], Awaitable[ToolAnswer]]
+
+
+class ToolsService:
+    """Implements `assistant.ports.Tools`."""
+
+    def __init__(self, parts: ToolParts, *, runtime: Runtime) -> None:
+        self._parts = parts
+        self._runtime = runtime
+        self._documents = runtime.settings.compat.tier_documents
+        self._listed = tools_named(self._documents)
+        writes = ToolWrites(
+            parts.memories, parts.bank, parts.search, parts.outcomes, documents=self._documents
+        )
+        self._handlers: Mapping[str, Handler] = {
+            INSIGHTS.name: self._insights,
+            SEARCH.name: self._search,
+            RESPONSE.name: writes.record_response,
+            ADD.name: writes.add,
+            UPDATE.name: writes.update,
+            ARCHIVE.name: writes.archive,
+            SCORE.name: writes.score,
+        }
+
+    def listed(self) -> tuple[ToolDefinition, ...]:
+        return self._listed
+
+    async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        tool = TOOLS_BY_NAME.get(call.name)
+        if tool is None:
+            known = ", ".join(TOOLS_BY_NAME)
+            raise NotFound(
+                f"No tool {call.name[:ECHO_CHARS]!a}; the tools are {known}.",
+                code="unknown_tool",
+                details={"tools": list(TOOLS_BY_NAME)},
+            )
+        try:
+            answer = await self._answer(tool, scope, call)
+        except RayappError as error:
+            self._runtime.metrics.count("tool_calls", tool=tool.name, result=error.code)
+            raise
+        self._runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
+        return answer
+
+    async def _answer(self, tool: ToolDefinition, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        if tool.writes and not call.may_write:
+            raise Forbidden(f"{tool.name} needs the scope write; use another key.")
+        if tool.writes:
+            self._runtime.disk.check()
+        arguments = read_arguments(tool, call.arguments)
+        return await self._handlers[tool.name](scope, call, arguments)
+
+    async def _insights(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+        query = self._question(args)
+        found = await self._parts.insights.insights(
+            ReadScope(scope.user_id),
+            InsightsRequest(query=query, conversation_id=call.conversation_id),
+        )
+        return ToolAnswer(
+            tool=call.name,
+            text=texts.insights_text(found, self._documents),
+            data=texts.insights_data(found, self._documents),
+        )
+
+    async def _search(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+        query = self._question(args)
+        more: bool = args.get("more")
+        if not more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
+            return await self._limited(scope, call)
+        tags = args.get("tags")
+        found = await self._parts.search.search(
+            ReadScope(scope.user_id),
+            SearchQuery(
+                query=query,
+                limit=args.get("limit"),
+                tiers=args.get("tiers"),
+                sort_by=args.get("sort_by"),
+                where=ItemFilter(tags_any=tags) if tags else ItemFilter(),
+                conversation_id=call.conversation_id,
+                principal=call.recorder.principal,
+            ),
+        )
+        made = await self._count(scope, call)
+        if made > SEARCHES_PER_TURN and not more:
+            return await self._limited(scope, call)
+        now = self._runtime.clock.now()
+        data: dict[str, Any] = {
+            "query": query,
+            "receipt_id": found.receipt_id,
+            "confidence": found.confidence,
+            "total": found.total,
+            "limited": False,
+            "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
+        }
+        text = texts.found_text(found, query, now, self._documents)
+        return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
+
+    def _question(self, args: Arguments) -> str:
+        query: str = args.get("query")
+        most = self._runtime.settings.http.query_limit_chars
+        if len(query) > most:
+            raise InvalidInput(
+                f"query: has {len(query)} characters; send at most {most}.",
+                details={"field": "query", "limit": most},
+            )
+        return query
+
+    # --- the limit of searches in one turn
+
+    async def _searched(self, scope: WriteScope, call: ToolCall) -> int:
+        """Searches of this turn that were answered."""
+        if call.conversation_id is None or call.turn_id is None:
+            return 0
+        session = await self._parts.sessions.get(ReadScope(scope.user_id), call.conversation_id)
+        same = session is not None and session.turn_id == call.turn_id
+        return session.refinements if session is not None and same else 0
+
+    async def _count(self, scope: WriteScope, call: ToolCall) -> int:
+        """One more. It is counted once it is answered: a search that failed takes no place.
+
+        Without a conversation and a turn nobody can tell one turn from the next. Of searches at
+        the same time the count tells which one came first.
+        """
+        if call.conversation_id is None or call.turn_id is None:
+            return 0
+        return await self._parts.sessions.refine(
+            scope, call.conversation_id, call.turn_id, self._runtime.clock.now()
+        )
+
+    async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)
+        shown = [
+            {"position": at, **texts.item_data(item, now, self._documents)} for at, item in earlier
+        ]
+        data: dict[str, Any] = {"limited": True, "receipt_id": None, "results": shown}
+        text = texts.limited_text(earlier, now, self._documents)
+        return ToolAnswer(tool=call.name, text=text, data=data)
+
+    async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
+        """What the last search of the conversation showed, as far as it is still there."""
+        asked = OutcomeRequest(
+            outcome=Outcome.UNKNOWN,
+            conversation_id=call.conversation_id,
+            recorder=call.recorder,
+        )
+        receipt = await self._parts.outcomes.shown(scope, asked)
+        if receipt is None:
+            return []
+        read, first = ReadScope(scope.user_id), receipt.shown[:SHOWN_AGAIN]
+        found = await asyncio.gather(*(self._item(read, one.memory_id) for one in first))
+        return [(one.position, item) for one, item in zip(first, found, strict=True) if item]
+
+    async def _item(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        try:
+            return await self._parts.memories.get(scope, memory_id)
+        except NotFound:
+            return None

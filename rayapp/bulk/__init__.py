@@ -1,0 +1,1 @@
+"""What every bulk job is made of: model, runner, leases, partitions, checkpoints."""

@@ -1,0 +1,132 @@
+"""What both job stores agree on: plain JSON, counts, samples, and the refusals. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from rayapp.bulk.model import Job, JobState, JobWish, PartitionRow, Plan, Step
+from rayapp.core.errors import Conflict, InvalidInput, NotFound
+
+# Codes of refused writes: another driver has the job; no driver takes it any more.
+LEASE_LOST, JOB_FINAL = "lease_lost", "job_final"
+# People read them in a report; more would make every checkpoint slower.
+SAMPLES_KEPT = 20
+# Nobody drives a job in one of these, so nobody would ever see a wish to cancel it.
+IDLE_STATES = frozenset({JobState.SUBMITTED, JobState.PAUSED})
+# Out of these no driver ever takes a job again; `can_be_taken` has the rule for failed ones.
+TAKEN_NO_MORE = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+# A job that failed longer ago is begun anew: most of what its checkpoints say is out of date.
+RESUME_FAILED_WITHIN = timedelta(hours=24)
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON gives it back, its own copy; InvalidInput when it is not plain JSON."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "A job keeps plain JSON only: send text, finite numbers, lists and objects."
+        ) from None
+
+
+def plain_step(step: Step) -> Step:
+    """`step` in its stored form; its count names become field names, so they are checked."""
+    for name in step.counts:
+        if not name or "." in name or name.startswith("$") or "\x00" in name:
+            raise InvalidInput(
+                f"The count name {name!r} cannot be stored: use a name without dots and dollars."
+            )
+    return replace(
+        step,
+        cursor=plain(step.cursor),
+        counts=plain(dict(step.counts)),
+        samples=plain(list(step.samples)[:SAMPLES_KEPT]),
+    )
+
+
+def plain_plan(plan: Plan) -> Plan:
+    """`plan` in its stored form; InvalidInput when two partitions have one index."""
+    indexes = [partition.index for partition in plan.partitions]
+    if len(set(indexes)) != len(indexes):
+        raise InvalidInput("Two partitions of a plan have one index: number them from 0.")
+    partitions = [replace(one, payload=plain(one.payload)) for one in plan.partitions]
+    return replace(plan, partitions=partitions, facts=plain(plan.facts))
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name over all of `counts`."""
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, n in one.items():
+            total[name] = total.get(name, 0) + n
+    return total
+
+
+def joined(kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+    """The first samples stay."""
+    return (*kept, *new)[:SAMPLES_KEPT]
+
+
+def cancelled_at_once(state: JobState, wish: JobWish) -> bool:
+    return wish is JobWish.CANCEL and state in IDLE_STATES
+
+
+def can_be_taken(job: Job) -> bool:
+    """A failed job goes on from its checkpoints. One that failed before its plan was stored has
+    none: whoever asked for it was told so, and a driver that comes late must not run it."""
+    if job.state is JobState.FAILED:
+        return job.planned
+    return job.state not in TAKEN_NO_MORE
+
+
+def can_be_resumed(job: Job, now: datetime) -> bool:
+    """It can be taken, and its checkpoints are still worth something."""
+    if job.state is not JobState.FAILED:
+        return not job.final
+    at = job.finished_at or job.updated_at or job.created_at
+    return can_be_taken(job) and now - at <= RESUME_FAILED_WITHIN
+
+
+def attempts_after_take(job: Job) -> int:
+    """Drivers that died, and the new one. Whoever takes a running job takes it from a dead one;
+    one that was paused or handed back was left in order, and a failed one begins to count anew."""
+    if job.state is JobState.RUNNING:
+        return job.attempts + 1
+    return 1 if job.state is JobState.FAILED else max(1, job.attempts)
+
+
+def driven_by(row: Job | PartitionRow, fence: int) -> None:
+    """Refuse a driver that is not the one of `row`."""
+    if row.fence != fence:
+        raise lease_lost(row.job_id)
+
+
+def lease_lost(job_id: str) -> Conflict:
+    return Conflict(
+        f"Another driver has job {job_id} and goes on with it: stop this one.",
+        code=LEASE_LOST,
+        details={"job_id": job_id},
+    )
+
+
+def job_final(job_id: str, state: JobState) -> Conflict:
+    return Conflict(
+        f"Job {job_id} is {state.value}: start a new one.",
+        code=JOB_FINAL,
+        details={"job_id": job_id, "state": state.value},
+    )
+
+
+def no_job(job_id: str) -> NotFound:
+    return NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
+
+
+def no_partition(job_id: str, index: int) -> NotFound:
+    return NotFound(
+        f"Job {job_id} has no partition {index}: plan it first.",
+        details={"job_id": job_id, "index": index},
+    )

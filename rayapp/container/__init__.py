@@ -1,0 +1,1 @@
+"""The composition root, one module per concern."""

@@ -1,0 +1,96 @@
+"""The duties of the owner of maintenance besides tiers: sweeps, lost jobs, old collections, ..."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from rayapp.bulk.kinds import CONSISTENCY
+from rayapp.bulk.service import JobsService
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.runtime import Runtime
+from rayapp.core.settings.model import ConsistencySettings
+from rayapp.datagov.preload import DatagovPreload
+from rayapp.index.consistency.log import REPORT, count_drift
+from rayapp.index.ports import Consistency
+from rayapp.learning.tasks import ONCE, Duty
+from rayapp.memory.ports import EventStore
+from rayapp.memory.scope import ReadScope
+
+log = logging.getLogger("rayapp.duties")
+# The first sweep after a start, seconds: late enough that a start is over, soon enough that what a
+# crash left is found while somebody still looks.
+FIRST_SWEEP_S = 300.0
+# Pause between two looks for jobs that lost their driver, seconds: a driver's lease is as long.
+RESUME_S = 15.0
+# Pause between two looks for collections whose rollback window has ended, seconds.
+CLEANUP_S = 600.0
+# Pause between two looks for reports of sweeps that were jobs, seconds; how old an unseen one may
+# be (another owner has counted older ones); and how many are looked at.
+REPORTS_S = 60.0
+REPORT_FRESH_S = 300.0
+REPORTS = 20
+# After the service started, before the catalogue is asked for, seconds: searches come first.
+PRELOAD_FIRST_S = 5.0
+
+
+def sweep_duty(consistency: Consistency, settings: ConsistencySettings) -> Duty:
+    """A sampled sweep, again and again, so that the whole space is looked at over time."""
+
+    async def sweep() -> bool:
+        report = await consistency.check(sample=settings.sample, repair=settings.repair)
+        if report.found:
+            found = ", ".join(f"{number} {kind.value}" for kind, number in report.found.items())
+            done = "repaired" if settings.repair else "not repaired"
+            log.warning("%d points looked at: %s, %s", report.checked, found, done)
+        if report.unreadable:
+            log.warning("%d points have rows that cannot be read: left alone", report.unreadable)
+        return True
+
+    first_s = min(FIRST_SWEEP_S, settings.interval_s / 3)
+    return Duty(name="sweep", every_s=settings.interval_s, first_s=first_s, run=sweep)
+
+
+def drift_duty(events: EventStore, runtime: Runtime) -> Duty:
+    """Counts what sweeps found that were jobs: nobody scrapes the processes of a job."""
+    seen: set[str] | None = None
+
+    async def count() -> bool:
+        nonlocal seen
+        newest = await events.recent(ReadScope(SYSTEM_USER), REPORT, REPORTS)
+        oldest_at = runtime.clock.now() - timedelta(seconds=REPORT_FRESH_S)
+        for event in newest if seen is not None else ():
+            new = event.event_id not in (seen or ()) and event.at > oldest_at
+            if new and event.data["owner"] == CONSISTENCY:
+                count_drift(runtime.metrics, event.data["found"])
+        # What was there before the first look was counted by the owner before this one.
+        seen = {event.event_id for event in newest}
+        return True
+
+    return Duty(name="drift of jobs", every_s=REPORTS_S, first_s=0.0, run=count)
+
+
+def resume_duty(jobs: JobsService) -> Duty:
+    """A new driver for every job that lost its own."""
+
+    async def resume() -> bool:
+        await jobs.resume_lost()
+        return True
+
+    return Duty(name="resume jobs", every_s=RESUME_S, first_s=RESUME_S, run=resume)
+
+
+def cleanup_duty(drop_expired: Callable[[], Awaitable[object]]) -> Duty:
+    """Delete collections that a reindex replaced, once nobody can go back to them."""
+
+    async def cleanup() -> bool:
+        await drop_expired()
+        return True
+
+    return Duty(name="old collections", every_s=CLEANUP_S, first_s=CLEANUP_S, run=cleanup)
+
+
+def preload_duty(preload: DatagovPreload) -> Duty:
+    """Ask for the open-data catalogue once after a start."""
+    return Duty(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)

@@ -1,0 +1,544 @@
+"""All settings: one small nested model per concern, a bound and a description on every field.
+
+Order of precedence: keyword arguments, `RAYAPP_*` environment (`__` nests), the profile's YAML,
+the defaults here. `MONGODB_URI`, `QDRANT_URL`, `REDIS_URL`, `RAY_ADDRESS` and
+`MEMORY_LLM_*` are read as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings import rules as settings_rules
+from rayapp.core.settings.base import Concern
+from rayapp.core.settings.context import ContextSettings
+from rayapp.core.settings.events import STREAM_END_S, EventSettings
+from rayapp.core.settings.hooks import HooksSettings
+from rayapp.core.settings.models import ModelsSettings
+from rayapp.core.settings.tool_results import ToolResultSettings
+
+ENV_PREFIX = "RAYAPP_"
+# Read by the test suite, the profile switch and the local stack, not settings themselves.
+ENV_EXTRA = frozenset({"RAYAPP_REALDATA", "RAYAPP_PROFILE", "RAYAPP_CONFIG", "RAYAPP_STACK"})
+PLAIN_ENV = {
+    "MONGODB_URI": ("mongo", "uri"),
+    "QDRANT_URL": ("qdrant", "url"),
+    "REDIS_URL": ("redis", "url"),
+    "RAY_ADDRESS": ("ray", "address"),
+    "MEMORY_LLM_BASE_URL": ("models", "base_url"),
+    "MEMORY_LLM_MODEL": ("models", "model"),
+    "MEMORY_LLM_API_KEY": ("models", "api_key"),
+}
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+_PACKAGE = Path(__file__).resolve().parents[2]
+# In a checkout beside the package, in a wheel inside it.
+CONFIG_DIR = next(
+    (p for p in (_PACKAGE.parent / "configs", _PACKAGE / "configs") if p.is_dir()),
+    _PACKAGE / "configs",
+)
+Profile = Literal["local", "gpu", "prod"]
+MongoUri = Annotated[str, AfterValidator(settings_rules.mongo_uri)]
+QdrantUrl = Annotated[str, AfterValidator(settings_rules.qdrant_url)]
+RedisUrl = Annotated[str, AfterValidator(settings_rules.redis_url)]
+RayAddress = Annotated[str, AfterValidator(settings_rules.ray_address)]
+UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
+
+
+class DataSettings(Concern):
+    dir: Path = Field(Path(".rayapp"), description="Directory of everything the local stack keeps.")
+    warn_free_bytes: int = Field(
+        1 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
+    )
+    min_free_bytes: int = Field(
+        256 << 20, ge=0, description="Below that, writes are refused with 507; 0 never refuses."
+    )
+    holds_store: bool = Field(
+        False, description="Filled in by the local stack: its MongoDB keeps its files here."
+    )
+
+
+class HttpSettings(Concern):
+    host: str = Field("127.0.0.1", description="Address to bind; anything but loopback needs keys.")
+    port: int = Field(8000, ge=0, le=65535, description="HTTP port.")
+    allowed_hosts: list[str] = Field(
+        ["127.0.0.1", "localhost", "[::1]", "testserver"],
+        description="`Host` values served in keyless local mode.",
+    )
+    body_limit_bytes: int = Field(1 << 20, ge=1024, description="Largest request body.")
+    batch_body_limit_bytes: int = Field(16 << 20, ge=1024, description="Largest batch body.")
+    query_limit_chars: int = Field(4_000, ge=1, description="Longest search query.")
+    text_limit_chars: int = Field(100_000, ge=1, description="Longest memory text.")
+    batch_limit_items: int = Field(1_000, ge=1, le=10_000, description="Most items in one batch.")
+    max_in_flight: int = Field(100, ge=1, description="Requests in work per replica before a 429.")
+
+
+class AuthSettings(Concern):
+    mode: Literal["auto", "keys", "open"] = Field(
+        "auto", description="auto: open on loopback, keys elsewhere; open refuses other binds."
+    )
+    default_user: UserId = Field("admin", description="User served in keyless local mode.")
+    cache_s: float = Field(30.0, ge=0, le=300, description="Seconds a looked-up key is trusted.")
+
+
+class RateLimitSettings(Concern):
+    per_second: float = Field(600.0, gt=0, description="Refill per key, requests per second.")
+    burst: int = Field(1_200, ge=1, description="Bucket size per key, requests.")
+
+
+class MongoSettings(Concern):
+    uri: MongoUri = Field("", description="Connection URI; empty: the local stack starts a mongod.")
+    database: str = Field("rayapp", min_length=1, description="Database name.")
+    pool_size: int = Field(32, ge=1, le=500, description="Connections per process.")
+    timeout_s: float = Field(5.0, gt=0, le=120, description="Limit of one operation.")
+    server_selection_s: float = Field(2.0, gt=0, le=60, description="Wait for a primary.")
+    text_timeout_s: float = Field(1.5, gt=0, le=60, description="Limit of a `$text` search.")
+    wired_tiger_cache_gb: float = Field(
+        0.25, ge=0.25, le=64, description="Cache of the mongod that the local stack starts."
+    )
+
+
+class QdrantSettings(Concern):
+    url: QdrantUrl = Field("", description="Server URL; empty: the embedded engine.")
+    api_key: str = Field("", description="Server API key.")
+    grpc_port: int = Field(6334, ge=1, le=65535, description="Server gRPC port.")
+    prefer_grpc: bool = Field(True, description="gRPC instead of REST.")
+    alias: str = Field("memories", min_length=1, description="Alias that search reads.")
+    timeout_s: float = Field(1.5, gt=0, le=60, description="Limit of a read.")
+    write_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of a write.")
+    hnsw_m: int = Field(0, ge=0, le=64, description="HNSW links on a server; 0 = exact search.")
+    flush_interval_s: float = Field(5.0, gt=0, le=60, description="Embedded engine: flush period.")
+    upsert_batch: int = Field(256, ge=1, le=4096, description="Points per upsert call.")
+
+
+class RedisSettings(Concern):
+    url: RedisUrl = Field("", description="Redis or Valkey URL; empty: only the in-process LRU.")
+    timeout_s: float = Field(0.05, gt=0, le=5, description="Limit of one cache call.")
+
+
+class RaySettings(Concern):
+    address: RayAddress = Field("", description="Cluster to join; empty: a local head is started.")
+    num_cpus: int = Field(0, ge=0, description="CPUs of a local head for admission; 0 = detected.")
+    object_store_mb: int = Field(150, ge=80, le=65536, description="Object store of a local head.")
+    dashboard: bool = Field(True, description="Start the dashboard with a local head.")
+    token_auth: bool = Field(True, description="Token authentication on a local head.")
+
+
+class DeploymentSettings(Concern):
+    replicas: int = Field(1, ge=1, le=128, description="Replicas.")
+    max_replicas: int = Field(0, ge=0, le=512, description="Above 0: autoscale up to this many.")
+    num_cpus: float = Field(0.1, ge=0, le=128, description="CPUs reserved per replica.")
+    num_gpus: float = Field(0.0, ge=0, le=16, description="GPUs reserved per replica.")
+    max_ongoing_requests: int = Field(64, ge=1, le=4096, description="Requests in a replica.")
+    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests queued for it.")
+    graceful_shutdown_s: float = Field(10.0, ge=0, le=600, description="Drain time at shutdown.")
+
+
+class IngressSettings(DeploymentSettings):
+    """A class of its own: its default must survive a profile that sets only the replicas."""
+
+    max_ongoing_requests: int = Field(
+        1_024, ge=1, le=4096, description="Requests in a replica, held refusals included."
+    )
+
+
+class ServeSettings(Concern):
+    search: IngressSettings = Field(IngressSettings(), description="Ingress: API and search.")
+    embedding: DeploymentSettings = Field(DeploymentSettings(), description="Embedding gateway.")
+    reranker: DeploymentSettings = Field(DeploymentSettings(), description="Reranker.")
+    indexer: DeploymentSettings = Field(DeploymentSettings(), description="Indexer.")
+    maintenance: DeploymentSettings = Field(
+        DeploymentSettings(), description="Owner of promotion and of the outbox."
+    )
+    request_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of one HTTP request.")
+
+
+class BatchSettings(Concern):
+    max_size: int = Field(64, ge=1, le=4096, description="Texts per backend call.")
+    wait_s: float = Field(0.001, ge=0, le=0.1, description="Time a batch waits for company.")
+    max_tokens: int = Field(16_384, ge=64, description="Token budget of a batch on a CPU.")
+    tokens_per_free_gib: int = Field(
+        8_192, ge=64, description="Token budget of a batch per GiB of free GPU memory."
+    )
+
+
+class EmbeddingSettings(Concern):
+    backend: Literal["static", "http", "local"] = Field("static", description="Which backend.")
+    model: str = Field("bilingual-static-1", min_length=1, description="Model name or folder.")
+    url: str = Field("", description="http: base URL of the server.")
+    api: Literal["dicta", "tei", "openai"] = Field("dicta", description="http: request shape.")
+    api_key: str = Field("", description="http: bearer token.")
+    dims: int = Field(
+        0, ge=0, le=65536, description="Size; 0 = ask the backend, which must be up then."
+    )
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
+        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
+    )
+    query_prefix: str = Field("", description="Put before every query text.")
+    passage_prefix: str = Field("", description="Put before every stored text.")
+    query_timeout_s: float = Field(2.0, gt=0, le=60, description="Limit for a query.")
+    batch_timeout_s: float = Field(10.0, gt=0, le=600, description="Limit for a batch.")
+    cache_ttl_s: int = Field(7 * 86_400, ge=60, description="Cache lifetime of a vector.")
+    lru_items: int = Field(20_000, ge=0, description="Vectors kept in process.")
+    max_text_chars: int = Field(20_000, ge=100, description="Longest text given to a model.")
+    batch: BatchSettings = Field(BatchSettings(), description="Batching.")
+
+
+class RerankerSettings(Concern):
+    backend: Literal["none", "features", "http", "local"] = Field(
+        "features", description="Which backend."
+    )
+    model: str = Field(
+        "", description="Model name or folder; features: its static model, empty = its own."
+    )
+    url: str = Field("", description="http: base URL of the server.")
+    api: Literal["rerank", "tei"] = Field("rerank", description="http: request shape.")
+    api_key: str = Field("", description="http: bearer token.")
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
+        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
+    )
+    timeout_s: float = Field(2.0, gt=0, le=60, description="Limit of one call.")
+    max_candidates: int = Field(30, ge=1, le=200, description="Candidates reranked.")
+    max_chars: int = Field(4_000, ge=100, description="Characters of a document given to it.")
+    batch: BatchSettings = Field(BatchSettings(max_size=32), description="Batching.")
+
+
+class SearchSettings(Concern):
+    timeout_s: float = Field(15.0, gt=0, le=60, description="End-to-end limit of a search.")
+    recipe: str = Field("default", min_length=1, description="Recipe used when none is named.")
+    depth_factor: int = Field(3, ge=1, le=20, description="Candidates per tier = limit x this.")
+    min_depth: int = Field(20, ge=1, le=500, description="Fewest candidates per tier and arm.")
+    max_limit: int = Field(50, ge=1, le=200, description="Largest `limit`.")
+    pending_limit: int = Field(200, ge=0, le=2_000, description="Pending items scored per search.")
+    receipt_ttl_h: float = Field(24.0, gt=0, description="Lifetime of an unscored receipt, hours.")
+
+
+class IndexerSettings(Concern):
+    batch_size: int = Field(256, ge=1, le=2_000, description="Items claimed at once.")
+    poll_s: float = Field(0.1, gt=0, le=60, description="Pause when nothing is due.")
+    claim_s: float = Field(60.0, gt=1, le=3_600, description="Lifetime of a claim.")
+    max_attempts: int = Field(20, ge=1, le=1_000, description="Tries before `failed`.")
+    backoff_min_s: float = Field(1.0, gt=0, description="First pause after a failure.")
+    backoff_max_s: float = Field(600.0, gt=0, description="Longest pause after a failure.")
+
+
+class MemoryBankSettings(Concern):
+    capacity: int = Field(1_000, ge=1, description="Active items per user; the worst leave first.")
+    text_limit_chars: int = Field(5_000, ge=1, description="Longest memory_bank text.")
+
+
+class LearningSettings(Concern):
+    implicit_confidence: float = Field(
+        0.7, ge=0, le=1, description="Least confidence of an implicit signal that counts."
+    )
+    scored_receipt_ttl_days: float = Field(
+        30.0, gt=0, description="Lifetime of a scored receipt, days."
+    )
+    guest_outcomes_per_hour: int = Field(
+        200, ge=1, description="Memories per hour that a key may judge which it did not store."
+    )
+    effects_poll_s: float = Field(
+        0.5, gt=0, le=1.5, description="Pause between two looks at the outbox of outcomes."
+    )
+    effects_batch: int = Field(200, ge=1, le=5_000, description="Events or items per look.")
+
+
+class PromotionSettings(Concern):
+    policy: Literal["score", "wilson"] = Field(
+        "score", description="What gates a promotion; wilson is 0.7 after nine straight successes."
+    )
+    interval_s: float = Field(1_800.0, ge=1, description="Pause between two cycles over all users.")
+    settle_s: float = Field(
+        60.0, ge=0, description="Age of an outcome before its items are looked at."
+    )
+    exchanges: int = Field(
+        20, ge=1, description="Stored exchanges of a user after which a cycle runs."
+    )
+    batch_size: int = Field(500, ge=1, le=10_000, description="Items read at once by a cycle.")
+    lease_s: float = Field(60.0, gt=1, description="Lifetime of the owner's lease.")
+
+
+class DedupSettings(Concern):
+    enabled: bool = Field(True, description="Look for near-duplicates of facts and patterns.")
+    similarity: float = Field(
+        0.95, gt=0, le=1, description="Least cosine of a transformer's vectors (its own scale)."
+    )
+    # Measured by tests/bench/dedup_threshold.py: for the bundled model no cosine is safe. "flew to"
+    # and "flew from" are at .997 (.996 in Hebrew), while true repetitions have a median of .973
+    # (.990); at .99, words checked, 1 of 5 repetitions merges and 3 of 72 others do.
+    static_similarity: float = Field(
+        0.0, ge=0, le=1, description="The same for the static embedder; 0 = off: none is safe."
+    )
+    neighbours: int = Field(5, ge=1, le=50, description="Nearest items compared with a new one.")
+
+
+class GraphSettings(Concern):
+    max_nodes: int = Field(5_000, ge=1, description="Content graph nodes of one user at most.")
+    max_edges: int = Field(20_000, ge=1, description="Content graph edges of one user at most.")
+    max_concepts: int = Field(5_000, ge=1, description="Routing concepts of one user at most.")
+    priors_timeout_s: float = Field(
+        0.25, gt=0, le=5, description="Time that a search gives the graphs."
+    )
+    empty_cache_s: float = Field(
+        2.0, ge=0, le=60, description="How long a user is known to have no graph."
+    )
+
+
+class JobsSettings(Concern):
+    concurrency: int = Field(2, ge=1, le=256, description="Workers of a bulk job.")
+    worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
+    worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
+    lease_s: float = Field(30.0, gt=2, le=600, description="Lifetime of a driver's lease.")
+    attempts: int = Field(
+        5, ge=1, le=100, description="Deaths of workers at one step, or of drivers, that fail it."
+    )
+
+
+class ReindexSettings(Concern):
+    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids.")
+    batch_size: int = Field(256, ge=1, le=2_000, description="Items per step.")
+    sample: int = Field(200, ge=1, le=10_000, description="Vectors compared before the switch.")
+    receipts: int = Field(50, ge=0, le=1_000, description="Last searches replayed before it.")
+    min_overlap: float = Field(
+        0.9, ge=0, le=1, description="Least mean overlap of their top 10, for the same model."
+    )
+    rollback_h: float = Field(
+        24.0, ge=0, le=24 * 365, description="How long the old collection is kept, hours."
+    )
+
+
+class ConsistencySettings(Concern):
+    interval_s: float = Field(900.0, ge=1, description="Pause between two sampled sweeps.")
+    sample: int = Field(1_000, ge=1, le=100_000, description="Points looked at by a sampled sweep.")
+    repair: bool = Field(True, description="Sampled sweeps repair what they find.")
+    grace_s: float = Field(
+        2.0, ge=0, le=60, description="Pause before a difference is looked at again."
+    )
+    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids of a full sweep.")
+    batch_size: int = Field(500, ge=1, le=5_000, description="Points per step.")
+
+
+class DatagovSettings(Concern):
+    preload: bool = Field(False, description="Fill the DataGov tiers in the background at start.")
+    source: Path | None = Field(None, description="Folder of the catalogue; empty = live CKAN.")
+    ckan_url: str = Field("https://data.gov.il", min_length=1, description="CKAN site.")
+    graph_datasets: int = Field(5, ge=0, le=50, description="Datasets per category in the graph.")
+    graph_nodes: int = Field(
+        150, ge=22, le=5_000, description="Nodes of the DataGov graph at most."
+    )
+    intent: bool = Field(True, description="A question about open data also searches its tiers.")
+
+
+class BreakerSettings(Concern):
+    failures: int = Field(3, ge=1, description="Failures in a row that open it.")
+    embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
+    open_s: float = Field(30.0, gt=0, description="Pause before one probe.")
+    embedder_open_s: float = Field(60.0, gt=0, description="The same for the embedder.")
+    successes: int = Field(2, ge=1, description="Successes in a row that close it.")
+
+
+class CompatSettings(Concern):
+    tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
+    first_client: bool = Field(
+        False,
+        description="The search repeats `debug` as `retrievalDebug`, as the first client has it.",
+    )
+
+
+class LoggingSettings(Concern):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Level.")
+    json_lines: bool = Field(True, description="JSON lines instead of text.")
+
+
+class Settings(Concern):
+    """The root. Build it with `load_settings`."""
+
+    profile: Profile = Field("local", description="Which YAML profile these settings came from.")
+    data: DataSettings = Field(DataSettings(), description="Files.")
+    http: HttpSettings = Field(HttpSettings(), description="HTTP.")
+    auth: AuthSettings = Field(AuthSettings(), description="Authentication.")
+    rate_limit: RateLimitSettings = Field(RateLimitSettings(), description="Rate limit per key.")
+    mongo: MongoSettings = Field(MongoSettings(), description="MongoDB, the truth.")
+    qdrant: QdrantSettings = Field(QdrantSettings(), description="Qdrant, the index.")
+    redis: RedisSettings = Field(RedisSettings(), description="Redis, the cache.")
+    ray: RaySettings = Field(RaySettings(), description="Ray.")
+    serve: ServeSettings = Field(ServeSettings(), description="Deployments.")
+    embedding: EmbeddingSettings = Field(EmbeddingSettings(), description="Embedding gateway.")
+    reranker: RerankerSettings = Field(RerankerSettings(), description="Reranker.")
+    search: SearchSettings = Field(SearchSettings(), description="Search.")
+    indexer: IndexerSettings = Field(IndexerSettings(), description="Indexer.")
+    memory_bank: MemoryBankSettings = Field(MemoryBankSettings(), description="memory_bank.")
+    learning: LearningSettings = Field(LearningSettings(), description="Outcomes.")
+    promotion: PromotionSettings = Field(PromotionSettings(), description="Promotion.")
+    dedup: DedupSettings = Field(DedupSettings(), description="Near-duplicates.")
+    graph: GraphSettings = Field(GraphSettings(), description="The three graphs.")
+    context: ContextSettings = Field(ContextSettings(), description="Context of an assistant.")
+    hooks: HooksSettings = Field(HooksSettings(), description="Hooks around a turn of a chat.")
+    tool_results: ToolResultSettings = Field(
+        ToolResultSettings(), description="Remembered answers of tools."
+    )
+    events: EventSettings = Field(EventSettings(), description="Event stream.")
+    models: ModelsSettings = Field(ModelsSettings(), description="Language model of the helpers.")
+    jobs: JobsSettings = Field(JobsSettings(), description="Bulk jobs.")
+    reindex: ReindexSettings = Field(ReindexSettings(), description="Reindex.")
+    consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
+    datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
+    breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
+    compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
+    logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")
+
+    @model_validator(mode="after")
+    def _refuse_dangerous(self) -> Settings:
+        if reason := settings_rules.refusal(self):
+            raise ValueError(reason)
+        return self
+
+    @property
+    def on_loopback(self) -> bool:
+        """True when only this machine reaches the HTTP port."""
+        return self.http.host in LOOPBACK_HOSTS
+
+    @property
+    def stream_limit_s(self) -> float:
+        """The longest that any answer takes: an event stream, ended by itself before that."""
+        return max(self.serve.request_timeout_s, self.events.stream_s + STREAM_END_S)
+
+    @property
+    def keys_required(self) -> bool:
+        """True when a request needs an API key."""
+        if self.auth.mode != "auto":
+            return self.auth.mode == "keys"
+        return not self.on_loopback
+
+
+def load_settings(
+    profile: str | None = None,
+    *,
+    config: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Settings from the profile's YAML, the environment and `overrides` (nested), validated.
+
+    Raises:
+        ConfigError: unknown key (the nearest known one is named), bad value, dangerous pair.
+    """
+    env = os.environ if env is None else env
+    name = profile or env.get("RAYAPP_PROFILE") or "local"
+    tree = _read_yaml(_config_file(config, env, name))
+    tree.setdefault("profile", name)
+    _merge(tree, _from_env(env))
+    _merge(tree, overrides or {})
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error)) from None
+
+
+def _config_file(config: Path | None, env: Mapping[str, str], name: str) -> Path:
+    """The named file, else the one of RAYAPP_CONFIG, else the profile's."""
+    named = config or (Path(env["RAYAPP_CONFIG"]) if env.get("RAYAPP_CONFIG") else None)
+    if named is not None:
+        if not named.is_file():
+            raise ConfigError(f"No settings file {named}: correct or unset RAYAPP_CONFIG.")
+        return named
+    path = CONFIG_DIR / f"{name}.yaml"
+    if not path.exists():
+        raise ConfigError(f"No profile {name!r}: {path.name} is missing; use local, gpu or prod.")
+    return path
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}): correct or replace it.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path.name} is not valid YAML: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path.name} must hold a mapping of settings.")
+    return tree
+
+
+def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for plain, path in PLAIN_ENV.items():
+        if env.get(plain):
+            _put(tree, path, env[plain])
+    for key, value in env.items():
+        if key.startswith(ENV_PREFIX) and key not in ENV_EXTRA:
+            _put(tree, _path_of(key), _parse(value))
+    return tree
+
+
+def _path_of(variable: str) -> tuple[str, ...]:
+    """`RAYAPP_HTTP__PORT` -> ("http", "port")."""
+    path = tuple(variable.removeprefix(ENV_PREFIX).lower().split("__"))
+    if not all(path) or any(part.startswith("_") for part in path):
+        raise ConfigError(
+            f"{variable} names no setting: write RAYAPP_<GROUP>__<NAME>, "
+            "for example RAYAPP_HTTP__PORT."
+        )
+    return path
+
+
+def _parse(value: str) -> Any:
+    """Lists come as YAML; everything else stays text for pydantic to read."""
+    if not value.startswith(("[", "{")):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"{value!r} is not a YAML list: write it like ['a', 'b'].") from None
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for depth, part in enumerate(path[:-1], start=1):
+        tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"Setting {'.'.join(path[:depth])} is a group: set one of its names.")
+    tree[path[-1]] = value
+
+
+def _merge(into: dict[str, Any], other: Mapping[str, Any]) -> None:
+    for key, value in other.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(path, list(setting_names()), n=1, cutoff=0.0)
+        return f"Unknown setting {path!r}; did you mean {near[0]!r}?"
+    if first["type"] == "model_type":
+        name = next(name for name in setting_names() if name.startswith(f"{path}."))
+        return f"Setting {path} is a group: set one of its names, for example {name}."
+    message = first["msg"].removeprefix("Value error, ")
+    return f"Setting {path}: {message}." if path else f"{message}."
+
+
+def setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterable[str]:
+    """Dotted names of all leaf settings."""
+    for name, info in model.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, Concern):
+            yield from setting_names(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"

@@ -1,0 +1,1 @@
+"""The open-data catalogue in the shared tenant."""

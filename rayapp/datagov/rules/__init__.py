@@ -1,0 +1,1 @@
+"""How records of the catalogue are cleaned, and the items made of them. Pure."""

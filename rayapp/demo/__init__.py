@@ -1,5 +1,0 @@
-"""The demo: a bilingual conversation, asked over HTTP."""
-
-from rayapp.demo.runner import DEMO_KEY, run
-
-__all__ = ["DEMO_KEY", "run"]

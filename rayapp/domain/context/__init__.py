@@ -1,1 +1,0 @@
-"""What the assistant gets: context, gating, attribution."""

@@ -1,1 +1,0 @@
-"""The open-data catalogue: its records, how they are cleaned, and the items made of them. Pure."""

@@ -1,0 +1,1 @@
+"""The routing, content and action graphs."""

@@ -1,0 +1,232 @@
+"""The three graphs as values: what is stored, what is read, and the increments between them.
+
+Graph writes are increments only, so two writers at once lose nothing. Rates and Wilson bounds are
+computed when a row is read: a stored rate would need a read before each write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rayapp.memory.item import MemoryItem, Outcome
+from rayapp.memory.tiers import Tier
+from rayapp.text.concepts import Concept, NodeType
+
+CO_OCCURS = "co_occurs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Outcome counters of a graph row."""
+
+    uses: int = 0
+    worked: int = 0
+    partial: int = 0
+    unknown: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One outcome that a row remembers; rows keep the newest few."""
+
+    memory_id: str
+    point_id: str
+    tier: Tier
+    outcome: Outcome
+    at: datetime
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingRow:
+    """One concept of `kg_routing`: in which tiers it was answered, and how well."""
+
+    concept: str
+    label: str
+    tiers: dict[Tier, Counters]
+    first_seen_at: datetime
+    last_seen_at: datetime
+    aliases: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentNode:
+    """One concept of `kg_nodes`. `memory_ids` is bounded, `mentions` counts them all."""
+
+    node_id: str
+    label: str
+    type: NodeType
+    mentions: int
+    quality_sum: float
+    first_seen_at: datetime
+    last_seen_at: datetime
+    memory_ids: tuple[str, ...] = ()
+
+    @property
+    def avg_quality(self) -> float:
+        return self.quality_sum / self.mentions if self.mentions else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentEdge:
+    """`source` < `target`: co-occurrence has no direction."""
+
+    source: str
+    target: str
+    weight: float
+    first_seen_at: datetime
+    last_seen_at: datetime
+    relation: str = CO_OCCURS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRow:
+    """One row of `kg_actions`: how an action did in a context with memories of a tier."""
+
+    context_type: str
+    action: str
+    tier: Tier
+    counters: Counters
+    first_used_at: datetime
+    last_used_at: datetime
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSolution:
+    """A memory that solved this problem before."""
+
+    problem_hash: str
+    memory_id: str
+    point_id: str
+    success_count: int
+    last_used_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentEffect:
+    """Outcome counters of one book: items of books carry no score of their own."""
+
+    doc_id: str
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPriors:
+    """Everything that a search or an insight asks of the graphs, read in one round trip."""
+
+    routing: tuple[RoutingRow, ...] = ()
+    nodes: tuple[ContentNode, ...] = ()
+    actions: tuple[ActionRow, ...] = ()
+    solutions: tuple[KnownSolution, ...] = ()
+    documents: tuple[DocumentEffect, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.routing or self.nodes or self.actions or self.solutions or self.documents)
+
+
+# --- increments ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingIncrement:
+    concept: Concept
+    tier: Tier
+    counters: Counters
+    at: datetime
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionIncrement:
+    context_type: str
+    action: str
+    tier: Tier
+    counters: Counters
+    at: datetime
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolutionIncrement:
+    problem_hash: str
+    memory_id: str
+    point_id: str
+    at: datetime
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentIncrement:
+    doc_id: str
+    counters: Counters
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeChanges:
+    """What the outcomes of one user add to the graphs, in this order.
+
+    Counters without a positive `uses` take back: such a row is never created, never goes below
+    zero, loses its `examples` instead of gaining them, and goes with its last use.
+    """
+
+    routing: tuple[RoutingIncrement, ...] = ()
+    actions: tuple[ActionIncrement, ...] = ()
+    solutions: tuple[SolutionIncrement, ...] = ()
+    documents: tuple[DocumentIncrement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one item adds to the content graph; the empty one adds nothing.
+
+    It is stored with the item, so that what was added can be taken back exactly.
+    """
+
+    concepts: tuple[Concept, ...] = ()
+    quality: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUp:
+    """An item whose graph contribution, or near-duplicates, must be looked at again."""
+
+    item: MemoryItem
+    contributed: Contribution = field(default_factory=Contribution)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeIncrement:
+    """`mentions` is +1, 0 or -1; `memory_id` joins or leaves the node's list with it."""
+
+    concept: Concept
+    mentions: int
+    quality: float
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeIncrement:
+    source: str
+    target: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentChanges:
+    nodes: tuple[NodeIncrement, ...] = ()
+    edges: tuple[EdgeIncrement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentStats:
+    nodes: int
+    edges: int
+    last_updated_at: datetime | None

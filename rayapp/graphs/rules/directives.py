@@ -1,0 +1,264 @@
+"""Short sentences for the assistant out of what the graphs know, in Hebrew or English. Pure.
+
+Everything a person or a document wrote is quoted by `quoted`, so that it cannot leave its
+sentence: no line breaks, no brackets of a memory line, no tags, no invisible marks.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal
+
+from rayapp.graphs.requests import ActionAdvice, PastExperience, TierAdvice
+from rayapp.graphs.rules.routing import MIN_USES, RECOMMENDED_WILSON
+from rayapp.memory.item import MemoryItem, Outcome
+from rayapp.memory.tiers import tier_name
+
+Side = Literal["he", "en"]
+
+MAX_DIRECTIVES = 6
+MAX_QUOTE = 120  # characters: a reminder of the memory, whose full text stands beside it
+MAX_NAME = 60  # characters of a concept, an action, or a question inside a reason
+# Best tiers named in one sentence, and concepts that a conversation goes on about.
+MAX_TIERS, MAX_CONCEPTS = 3, 3
+
+# The marks of a memory line, of tags and of the frame; the quotes are the ones put around.
+_REPLACED = str.maketrans(
+    {
+        **dict.fromkeys("[{【〔〖〚⟦⁅［｛", "("),
+        **dict.fromkeys("]}】〕〗〛⟧⁆］｝", ")"),
+        **dict.fromkeys("<＜〈《", "‹"),
+        **dict.fromkeys(">＞〉》", "›"),
+        **dict.fromkeys("“”„‟", '"'),
+        "═": "=",
+        "`": "'",
+    }
+)
+# Control, format (bidi, zero-width, tags), surrogate, private and unassigned characters.
+_DROPPED = frozenset({"Cf", "Cs", "Co", "Cn"})
+_SPACED = frozenset({"Cc", "Zl", "Zp", "Zs"})
+
+_SOLUTION: dict[Side, str] = {
+    "he": "פתרון ידוע (זיכרון {id}, פתר את השאלה הזאת {times}): {quote}.",
+    "en": "Known solution (memory {id}, solved this very question {times}): {quote}.",
+}
+_FAILURE: dict[Side, str] = {
+    "he": "לא לחזור על זיכרון {id}: {quote} - {reason}.",
+    "en": "Do not repeat memory {id}: {quote} - {reason}.",
+}
+_TIERS: dict[Side, str] = {
+    "he": "בנושא הזה עזרו עד כה בעיקר: {tiers}.",
+    "en": "On this topic these helped most so far: {tiers}.",
+}
+_TIER: dict[Side, str] = {
+    "he": "{tier} (ציון {wilson:.2f}, {uses} שימושים)",
+    "en": "{tier} (score {wilson:.2f}, {uses} uses)",
+}
+_ACTIONS: dict[Side, str] = {
+    "he": "בשאלות מסוג {context}: {advice}.",
+    "en": "For questions of type {context}: {advice}.",
+}
+_ADVICE: dict[Side, dict[str, str]] = {
+    "he": {
+        "prefer": "להעדיף את {action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
+        "avoid": "להימנע מ-{action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
+    },
+    "en": {
+        "prefer": "prefer {action} ({rate:.0%} success in {uses} uses)",
+        "avoid": "avoid {action} ({rate:.0%} success in {uses} uses)",
+    },
+}
+_REPEATED: dict[Side, str] = {
+    "he": "השאלה כבר נשאלה בשיחה הזאת: {quote}. התשובה הקודמת כנראה לא הספיקה.",
+    "en": "This was asked before in this conversation: {quote}. The answer was likely not enough.",
+}
+_CONTINUITY: dict[Side, str] = {
+    "he": "השיחה ממשיכה לעסוק ב: {concepts}.",
+    "en": "The conversation goes on about: {concepts}.",
+}
+
+_FEW_TIMES: dict[Side, dict[int, str]] = {
+    "he": {1: "פעם אחת", 2: "פעמיים"},
+    "en": {1: "once", 2: "twice"},
+}
+_MANY_TIMES: dict[Side, str] = {"he": "{count} פעמים", "en": "{count} times"}
+_SOLVED_REASON: dict[Side, str] = {
+    "he": "פתר את השאלה הזאת {times}, לאחרונה ב-{day}",
+    "en": "solved this very question {times}, last on {day}",
+}
+_COUNTED_REASON: dict[Side, dict[Outcome, str]] = {
+    "he": {
+        Outcome.WORKED: "הצליח {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
+        Outcome.FAILED: "נכשל {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
+    },
+    "en": {
+        Outcome.WORKED: "worked {count} of {uses} times, last with {concept} on {day}",
+        Outcome.FAILED: "failed {count} of {uses} times, last with {concept} on {day}",
+    },
+}
+# Items of books carry no counters of their own: the book does.
+_PLAIN_REASON: dict[Side, dict[Outcome, str]] = {
+    "he": {
+        Outcome.WORKED: "הצליח עם {concept} ב-{day}",
+        Outcome.FAILED: "נכשל עם {concept} ב-{day}",
+    },
+    "en": {
+        Outcome.WORKED: "worked with {concept} on {day}",
+        Outcome.FAILED: "failed with {concept} on {day}",
+    },
+}
+_ASKED: dict[Side, str] = {"he": ", כשנשאל {quote}", "en": ", when asked {quote}"}
+_LAST: dict[Side, str] = {"he": "; התוצאה האחרונה: {outcome}", "en": "; last outcome: {outcome}"}
+_OUTCOMES: dict[Side, dict[Outcome, str]] = {
+    "he": {
+        Outcome.WORKED: "הצליח",
+        Outcome.PARTIAL: "חלקי",
+        Outcome.UNKNOWN: "לא ידוע",
+        Outcome.FAILED: "נכשל",
+    },
+    "en": {outcome: outcome.value for outcome in Outcome},
+}
+
+
+def side_of(language: str) -> Side:
+    """The language of the sentences: who mixes Hebrew and English reads Hebrew."""
+    return "he" if language in ("he", "mixed") else "en"
+
+
+def quoted(text: str, limit: int = MAX_QUOTE) -> str:
+    """One line between curly quotes; a longer text is cut at a word and ends with an ellipsis."""
+    return f"“{_flat(text, limit)}”"
+
+
+def solved_reason(side: Side, count: int, at: datetime) -> str:
+    return _SOLVED_REASON[side].format(times=_times(side, count), day=_day(at))
+
+
+def _times(side: Side, count: int) -> str:
+    """How often, as people say it."""
+    return _FEW_TIMES[side].get(count) or _MANY_TIMES[side].format(count=count)
+
+
+def counted_reason(
+    side: Side, item: MemoryItem, outcome: Outcome, concept: str, at: datetime, asked: str = ""
+) -> str:
+    """How often the memory worked or failed, and what is known of the last time."""
+    stats = item.stats
+    count = stats.worked_count if outcome is Outcome.WORKED else stats.failed_count
+    templates = _COUNTED_REASON if count else _PLAIN_REASON
+    text = templates[side][outcome].format(
+        count=count, uses=stats.uses, concept=quoted(concept, MAX_NAME), day=_day(at)
+    )
+    if asked:
+        text += _ASKED[side].format(quote=quoted(asked, MAX_NAME))
+    if stats.last_outcome is not None and stats.last_outcome is not outcome:
+        text += _LAST[side].format(outcome=_OUTCOMES[side][stats.last_outcome])
+    return text
+
+
+def directives_of(
+    side: Side,
+    *,
+    solution: tuple[MemoryItem, int] | None,
+    failures: Sequence[PastExperience],
+    tiers: str | None,
+    actions: Sequence[ActionAdvice],
+    repeated: str | None,
+    continuity: Sequence[str],
+) -> tuple[str, ...]:
+    """At most one sentence of each kind, the most important kind first.
+
+    `tiers` is that of `advised_tiers`.
+    """
+    lines: list[str] = []
+    if solution is not None:
+        item, count = solution
+        lines.append(
+            _SOLUTION[side].format(
+                id=_flat(item.memory_id, MAX_QUOTE),
+                times=_times(side, count),
+                quote=quoted(item.text),
+            )
+        )
+    lines += [_failure(side, failure) for failure in failures[:1]]
+    if tiers is not None:
+        lines.append(tiers)
+    lines += _actions(side, actions)
+    if repeated is not None:
+        lines.append(_REPEATED[side].format(quote=quoted(repeated)))
+    if continuity:
+        names = ", ".join(quoted(name, MAX_NAME) for name in continuity[:MAX_CONCEPTS])
+        lines.append(_CONTINUITY[side].format(concepts=names))
+    return tuple(lines[:MAX_DIRECTIVES])
+
+
+def advised_tiers(side: Side, tiers: Sequence[TierAdvice], documents: bool) -> str | None:
+    """The sentence about the tiers that helped; `documents`: see `tier_name`."""
+    helped = [advice for advice in tiers if _helped(advice)][:MAX_TIERS]
+    if not helped:
+        return None
+    named = [
+        _TIER[side].format(tier=tier_name(one.tier, documents), wilson=one.wilson, uses=one.uses)
+        for one in helped
+    ]
+    return _TIERS[side].format(tiers=", ".join(named))
+
+
+def _failure(side: Side, failure: PastExperience) -> str:
+    return _FAILURE[side].format(
+        id=_flat(failure.item.memory_id, MAX_QUOTE),
+        quote=quoted(failure.item.text),
+        reason=failure.reason,
+    )
+
+
+def _helped(advice: TierAdvice) -> bool:
+    """A tier of which little is known is advised, but nobody can say that it helped."""
+    known = advice.uses >= MIN_USES and advice.wilson >= RECOMMENDED_WILSON
+    return known and advice.advised
+
+
+def _actions(side: Side, actions: Sequence[ActionAdvice]) -> Iterator[str]:
+    """The best action to prefer and the worst one to avoid, in one sentence."""
+    best = [one for one in actions if one.advice == "prefer"][:1]
+    worst = [one for one in actions if one.advice == "avoid"][-1:]
+    parts = [
+        _ADVICE[side][one.advice].format(
+            action=quoted(one.action, MAX_NAME), rate=one.success_rate, uses=one.uses
+        )
+        for one in (*best, *worst)
+    ]
+    if parts:
+        context = (*best, *worst)[0].context_type
+        yield _ACTIONS[side].format(context=_flat(context, MAX_NAME), advice="; ".join(parts))
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()
+
+
+def _flat(text: str, limit: int) -> str:
+    # Four characters may fold into one space or nothing; the rest of a long text is not read.
+    head = text[: 4 * limit]
+    plain = head.translate(_PLAIN).translate(_REPLACED)
+    words = " ".join(plain.split())
+    if len(words) <= limit and len(head) == len(text):
+        return words
+    cut = words[: limit - 1]
+    whole = cut.rpartition(" ")[0] if " " in cut else cut
+    return (whole or cut) + "…"
+
+
+class _Plain(dict[int, str]):
+    """A translation table that learns a character when it first meets it."""
+
+    def __missing__(self, code: int) -> str:
+        kind = unicodedata.category(chr(code))
+        spaced = " " if kind in _SPACED else chr(code)
+        self[code] = "" if kind in _DROPPED else spaced
+        return self[code]
+
+
+_PLAIN = _Plain()

@@ -1,0 +1,343 @@
+"""Rows of the graphs as people look at them: pictures, ids of nodes, totals over tiers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import combinations
+
+from rayapp.graphs.records import (
+    ActionRow,
+    ContentEdge,
+    ContentNode,
+    Counters,
+    Example,
+    RoutingRow,
+)
+from rayapp.graphs.requests import GraphEdgeView, GraphNodeView, GraphView
+from rayapp.graphs.rules.context_type import CONTEXT_TYPES
+from rayapp.graphs.rules.rates import action_success_rate, added, success_rate, wilson_of
+from rayapp.memory.item import NEUTRAL_SCORE
+from rayapp.memory.tiers import Tier
+from rayapp.text.concepts import extract_concepts
+from rayapp.text.expansions import Expansions
+
+ROUTING_PREFIX, CONTENT_PREFIX, ACTION_PREFIX = "routing_", "content_", "action_"
+
+# How much one picture shows, and the range of its scores and weights (client contract).
+MAX_ROUTING = 30
+MAX_CONTENT = 200
+MAX_ACTIONS = 25
+MAX_EDGES = 2_000
+LOWEST_SCORE, HIGHEST_SCORE = 0.3, 0.95
+LIGHTEST_EDGE, HEAVIEST_EDGE = 0.2, 3.0
+# A concept's best tiers: above this Wilson score, at most so many (client contract, tier plan).
+BEST_TIER_WILSON = 0.3
+MAX_BEST_TIERS = 3
+# Spellings tried for one name; the first ones are the likeliest.
+MAX_KEYS = 8
+# A longer name is no concept; the text is cut before it is analysed (characters).
+MAX_NAME = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRows:
+    """What a picture is made of.
+
+    Attributes:
+        routing: the concepts to show.
+        known: routing rows that only say how well a content node did.
+        edges: content edges; those that leave the picture are left out.
+    """
+
+    routing: Sequence[RoutingRow] = ()
+    known: Sequence[RoutingRow] = ()
+    nodes: Sequence[ContentNode] = ()
+    edges: Sequence[ContentEdge] = ()
+    actions: Sequence[ActionRow] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionTotal:
+    """One action in one context, over all tiers. `best_tier` has the highest Wilson score."""
+
+    context_type: str
+    action: str
+    counters: Counters
+    first_used_at: datetime
+    last_used_at: datetime
+    best_tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class NamedConcept:
+    """What an id of a picture, or a name, may stand for: an action, else one of the keys."""
+
+    action: tuple[str, str] | None
+    keys: tuple[str, ...]
+
+
+# --- totals --------------------------------------------------------------------------------
+
+
+def total_of(row: RoutingRow) -> Counters:
+    """The counters of a concept over all tiers."""
+    return _sum(row.tiers.values())
+
+
+def best_tiers(row: RoutingRow) -> tuple[Tier, ...]:
+    """Tiers in which the concept did well, best first."""
+    scored = [(wilson_of(counters), counters.uses, tier) for tier, counters in row.tiers.items()]
+    scored.sort(key=lambda one: (-one[0], -one[1], one[2].value))
+    return tuple(tier for wilson, uses, tier in scored if uses and wilson > BEST_TIER_WILSON)[
+        :MAX_BEST_TIERS
+    ]
+
+
+def best_wilson(row: RoutingRow) -> float:
+    """Of the best tier; neutral when nothing was judged."""
+    return max((wilson_of(c) for c in row.tiers.values() if c.uses), default=NEUTRAL_SCORE)
+
+
+def action_totals(rows: Iterable[ActionRow]) -> tuple[ActionTotal, ...]:
+    """The rows of one action in one context together, most used first."""
+    grouped: dict[tuple[str, str], list[ActionRow]] = {}
+    for row in rows:
+        grouped.setdefault((row.context_type, row.action), []).append(row)
+    totals = [_action_total(group) for group in grouped.values()]
+    totals.sort(key=lambda one: (-one.counters.uses, one.context_type, one.action))
+    return tuple(totals)
+
+
+def examples_of(rows: Iterable[RoutingRow | ActionRow]) -> tuple[Example, ...]:
+    """The remembered outcomes of all rows, newest first."""
+    found = {(e.point_id, e.outcome, e.at): e for row in rows for e in row.examples}
+    return tuple(sorted(found.values(), key=lambda e: (e.at, e.point_id), reverse=True))
+
+
+def _action_total(rows: Sequence[ActionRow]) -> ActionTotal:
+    best = min(rows, key=lambda r: (-wilson_of(r.counters), -r.counters.uses, r.tier.value))
+    return ActionTotal(
+        context_type=rows[0].context_type,
+        action=rows[0].action,
+        counters=_sum(row.counters for row in rows),
+        first_used_at=min(row.first_used_at for row in rows),
+        last_used_at=max(row.last_used_at for row in rows),
+        best_tier=best.tier,
+    )
+
+
+def _sum(counters: Iterable[Counters]) -> Counters:
+    total = Counters()
+    for one in counters:
+        total = added(total, one)
+    return total
+
+
+# --- pictures ------------------------------------------------------------------------------
+
+
+def graph_view(rows: PictureRows) -> GraphView:
+    """Nodes of all kinds and at most `MAX_EDGES` edges between them, heaviest first.
+
+    `connections` counts the edges that are in the picture.
+    """
+    known = {row.concept: row for row in (*rows.known, *rows.routing)}
+    nodes = [
+        *(_routing_view(row) for row in rows.routing),
+        *(_content_view(node, known.get(node.node_id)) for node in rows.nodes),
+        *(_action_view(total) for total in action_totals(rows.actions)[:MAX_ACTIONS]),
+    ]
+    edges = [*_routing_edges(rows.routing), *_content_edges(rows.nodes, rows.edges)]
+    edges.sort(key=lambda edge: (-edge.weight, edge.source, edge.target))
+    del edges[MAX_EDGES:]
+    connections: dict[str, int] = {}
+    for edge in edges:
+        for end in (edge.source, edge.target):
+            connections[end] = connections.get(end, 0) + 1
+    return GraphView(
+        nodes=tuple(replace(node, connections=connections.get(node.id, 0)) for node in nodes),
+        edges=tuple(edges),
+    )
+
+
+def beside(own: GraphView, shared: GraphView) -> GraphView:
+    """Two pictures as one; what both have is the first one's, and the limits hold for each."""
+    mine = {node.id for node in own.nodes}
+    links = {(edge.source, edge.target) for edge in own.edges}
+    return GraphView(
+        nodes=(*own.nodes, *(node for node in shared.nodes if node.id not in mine)),
+        edges=(*own.edges, *(e for e in shared.edges if (e.source, e.target) not in links)),
+    )
+
+
+def _routing_view(row: RoutingRow) -> GraphNodeView:
+    total, best = total_of(row), best_tiers(row)
+    return GraphNodeView(
+        id=ROUTING_PREFIX + row.concept,
+        concept=row.label,
+        type="routing",
+        score=_between(best_wilson(row), LOWEST_SCORE, HIGHEST_SCORE),
+        usage=total.uses,
+        connections=0,
+        success_rate=success_rate(total),
+        created_at=row.first_seen_at,
+        last_used=row.last_seen_at,
+        best_tier=best[0] if best else None,
+    )
+
+
+def _content_view(node: ContentNode, routing: RoutingRow | None) -> GraphNodeView:
+    """How well a concept did is known by its routing row; without one the rate is neutral."""
+    best = best_tiers(routing) if routing else ()
+    return GraphNodeView(
+        id=CONTENT_PREFIX + node.node_id,
+        concept=node.label,
+        type="content",
+        score=_between(node.avg_quality, 0.0, 1.0),
+        usage=node.mentions,
+        connections=0,
+        success_rate=success_rate(total_of(routing)) if routing else NEUTRAL_SCORE,
+        created_at=node.first_seen_at,
+        last_used=node.last_seen_at,
+        best_tier=best[0] if best else None,
+    )
+
+
+def _action_view(total: ActionTotal) -> GraphNodeView:
+    return GraphNodeView(
+        id=f"{ACTION_PREFIX}{total.context_type}_{total.action}",
+        concept=f"{total.action}@{total.context_type}",
+        type="action",
+        score=wilson_of(total.counters),
+        usage=total.counters.uses,
+        connections=0,
+        success_rate=action_success_rate(total.counters),
+        created_at=total.first_used_at,
+        last_used=total.last_used_at,
+        best_tier=total.best_tier,
+    )
+
+
+def _routing_edges(rows: Sequence[RoutingRow]) -> Iterator[GraphEdgeView]:
+    """Two concepts that do well in the same tiers, as heavily as the weaker of both does."""
+    good = [
+        (row.concept, {tier: wilson_of(row.tiers[tier]) for tier in best_tiers(row)})
+        for row in rows
+    ]
+    for (one, here), (other, there) in combinations(good, 2):
+        shared = here.keys() & there.keys()
+        if shared:
+            weight = sum(min(here[tier], there[tier]) for tier in shared)
+            yield GraphEdgeView(
+                ROUTING_PREFIX + one,
+                ROUTING_PREFIX + other,
+                _between(weight, LIGHTEST_EDGE, HEAVIEST_EDGE),
+            )
+
+
+def _content_edges(
+    nodes: Sequence[ContentNode], edges: Sequence[ContentEdge]
+) -> Iterator[GraphEdgeView]:
+    shown = {node.node_id for node in nodes}
+    for edge in edges:
+        if edge.source in shown and edge.target in shown:
+            yield GraphEdgeView(
+                CONTENT_PREFIX + edge.source, CONTENT_PREFIX + edge.target, edge.weight
+            )
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return max(low, min(high, value))
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+def named_concept(name: str, expansions: Expansions | None = None) -> NamedConcept:
+    """What an id with its prefix, a key without one, or a label as a person writes it means.
+
+    The keys are ordered: the id without its prefix, the name as it is, then its lemma form.
+    """
+    name = name.strip()[:MAX_NAME]
+    bare = next(
+        (name.removeprefix(p) for p in (ROUTING_PREFIX, CONTENT_PREFIX) if name.startswith(p)),
+        name,
+    )
+    # A tag is one concept as a whole: a phrase gets the key of a phrase, not of its words.
+    concepts = extract_concepts(bare, tags=(bare,), expansions=expansions, limit=MAX_KEYS)
+    keys = dict.fromkeys([bare, name, *(concept.key for concept in concepts)])
+    return NamedConcept(_action_of(name), tuple(key for key in keys if key)[:MAX_KEYS])
+
+
+def _action_of(name: str) -> tuple[str, str] | None:
+    """Context types hold underscores themselves, so they are matched as a whole."""
+    if not name.startswith(ACTION_PREFIX):
+        return None
+    rest = name.removeprefix(ACTION_PREFIX)
+    for context_type in sorted(CONTEXT_TYPES, key=len, reverse=True):
+        action = rest.removeprefix(context_type + "_")
+        if action and action != rest:
+            return context_type, action
+    return None
+
+
+# --- paths ---------------------------------------------------------------------------------
+
+
+class Reach:
+    """Two breadth-first searches towards each other, one read of edges per step of both.
+
+    After n steps every path of at most 2n edges is known, unless a read was cut.
+    """
+
+    def __init__(self, source: str, target: str) -> None:
+        self.frontier: tuple[str, ...] = tuple(dict.fromkeys((source, target)))
+        self._edges: list[ContentEdge] = []
+        # How far each node is from the source, and from the target.
+        self._near: dict[str, int] = {source: 0}
+        self._far: dict[str, int] = {target: 0}
+        self._steps = 0
+
+    @property
+    def met(self) -> bool:
+        """Whether a path is known."""
+        return not self._near.keys().isdisjoint(self._far)
+
+    def step(self, edges: Sequence[ContentEdge], limit: int) -> None:
+        """Add the edges of the frontier; the next frontier has at most `limit` nodes."""
+        self._edges.extend(edges)
+        self._steps += 1
+        tried, known = set(self.frontier), self._near.keys() | self._far.keys()
+        found: dict[str, None] = {}
+        for side in (self._near, self._far):
+            here = side.keys() & tried
+            for edge in edges:
+                for one, other in _both_ways(edge):
+                    if one in here:
+                        side.setdefault(other, self._steps)
+                        found[other] = None
+        self.frontier = tuple(node for node in found if node not in known)[:limit]
+
+    def corridor(self) -> list[ContentEdge]:
+        """The edges of all shortest paths: few, where the known part of a graph may be large."""
+        both = self._near.keys() & self._far.keys()
+        length = min((self._near[node] + self._far[node] for node in both), default=0)
+        middle = {node for node in both if self._near[node] + self._far[node] == length}
+        kept = set(middle)
+        for side in (self._near, self._far):
+            level = middle
+            while level:
+                level = {
+                    other
+                    for edge in self._edges
+                    for one, other in _both_ways(edge)
+                    if one in level and side.get(other) == side[one] - 1
+                }
+                kept |= level
+        return [edge for edge in self._edges if edge.source in kept and edge.target in kept]
+
+
+def _both_ways(edge: ContentEdge) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (edge.source, edge.target), (edge.target, edge.source)

@@ -1,0 +1,304 @@
+"""The three graphs, as people and panels look at them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+
+from rayapp.core.errors import NotFound
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.ports import GraphMode, GraphStore
+from rayapp.graphs.records import (
+    ActionRow,
+    ContentEdge,
+    ContentNode,
+    ContentStats,
+    Example,
+    RoutingRow,
+)
+from rayapp.graphs.requests import (
+    BackfillReport,
+    ConceptDefinition,
+    GraphListing,
+    GraphView,
+    PathView,
+)
+from rayapp.graphs.rules.belonging import happened_to
+from rayapp.graphs.rules.content import shortest_path
+from rayapp.graphs.rules.views import (
+    MAX_ACTIONS,
+    MAX_CONTENT,
+    MAX_EDGES,
+    MAX_ROUTING,
+    PictureRows,
+    Reach,
+    examples_of,
+    graph_view,
+    named_concept,
+)
+from rayapp.memory.item import MemoryItem, point_id_of
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.rules.filtering import matches
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.texts import Texts
+from rayapp.text.concepts import Concept
+
+# Routing rows read for a picture of contents: they say how well its nodes did (our choice).
+KNOWN_ROUTING = 200
+# Edges read for a picture; twice what it shows, because some leave it.
+PICTURE_EDGES = 2 * MAX_EDGES
+# Action rows are per tier, nodes of a picture are not.
+PICTURE_ACTIONS = MAX_ACTIONS * len(Tier)
+# What a definition shows (client contract), and the candidates it is chosen from.
+DEFINITION_EDGES = 25
+DEFINITION_MEMORIES = 10
+DEFINITION_CANDIDATES = 40
+DEFINITION_ACTIONS = 200
+# Reads of edges for a path: with both ends searched at once, paths of at most 6 edges. The two
+# other reads of the five that a call has are for the names and for the nodes on the way.
+PATH_READS = 3
+# Per read; a user has 20,000 edges at most (`graph.max_edges`).
+PATH_EDGES = 5_000
+PATH_FRONTIER = 2_000
+# Patterns are read by score and shown by Wilson: more are read than shown.
+PATTERNS_READ = 200
+# A definition by name asks for no context: actions are asked for by their own ids.
+NO_CONTEXT = ""
+
+Contents = tuple[list[ContentNode], list[ContentEdge]]
+
+
+class GraphsService:
+    """Implements `graphs.ports.Graphs`: no call makes more than five reads of the truth."""
+
+    def __init__(
+        self, graphs: GraphStore, items: MemoryStore, *, texts: Texts, runtime: Runtime
+    ) -> None:
+        self._graphs = graphs
+        self._items = items
+        self._expansions = texts.expansions
+        self._runtime = runtime
+
+    async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView:
+        if mode == "routing":
+            return graph_view(PictureRows(routing=await self.concepts(scope, MAX_ROUTING)))
+        known, contents, actions = await asyncio.gather(
+            self._graphs.top_routing(scope, KNOWN_ROUTING),
+            self._contents(scope),
+            self._picture_actions(scope, mode),
+        )
+        return _picture(mode, known, contents, actions)
+
+    async def catalogue(self) -> GraphView:
+        """The shared tenant holds nothing but the catalogue, so its whole graph may be shown."""
+        nodes, edges = await self._contents(ReadScope(SYSTEM_USER))
+        return graph_view(PictureRows(nodes=nodes, edges=edges))
+
+    async def listing(
+        self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
+    ) -> GraphListing:
+        """The picture is made of the listed rows, so that no collection is read twice."""
+        known, contents, used = await asyncio.gather(
+            self._graphs.top_routing(scope, max(concepts, KNOWN_ROUTING)),
+            self._contents(scope) if mode != "routing" else _no_contents(),
+            self._graphs.actions(scope, context_type=None, limit=max(actions, PICTURE_ACTIONS)),
+        )
+        return GraphListing(
+            concepts=tuple(known[:concepts]),
+            picture=_picture(mode, known[:KNOWN_ROUTING], contents, used[:PICTURE_ACTIONS]),
+            actions=tuple(used[:actions]),
+        )
+
+    async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]:
+        return tuple(await self._graphs.top_routing(scope, limit))
+
+    async def actions(
+        self, scope: ReadScope, *, context_type: str | None, limit: int
+    ) -> tuple[ActionRow, ...]:
+        return tuple(await self._graphs.actions(scope, context_type=context_type, limit=limit))
+
+    async def definition(self, scope: ReadScope, concept_id: str) -> ConceptDefinition:
+        """A name may be a key, an id of a picture, or a label; the first that is known counts."""
+        named = named_concept(concept_id, self._expansions)
+        if named.action is not None:
+            found = await self._action_definition(scope, *named.action)
+            if found is not None:
+                return found
+        priors = await self._graphs.priors(
+            scope, concepts=named.keys, context_type=NO_CONTEXT, problem_hash=None
+        )
+        routing = {row.concept: row for row in priors.routing}
+        nodes = {node.node_id: node for node in priors.nodes}
+        key = next((key for key in named.keys if key in routing or key in nodes), None)
+        if key is None:
+            raise NotFound(
+                "No graph knows this concept: take an id or a label from the graph's nodes."
+            )
+        return await self._definition(scope, key, routing.get(key), nodes.get(key))
+
+    async def path(self, scope: ReadScope, source: str, target: str) -> PathView:
+        """Shortest while no read is cut; none is found beyond six edges."""
+        names = [named_concept(name, self._expansions).keys for name in (source, target)]
+        known = await self._nodes(scope, [key for keys in names for key in keys])
+        ends = [next((key for key in keys if key in known), None) for keys in names]
+        if ends[0] is None or ends[1] is None:
+            return PathView(nodes=(), edges=())
+        reach = Reach(ends[0], ends[1])
+        for _ in range(PATH_READS):
+            if reach.met or not reach.frontier:
+                break
+            edges = await self._graphs.edges_of(scope, reach.frontier, PATH_EDGES)
+            reach.step(edges, PATH_FRONTIER)
+        corridor = reach.corridor()
+        keys = shortest_path(corridor, ends[0], ends[1])
+        missing = [key for key in keys if key not in known]
+        if missing:
+            known |= await self._nodes(scope, missing)
+        if not keys or any(key not in known for key in keys):
+            return PathView(nodes=(), edges=())  # a node went away between two reads
+        return PathView(nodes=tuple(known[key] for key in keys), edges=_edges_on(keys, corridor))
+
+    async def stats(self, scope: ReadScope) -> ContentStats:
+        return await self._graphs.stats(scope)
+
+    async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> BackfillReport:
+        """Ask for the items to be looked at again; the outbox adds them to the graph later.
+
+        So no node or edge has been touched when this answers, and none is reported.
+        """
+        started = self._runtime.clock.monotonic()
+        asked = await self._graphs.ask_follow_up(scope, limit, dry_run=dry_run)
+        took_s = self._runtime.clock.monotonic() - started
+        return BackfillReport(
+            dry_run=dry_run, processed=asked, node_ops=0, edge_ops=0, duration_ms=took_s * 1000
+        )
+
+    async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
+        where = ItemFilter(tiers=(Tier.PATTERNS,), now=self._runtime.clock.now())
+        page = await self._items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
+        best = sorted(page.items, key=_usefulness, reverse=True)
+        return tuple(best[: max(0, limit)])
+
+    async def _contents(self, scope: ReadScope) -> Contents:
+        nodes = await self._graphs.top_nodes(scope, MAX_CONTENT)
+        if not nodes:
+            return [], []
+        ids = [node.node_id for node in nodes]
+        return nodes, await self._graphs.edges_of(scope, ids, PICTURE_EDGES)
+
+    async def _picture_actions(self, scope: ReadScope, mode: GraphMode) -> list[ActionRow]:
+        if mode != "both":
+            return []
+        return await self._graphs.actions(scope, context_type=None, limit=PICTURE_ACTIONS)
+
+    async def _nodes(self, scope: ReadScope, keys: Sequence[str]) -> dict[str, ContentNode]:
+        return {node.node_id: node for node in await self._graphs.nodes(scope, keys)}
+
+    async def _action_definition(
+        self, scope: ReadScope, context_type: str, action: str
+    ) -> ConceptDefinition | None:
+        rows = await self._graphs.actions(
+            scope, context_type=context_type, limit=DEFINITION_ACTIONS
+        )
+        rows = [row for row in rows if row.action == action]
+        if not rows:
+            return None
+        return ConceptDefinition(
+            concept=Concept(key=f"{context_type}_{action}", label=f"{action}@{context_type}"),
+            routing=None,
+            node=None,
+            actions=tuple(rows),
+            edges=(),
+            memories=await self._memories(scope, (), examples_of(rows)),
+        )
+
+    async def _definition(
+        self, scope: ReadScope, key: str, routing: RoutingRow | None, node: ContentNode | None
+    ) -> ConceptDefinition:
+        held = node.memory_ids if node else ()
+        held_points = [point_id_of(scope.user_id, memory_id) for memory_id in held]
+        examples = examples_of([routing] if routing else [])
+        (edges, neighbours), memories = await asyncio.gather(
+            self._around(scope, node), self._memories(scope, held_points, examples)
+        )
+        return ConceptDefinition(
+            concept=_concept(key, routing, node),
+            routing=routing,
+            node=node,
+            actions=(),
+            edges=tuple(edges),
+            memories=memories,
+            neighbours=tuple(neighbours),
+        )
+
+    async def _around(
+        self, scope: ReadScope, node: ContentNode | None
+    ) -> tuple[list[ContentEdge], list[ContentNode]]:
+        """The heaviest edges of a node, and the nodes at their other ends."""
+        if node is None:
+            return [], []
+        edges = await self._graphs.edges_of(scope, [node.node_id], DEFINITION_EDGES)
+        ends = {end for edge in edges for end in (edge.source, edge.target)} - {node.node_id}
+        return edges, await self._graphs.nodes(scope, sorted(ends)) if ends else []
+
+    async def _memories(
+        self, scope: ReadScope, held: Sequence[str], examples: Sequence[Example]
+    ) -> tuple[MemoryItem, ...]:
+        """Active memories that hold the concept or were judged with it, changed last first."""
+        # The newest example of an id tells whether its present memory was judged.
+        judged = {example.point_id: example.at for example in reversed(examples)}
+        newest_first = [example.point_id for example in examples]
+        wanted = list(dict.fromkeys([*held, *newest_first]))[:DEFINITION_CANDIDATES]
+        if not wanted:
+            return ()
+        living = partial(matches, where=ItemFilter(now=self._runtime.clock.now()))
+        found = [
+            item
+            for item in await self._items.by_points(scope, wanted)
+            if living(item) and (item.point_id in held or happened_to(item, judged[item.point_id]))
+        ]
+        found.sort(key=lambda item: (item.updated_at, item.memory_id), reverse=True)
+        return tuple(found[:DEFINITION_MEMORIES])
+
+
+async def _no_contents() -> Contents:
+    return [], []
+
+
+def _picture(
+    mode: GraphMode, known: Sequence[RoutingRow], contents: Contents, actions: Sequence[ActionRow]
+) -> GraphView:
+    nodes, edges = contents
+    rows = PictureRows(
+        routing=known[:MAX_ROUTING] if mode != "content" else (),
+        known=known,
+        nodes=nodes,
+        edges=edges,
+        actions=actions if mode == "both" else (),
+    )
+    return graph_view(rows)
+
+
+def _concept(key: str, routing: RoutingRow | None, node: ContentNode | None) -> Concept:
+    if node is not None:
+        return Concept(key=key, label=node.label, type=node.type)
+    return Concept(key=key, label=routing.label if routing else key)
+
+
+def _edges_on(keys: Sequence[str], edges: Iterable[ContentEdge]) -> tuple[ContentEdge, ...]:
+    """The heaviest edge of each step."""
+    steps = [tuple(sorted(step)) for step in pairwise(keys)]
+    best: dict[tuple[str, ...], ContentEdge] = {}
+    for edge in edges:
+        ends = tuple(sorted((edge.source, edge.target)))
+        if ends not in best or edge.weight > best[ends].weight:
+            best[ends] = edge
+    return tuple(best[step] for step in steps)
+
+
+def _usefulness(item: MemoryItem) -> tuple[float, int, str]:
+    return item.stats.wilson_score, item.stats.uses, item.memory_id

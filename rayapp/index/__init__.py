@@ -1,0 +1,1 @@
+"""The index derived from the truth: points, the indexing worker, reindex, consistency."""

@@ -1,0 +1,1 @@
+"""Finds what differs between truth and index, and repairs it."""

@@ -1,0 +1,296 @@
+"""Sampled sweeps inside the service, and the work of the job that sweeps everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rayapp.bulk.model import (
+    UUID_SPACE,
+    Finish,
+    Partition,
+    PartitionRow,
+    Plan,
+    Step,
+    point_ranges,
+    uuid_text,
+)
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.dead_references import forget_dead
+from rayapp.graphs.ports import GraphStore
+from rayapp.index.consistency.comparison import AT_ONCE, LOOK_ONLY, Comparison, Look, Repairs
+from rayapp.index.consistency.log import (
+    MAX_EVENTS,
+    MAX_ISSUES,
+    SweepLog,
+    count_drift,
+    issue_row,
+    last_report,
+    report_row,
+)
+from rayapp.index.consistency.rules import Drift, SweepReport
+from rayapp.index.consistency.walk import Walk, round_from
+from rayapp.memory.ports import MemoryStore
+
+Sleep = Callable[[float], Awaitable[None]]
+# How long the end of a job waits for the indexer to write what was asked for, seconds, and the
+# pause between two looks at the queue. An indexer writes thousands of points a minute.
+SYNC_WAIT_S = 60.0
+SYNC_POLL_S = 0.5
+# Graph rows looked at in one read.
+GRAPH_ROWS = 10_000
+
+
+class ConsistencyService:
+    """Implements `index.ports.Consistency`. Sweeps go round the whole space over time."""
+
+    def __init__(
+        self, comparison: Comparison, log: SweepLog, *, runtime: Runtime, sleep: Sleep | None = None
+    ) -> None:
+        self._comparison = comparison
+        self._log = log
+        self._clock = runtime.clock
+        self._random = runtime.random
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings.consistency
+        self._sleep = sleep or asyncio.sleep
+        self._next: tuple[str | None] | None = None
+
+    async def check(self, *, sample: int, repair: bool) -> SweepReport:
+        """A look at `sample` ids, in both directions, from where the last sweep stopped.
+
+        Raises IndexDown while the index is being filled, and StoreDown.
+        """
+        began, checked_at = self._clock.monotonic(), self._clock.now()
+        await self._comparison.schema()
+        walk = Walk(ranges=round_from(await self._start()), limit=sample)
+        while not walk.over:
+            walk = await self._comparison.page(walk, self._settings.batch_size)
+        look = Look([])
+        if walk.suspects:
+            await self._sleep(self._settings.grace_s)
+            look = await self._comparison.look_again(walk.suspects, Repairs(repair=repair))
+        issues = look.issues
+        truth_count, index_count = await self._comparison.counts()
+        report = SweepReport(
+            checked_at=checked_at,
+            duration_s=round(self._clock.monotonic() - began, 3),
+            checked=walk.seen,
+            found=dict(Counter(issue.kind for issue in issues)),
+            repaired=dict(Counter(issue.kind for issue in issues if issue.repaired)),
+            issues=issues[:MAX_ISSUES],
+            truth_count=truth_count,
+            index_count=index_count,
+            unreadable=look.unreadable,
+        )
+        count_drift(self._metrics, report_row(report)["found"])
+        await self._log.repaired(issues, MAX_EVENTS)
+        await self._log.report({**report_row(report), "after": walk.after})
+        self._next = (walk.after,)
+        return report
+
+    async def _start(self) -> str | None:
+        """Where this process stopped; a new one goes on where any did, else anywhere."""
+        if self._next is not None:
+            return self._next[0]
+        last = await last_report(self._log.events)
+        if last is not None and "after" in last:
+            after: str | None = last["after"]
+            return after
+        return random_id(self._random)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepStores:
+    """What the end of a job needs besides the comparison itself."""
+
+    items: MemoryStore
+    graphs: GraphStore
+
+
+class SweepWork:
+    """Implements `JobWork`: the whole space in ranges, or a sample of it.
+
+    A step that is killed after its repair is not counted again, as what it repaired waits for the
+    index by then: the counts of a report may be lower than what was done, never higher.
+
+    Args:
+        sample: ids to look at, from a random one on; None = all of them.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        stores: SweepStores,
+        log: SweepLog,
+        *,
+        sample: int | None,
+        repairs: Repairs,
+        runtime: Runtime,
+        sleep: Sleep | None = None,
+    ) -> None:
+        self._comparison = comparison
+        self._stores = stores
+        self._log = log
+        self._sample = sample
+        self._repairs = repairs
+        self._runtime = runtime
+        self._settings = runtime.settings.consistency
+        self._sleep = sleep or asyncio.sleep
+
+    async def plan(self) -> Plan:
+        await self._comparison.schema()
+        total = max(await self._comparison.counts())
+        if self._sample is not None:
+            ranges = round_from(random_id(self._runtime.random))
+            shares: list[dict[str, Any]] = [{"ranges": ranges, "limit": self._sample}]
+            total = min(total, self._sample)
+        else:
+            shares = [{"ranges": (one,)} for one in point_ranges(self._settings.partitions)]
+        room = max(1, MAX_EVENTS // len(shares))
+        partitions = [
+            Partition(index=index, payload={**share, "events": room})
+            for index, share in enumerate(shares)
+        ]
+        return Plan(partitions=partitions, total=total)
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        """Nothing to make: what the index was built for is asked while comparing."""
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        """A page of the first look; or the second look at what was collected, and its repair."""
+        walk = Walk.of(partition.payload, cursor)
+        if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
+            return await self._second_look(walk, partition)
+        after = await self._comparison.page(walk, self._settings.batch_size)
+        return Step(cursor=_cursor_of(after), done=after.seen - walk.seen)
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        counts: Counter[str] = Counter()
+        for row in partitions:
+            counts.update(row.counts)
+        found, repaired = by_kind(counts, "found"), by_kind(counts, "repaired")
+        waiting, left = 0, found
+        if self._repairs.repair:
+            waiting = await self._still_waiting() if repaired else 0
+            left = await self._left([row for row in partitions if _was_repaired(row)])
+        truth_count, index_count = await self._comparison.counts()
+        complete = not left and not waiting
+        report = {
+            "mode": "full" if self._sample is None else "sample",
+            "checked": sum(row.done for row in partitions),
+            "found": found,
+            "repaired": repaired,
+            "quarantined": counts["quarantined"],
+            "unreadable": counts["unreadable"],
+            "healed": max(0, sum(repaired.values()) - sum(left.values())) if repaired else 0,
+            "left": left,
+            "still_waiting": waiting,
+            "truth_count": truth_count,
+            "index_count": index_count,
+            "graph_references": await self._graph_references(),
+            "issues": [one for row in partitions for one in row.samples][:MAX_ISSUES],
+            "in_quarantine": await self._comparison.kept(MAX_ISSUES),
+        }
+        aside = ("issues", "in_quarantine")
+        await self._log.report({name: part for name, part in report.items() if name not in aside})
+        return Finish(report=report, complete=complete)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def _second_look(self, walk: Walk, partition: Partition) -> Step:
+        await self._sleep(self._settings.grace_s)
+        look = await self._comparison.look_again(walk.suspects, self._repairs)
+        room = int(partition.payload["events"]) - walk.events
+        written = await self._log.repaired(look.issues, room)
+        counts = Counter(f"found_{issue.kind.value}" for issue in look.issues)
+        counts.update(f"repaired_{issue.kind.value}" for issue in look.issues if issue.repaired)
+        counts["quarantined"] += look.quarantined
+        counts["unreadable"] += look.unreadable
+        after = replace(walk, suspects=(), events=walk.events + written)
+        return Step(
+            cursor=_cursor_of(after),
+            counts={name: number for name, number in counts.items() if number},
+            samples=[issue_row(issue) for issue in look.issues[:MAX_ISSUES]],
+        )
+
+    async def _still_waiting(self) -> int:
+        """Wait until the indexer has written what this job asked for; how many still wait."""
+        clock = self._runtime.clock
+        began = clock.monotonic()
+        while True:
+            backlog = await self._stores.items.backlog()
+            waited = clock.monotonic() - began
+            # Younger than this wait: whatever was asked for before it has been written.
+            if backlog.oldest_untried_s is None or backlog.oldest_untried_s < waited:
+                return 0
+            if waited >= SYNC_WAIT_S:
+                return backlog.pending
+            await self._sleep(SYNC_POLL_S)
+
+    async def _left(self, partitions: Sequence[PartitionRow]) -> dict[str, int]:
+        """What is left of what was repaired. The ids of few repairs are known; a partition that
+        had more than the samples it keeps is looked at as a whole."""
+        left: Counter[str] = Counter()
+        named = {row.index: _repaired_ids(row) for row in partitions}
+        known = [point_id for ids in named.values() for point_id in ids or ()]
+        if known:
+            await self._sleep(self._settings.grace_s)
+            look = await self._comparison.look_again(known, LOOK_ONLY)
+            left.update(issue.kind.value for issue in look.issues)
+        for row in partitions:
+            if named[row.index] is not None:
+                continue
+            walk = Walk.of(row.payload, None)
+            while not walk.over:
+                walk = await self._comparison.page(walk, self._settings.batch_size)
+                if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
+                    await self._sleep(self._settings.grace_s)
+                    look = await self._comparison.look_again(walk.suspects, LOOK_ONLY)
+                    left.update(issue.kind.value for issue in look.issues)
+                    walk = replace(walk, suspects=())
+        return dict(left)
+
+    async def _graph_references(self) -> dict[str, int]:
+        """Dead references of all graphs; removed when this job repairs everything."""
+        graphs, after = self._stores.graphs, None
+        found = cleaned = 0
+        while self._sample is None:
+            if self._repairs.repair:
+                dead, rows, after = await forget_dead(graphs, GRAPH_ROWS, after)
+                found, cleaned = found + dead, cleaned + rows
+            else:
+                named, after = await graphs.dead_references(GRAPH_ROWS, after)
+                found += len(named)
+            if after is None:
+                break
+        return {"dead": found, "rows_cleaned": cleaned}
+
+
+def by_kind(counts: Mapping[str, int], what: str) -> dict[str, int]:
+    """The counts `<what>_<kind>` that are not 0, by kind."""
+    named = {kind.value: counts.get(f"{what}_{kind.value}", 0) for kind in Drift}
+    return {kind: number for kind, number in named.items() if number}
+
+
+def random_id(random: Callable[[], float]) -> str:
+    """A place in the space of point ids."""
+    return uuid_text(int(random() * UUID_SPACE))
+
+
+def _cursor_of(walk: Walk) -> dict[str, Any] | None:
+    return None if walk.over and not walk.suspects else walk.cursor()
+
+
+def _was_repaired(row: PartitionRow) -> bool:
+    return bool(by_kind(row.counts, "repaired"))
+
+
+def _repaired_ids(row: PartitionRow) -> list[str] | None:
+    """The points that a partition repaired; None when its samples do not name all of them."""
+    ids = [sample["point_id"] for sample in row.samples if sample["repaired"]]
+    return ids if len(ids) == sum(by_kind(row.counts, "repaired").values()) else None

@@ -1,0 +1,1 @@
+"""Items that the index does not hold yet."""

@@ -1,0 +1,84 @@
+"""Values that cross the vector index protocol. Text never does: the truth hydrates hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rayapp.core.vectors import SparseVector, Vector
+from rayapp.memory.tiers import Tier
+
+DENSE = "dense"
+BM25 = "bm25"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPoint:
+    """One point. `payload` holds plain JSON values; times are epoch seconds (float)."""
+
+    point_id: str
+    dense: Vector
+    sparse: SparseVector
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointCopy:
+    """A point to be written with the vectors that another collection holds under its id.
+
+    `payload` is the whole new payload; its `vector_hash` says of which words they must be.
+    """
+
+    point_id: str
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadUpdate:
+    """New payload keys of a point; ignored when the point is gone or has a higher rev."""
+
+    point_id: str
+    payload: dict[str, Any]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One ranked list to fetch: exactly one of `dense` and `sparse` is set."""
+
+    name: str
+    limit: int
+    dense: Vector | None = None
+    sparse: SparseVector | None = None
+    tiers: tuple[Tier, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPoint:
+    point_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPoint:
+    """A point read back by a scroll; vectors are None unless asked for."""
+
+    point_id: str
+    payload: dict[str, Any]
+    dense: Vector | None = None
+    sparse: SparseVector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexHealth:
+    """`needs_rebuild`: the engine started empty or set a broken folder aside."""
+
+    ready: bool
+    engine: str
+    collection: str | None
+    points: int
+    needs_rebuild: bool = False
+    detail: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,221 @@
+"""Brings items into the collection that a reindex fills, and takes out what the truth let go of.
+
+Truth leads: points are written from items just read, and looked at again afterwards, because a
+memory may be deleted between the two. Every call may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rayapp.core.errors import BadVector, InvalidInput, NotFound
+from rayapp.index.point_builder import PointFailure, written
+from rayapp.index.ports import RowState
+from rayapp.index.records import StoredPoint
+from rayapp.index.reindex.parts import Refresh, ReindexFacts, ReindexParts, belongs, wanted
+from rayapp.index.rules.points import VECTOR_HASH, copy_of, vector_hash_of
+from rayapp.memory.item import MemoryItem
+
+# Points per page of a look through a collection, about 200 bytes each.
+TIDY_PAGE = 1_000
+# What a look reads of each payload.
+LOOKED_AT = ("rev", VECTOR_HASH)
+# A point that was replaced while it was looked at is looked at again, so often at most.
+LOOKS = 3
+# `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
+# last one did, seconds. A majority write takes 3 ms here; a pass skips what it already has.
+MARGIN_S = 10.0
+
+
+@dataclass(slots=True)
+class Copied:
+    """What was written: with vectors of the old collection, or with new ones."""
+
+    copied: int = 0
+    embedded: int = 0
+    failures: list[PointFailure] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        return self.copied + self.embedded
+
+    def add(self, other: Copied) -> None:
+        self.copied += other.copied
+        self.embedded += other.embedded
+        self.failures += other.failures
+
+
+class Copier:
+    """Writes to `facts.collection`, with vectors of `facts.previous` where they still fit."""
+
+    def __init__(self, parts: ReindexParts, facts: ReindexFacts, refresh: Refresh) -> None:
+        self._index, self._scan = parts.index, parts.scan
+        self._maker = parts.maker()
+        self._schema = facts.schema
+        self._collection, self._previous = facts.collection, facts.previous
+        self._refresh = refresh
+        self._reusable: bool | None = None
+
+    async def fill(self, items: Sequence[MemoryItem]) -> Copied:
+        """Write those of `items` that belong there. `tidy` must follow.
+
+        Raises what is not the items' fault: an outage, or a collection that was lost.
+        """
+        here = [item for item in items if belongs(item)]
+        copied = await self._copied(here)
+        rest = [item for item in here if item.point_id not in copied]
+        made, failures = await self._maker.made(rest)
+        stored, refused = await written(self._index, made, self._collection)
+        _raise_unless_theirs([*failures, *refused])
+        return Copied(len(copied), len(stored), [*failures, *refused])
+
+    async def bring(self, items: Sequence[MemoryItem]) -> Copied:
+        """`fill` those that the collection does not have as they are, and look again."""
+        there = {p.point_id: p for p in await self._stored([item.point_id for item in items])}
+        missing = [item for item in items if not self._has(there.get(item.point_id), item)]
+        if not missing:
+            return Copied()
+        done = await self.fill(missing)
+        _, again = await self._settle([item.point_id for item in missing])
+        done.failures += again.failures
+        return done
+
+    async def tidy(self) -> int:
+        """Look at every point of the collection: how many had to go. A page is read while the one
+        before it is looked at."""
+        removed = 0
+        page, following = await self._page(None)
+        while following is not None:
+            (ahead, following), gone = await asyncio.gather(
+                self._page(following), self._outdated(page)
+            )
+            removed += await self._taken_out(gone)
+            page = ahead
+        return removed + await self._taken_out(await self._outdated(page))
+
+    async def _page(self, after: str | None) -> tuple[list[StoredPoint], str | None]:
+        return await self._index.scroll(
+            after=after, limit=TIDY_PAGE, keys=LOOKED_AT, collection=self._collection
+        )
+
+    async def _taken_out(self, gone: Sequence[str]) -> int:
+        return (await self._settle(gone))[0] if gone else 0
+
+    async def _settle(self, point_ids: Sequence[str]) -> tuple[int, Copied]:
+        """Take out the points that the truth does not hold any more; write again what had a
+        point of an earlier life (a deleted memory may be stored again under its id)."""
+        removed, done = 0, Copied()
+        for _ in range(LOOKS):
+            points = await self._stored(point_ids)
+            gone = await self._outdated(points)
+            if not gone:
+                break
+            revs = {p.point_id: int(p.payload.get("rev", 0)) for p in points}
+            await self._index.delete(gone, revs=revs, collection=self._collection)
+            removed += len(gone)
+            # What still belongs there had a stale point in its way.
+            items = [item for item in await self._scan.by_points(gone) if belongs(item)]
+            if items:
+                done.add(await self.fill(items))
+            point_ids = gone
+        return removed, done
+
+    async def _outdated(self, points: Sequence[StoredPoint]) -> list[str]:
+        """Points that were read before this call and are not what the truth says now."""
+        ids = [point.point_id for point in points]
+        rows = {row.point_id: row for row in await self._scan.states(ids)} if ids else {}
+        return [p.point_id for p in points if not self._may_stay(p, rows.get(p.point_id))]
+
+    def _may_stay(self, point: StoredPoint, row: RowState | None) -> bool:
+        """The row was read after the point, so a lower rev than the point's is another life's."""
+        if row is None or not wanted(row.status, row.sync_state):
+            return False
+        rev = int(point.payload.get("rev", 0))
+        return self._same_words(point, row) if rev == row.rev else rev < row.rev
+
+    def _has(self, point: StoredPoint | None, item: MemoryItem) -> bool:
+        if point is None or int(point.payload.get("rev", 0)) < item.index.rev:
+            return False
+        return self._same_words(point, item)
+
+    def _same_words(self, point: StoredPoint, row: RowState | MemoryItem) -> bool:
+        wanted_hash = vector_hash_of(row.content_hash, self._schema, row.context_prefix)
+        return point.payload.get(VECTOR_HASH) == wanted_hash
+
+    async def _stored(self, point_ids: Sequence[str]) -> list[StoredPoint]:
+        return await self._index.retrieve(
+            list(point_ids), keys=LOOKED_AT, collection=self._collection
+        )
+
+    async def _copied(self, items: Sequence[MemoryItem]) -> set[str]:
+        """Points written with the vectors of the old collection, where they are of the same
+        words."""
+        fit = [item for item in items if not self._refresh.takes(item)]
+        if not fit or self._previous is None or not await self._can_reuse():
+            return set()
+        copies = [copy_of(item, self._schema) for item in fit]
+        try:
+            left = await self._index.copy(
+                copies, source=self._previous, collection=self._collection
+            )
+        except NotFound:  # dropped meanwhile
+            return set()
+        except (BadVector, InvalidInput):
+            # One of them is bad: made one by one, it fails alone.
+            return set()
+        return {item.point_id for item in fit}.difference(left)
+
+    async def _can_reuse(self) -> bool:
+        if self._reusable is None:
+            self._reusable = False
+            if self._previous is not None:
+                try:
+                    stored = await self._index.schema_of(self._previous)
+                except NotFound:
+                    return False
+                self._reusable = stored == self._schema
+        return self._reusable
+
+
+class Follower:
+    """Brings over what the indexers wrote to the old collection since a moment."""
+
+    def __init__(self, parts: ReindexParts, copier: Copier, since: datetime) -> None:
+        self._scan, self._copier = parts.scan, copier
+        self._limit = parts.runtime.settings.reindex.batch_size
+        self._since = since
+        self.done = Copied()
+
+    async def one_pass(self) -> int:
+        """From the last pass on up to the moment at which this one begins, so that it ends however
+        fast the indexers are; how many items had to be written."""
+        begun = await self._scan.now()
+        place: tuple[datetime, str] | None = None
+        before = self.done.written
+        while True:
+            since = self._since - timedelta(seconds=MARGIN_S)
+            items = await self._scan.indexed_since(since, place, self._limit)
+            self.done.add(await self._copier.bring(items))
+            if len(items) < self._limit:
+                break
+            place = _place_of(items)
+            if place[0] > begun:
+                break
+        self._since = begun
+        return self.done.written - before
+
+
+def _place_of(items: Sequence[MemoryItem]) -> tuple[datetime, str]:
+    last = items[-1]
+    assert last.index.indexed_at is not None  # it was found by that time
+    return last.index.indexed_at, last.point_id
+
+
+def _raise_unless_theirs(failures: Iterable[PointFailure]) -> None:
+    """Only a bad vector or text is an item's own fault; anything else ends the step."""
+    for failure in failures:
+        if not isinstance(failure.error, BadVector | InvalidInput):
+            raise failure.error

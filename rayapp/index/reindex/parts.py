@@ -1,0 +1,127 @@
+"""What the steps of a reindex share: its parts, its facts, and which items belong into an index."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from rayapp.bulk.ports import JobStore, LeaseStore
+from rayapp.core.runtime import Runtime
+from rayapp.core.vectors import IndexSchema
+from rayapp.index.point_builder import PointMaker
+from rayapp.index.ports import ItemScan, VectorIndex
+from rayapp.index.write_barrier import IndexHold
+from rayapp.inference.ports import Embedder
+from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import ReceiptStore
+from rayapp.text.analyser import Analyser
+
+
+async def nothing_to_close() -> None:
+    """For parts that belong to somebody else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReindexParts:
+    """`embedder`, `analyser` and `schema` are the job's own: of the configured model."""
+
+    index: VectorIndex
+    items: MemoryStore
+    scan: ItemScan
+    receipts: ReceiptStore
+    leases: LeaseStore
+    jobs: JobStore
+    embedder: Embedder
+    analyser: Analyser
+    schema: IndexSchema
+    runtime: Runtime
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    # Between two renewals of the hold, which go on beside the work.
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    close: Callable[[], Awaitable[None]] = nothing_to_close
+
+    def maker(self) -> PointMaker:
+        limit_s = self.runtime.settings.embedding.batch_timeout_s
+        return PointMaker(self.embedder, self.analyser, schema=self.schema, timeout_s=limit_s)
+
+    def hold(self) -> IndexHold:
+        return IndexHold(
+            self.leases,
+            self.scan,
+            holder=self.runtime.process,
+            claim_s=self.runtime.settings.indexer.claim_s,
+            clock=self.runtime.clock,
+            sleep=self.sleep,
+            pause=self.pause,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReindexFacts:
+    """What the plan fixed. `previous`: behind the alias then; None when nothing was."""
+
+    collection: str
+    previous: str | None
+    schema: IndexSchema
+    watermark: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        at = self.watermark.isoformat()
+        return {
+            "collection": self.collection,
+            "previous": self.previous,
+            "schema": asdict(self.schema),
+            "watermark": at,
+        }
+
+
+def facts_of(stored: Mapping[str, Any]) -> ReindexFacts:
+    return ReindexFacts(
+        collection=stored["collection"],
+        previous=stored["previous"],
+        schema=IndexSchema(**stored["schema"]),
+        watermark=datetime.fromisoformat(stored["watermark"]),
+    )
+
+
+def belongs(item: MemoryItem) -> bool:
+    """The index is to hold it; items that gave up are told of elsewhere."""
+    return wanted(item.status, item.index.sync_state)
+
+
+def wanted(status: Status, sync_state: SyncState) -> bool:
+    """`belongs` of a row of which no more is known."""
+    return status is Status.ACTIVE and sync_state is not SyncState.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Whose vectors are made anew although they could be copied. The collection is filled whole
+    all the same: one with a part of the items could never go behind the alias."""
+
+    user_id: str | None = None
+    tier: Tier | None = None
+    since: datetime | None = None
+
+    def takes(self, item: MemoryItem) -> bool:
+        if self == Refresh():
+            return False
+        return (
+            self.user_id in (None, item.user_id)
+            and self.tier in (None, item.tier)
+            and (self.since is None or item.updated_at >= self.since)
+        )
+
+
+def refresh_of(params: Mapping[str, Any]) -> Refresh:
+    tier, since = params.get("tier"), params.get("since")
+    return Refresh(
+        user_id=params.get("user_id"),
+        tier=Tier(tier) if tier else None,
+        since=datetime.fromisoformat(since) if since else None,
+    )

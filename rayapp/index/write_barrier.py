@@ -1,0 +1,155 @@
+"""Keeps every indexer from claiming for the seconds in which the alias of the index moves.
+
+Stores go on: what is stored meanwhile stays pending, which searches show from the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from rayapp.bulk.ports import Lease, LeaseStore
+from rayapp.core.errors import Conflict, DependencyDown, RayappError
+from rayapp.core.ports import Clock
+from rayapp.index.ports import ItemScan
+
+SWITCH_LEASE = "index_switch"
+# Ends by itself when its holder dies: indexing then goes on after so many seconds.
+HOLD_S = 20.0
+# Renewed so often within that time, so that lost attempts do no harm.
+RENEWALS = 4
+# Before a renewal is tried again while the store is away, seconds.
+RETRY_S = 0.5
+# Between two looks at the claims, seconds: a batch takes about 0.2 s.
+LOOK_S = 0.1
+# A claim ends at its time by the server's clock; waiting a little longer than that is enough.
+CLAIM_SLACK_S = 5.0
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def held(leases: LeaseStore) -> bool:
+    """True while no indexer may claim."""
+    return await leases.current(SWITCH_LEASE) is not None
+
+
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """What must not be left half done: a cancel waits for the end of `work` and is raised then."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
+class IndexHold:
+    """`async with`: a task of its own renews the hold, whatever the block does. When the hold is
+    lost the block is cancelled, and the reason is raised instead.
+
+    Args:
+        sleep: between the looks of this object.
+        pause: between two renewals.
+    """
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        scan: ItemScan,
+        *,
+        holder: str,
+        claim_s: float,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+        pause: Sleep = asyncio.sleep,
+    ) -> None:
+        self._leases, self._scan = leases, scan
+        self._holder, self._claim_s = holder, claim_s
+        self._clock, self._sleep, self._pause = clock, sleep, pause
+        self._lease: Lease | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._owner: asyncio.Task[object] | None = None
+        self._cancels = 0
+        self._lost: RayappError | None = None
+
+    async def __aenter__(self) -> IndexHold:
+        """Waits for an earlier holder that died; DependencyDown when it is still alive."""
+        end = self._clock.monotonic() + 2 * HOLD_S
+        while self._lease is None:
+            try:
+                await uncut(self._take())
+            except asyncio.CancelledError:
+                await uncut(self._give_back())
+                raise
+            if self._lease is None:
+                if self._clock.monotonic() >= end:
+                    raise DependencyDown("Another job moves the index alias: try again shortly.")
+                await self._sleep(LOOK_S * 10)
+        self._owner = asyncio.current_task()
+        self._cancels = self._owner.cancelling() if self._owner is not None else 0
+        self._renewing = asyncio.create_task(self._renew())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await uncut(self._give_back())
+        if self._lost is None or self._owner is None:
+            return
+        # Only the cancel of this object is turned into its reason: another one goes on outwards.
+        others = self._owner.uncancel() > self._cancels
+        if not others and (kind is None or kind is asyncio.CancelledError):
+            raise self._lost from error
+
+    async def renew(self) -> None:
+        """Raises Conflict when the hold was lost, so that nothing is switched without it."""
+        lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+        if lease is None or self._lease is None or lease.fence != self._lease.fence:
+            raise Conflict("The hold on the indexers was lost: run the job again.")
+        self._lease = lease
+
+    async def until_idle(self) -> None:
+        """Until no batch of an indexer is under way; claims end by themselves at the latest."""
+        end = self._clock.monotonic() + self._claim_s + CLAIM_SLACK_S
+        while await self._scan.in_flight():
+            if self._clock.monotonic() >= end:
+                raise DependencyDown("The indexers do not stop claiming: see their logs.")
+            await self.renew()
+            await self._sleep(LOOK_S)
+        await self.renew()
+
+    async def _take(self) -> None:
+        self._lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+
+    async def _give_back(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            with suppress(RayappError):  # a store that is away lets it run out instead
+                await self._leases.release(lease)
+
+    async def _renew(self) -> None:
+        """Until the block ends, or cancels it."""
+        good_at, pause_s = self._clock.monotonic(), HOLD_S / RENEWALS
+        while self._lost is None:
+            await self._pause(pause_s)
+            asked_at = self._clock.monotonic()
+            try:
+                await self.renew()
+            except RayappError as error:
+                if not error.retryable or self._clock.monotonic() - good_at >= HOLD_S:
+                    self._lost = error
+                pause_s = RETRY_S
+            else:
+                good_at, pause_s = asked_at, HOLD_S / RENEWALS
+        if self._owner is not None:
+            self._owner.cancel()

@@ -1,0 +1,1 @@
+"""Embedding, reranking and chat gateways: batching, cache, budget, backends."""

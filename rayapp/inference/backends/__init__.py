@@ -1,0 +1,1 @@
+"""One model or model server each."""

@@ -1,0 +1,123 @@
+"""Chat models behind any endpoint that speaks the completions protocol of OpenAI."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from rayapp.core.errors import DeadlineExceeded, InvalidInput, ModelDown, TooLarge
+from rayapp.inference.backends.http_json import JsonServer
+from rayapp.inference.chat.rules.thinking import split_thinking
+from rayapp.inference.ports import ChatAnswer, ChatUsage, Message
+from rayapp.inference.rules.token_estimate import estimate_tokens
+
+PATH = "/chat/completions"
+# Answers of helpers have a few kilobytes; a reasoning model may think through 200.
+REPLY_BYTES = 1 << 20
+# No window is larger; a count beyond it would break the ledger of a user.
+MOST_TOKENS = 100_000_000
+# Each call brings its own limit; this one only bounds a wait that nobody limits.
+LONGEST_WAIT_S = 120.0
+
+
+class HttpChatModel:
+    """Implements `ChatModel`. What a model thinks aloud is no part of its answer."""
+
+    def __init__(self, base_url: str, *, model: str, api_key: str = "") -> None:
+        """`base_url` as the endpoint's documentation gives it, usually ending in `/v1`."""
+        self._model = model
+        # Endpoints that refuse `response_format` do so for every request: ask without it then.
+        self._json_mode = True
+        self._server = JsonServer(
+            base_url,
+            api_key=api_key,
+            timeout_s=LONGEST_WAIT_S,
+            down=ModelDown,
+            setting="models",
+        )
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        timeout_s: float,
+        json_schema: dict[str, Any] | None = None,
+    ) -> ChatAnswer:
+        """One answer; a second request only where the endpoint refuses `response_format`."""
+        body = {
+            "model": self._model,
+            "messages": [{"role": one.role, "content": one.content} for one in messages],
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+        }
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self._post(body, json_schema)
+        except TimeoutError as error:
+            raise DeadlineExceeded(
+                f"The language model did not answer within {timeout_s:g} s: raise "
+                "models.timeout_s or use a faster model."
+            ) from error
+        return self._answer(reply, messages)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def _post(self, body: dict[str, Any], json_schema: dict[str, Any] | None) -> Any:
+        if json_schema is None or not self._json_mode:
+            return await self._server.post(PATH, body, max_bytes=REPLY_BYTES)
+        schema = {"name": "answer", "schema": json_schema, "strict": False}
+        asked = body | {"response_format": {"type": "json_schema", "json_schema": schema}}
+        try:
+            return await self._server.post(PATH, asked, max_bytes=REPLY_BYTES)
+        except TooLarge:
+            raise
+        except InvalidInput:
+            reply = await self._server.post(PATH, body, max_bytes=REPLY_BYTES)
+            # It takes the request without the field, so it was the field.
+            self._json_mode = False
+            return reply
+
+    def _answer(self, reply: Any, messages: Sequence[Message]) -> ChatAnswer:
+        try:
+            choice = reply["choices"][0]
+            # A model that calls a tool instead says nothing: no tool was offered.
+            content = choice["message"].get("content") or ""
+            finish = str(choice.get("finish_reason") or "stop")
+            if not isinstance(content, str):
+                content = "".join(str(part.get("text", "")) for part in content)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ModelDown(
+                "The language model's reply has another shape: check models.base_url."
+            ) from error
+        text, _ = split_thinking(content)
+        return ChatAnswer(
+            text=text,
+            finish=finish,
+            usage=_usage(reply.get("usage"), messages, content),
+            model=self._model,
+        )
+
+
+def _usage(said: Any, messages: Sequence[Message], content: str) -> ChatUsage:
+    """Tokens as the endpoint counts them; what it leaves out is estimated."""
+    prompt, completion = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
+    if prompt is not None and completion is not None:
+        return ChatUsage(prompt_tokens=prompt, completion_tokens=completion)
+    asked = sum(estimate_tokens(one.content) for one in messages)
+    return ChatUsage(
+        prompt_tokens=asked, completion_tokens=estimate_tokens(content), estimated=True
+    )
+
+
+def _count(said: Any, name: str) -> int | None:
+    count = said.get(name) if isinstance(said, dict) else None
+    usable = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
+    return count if usable else None

@@ -1,0 +1,91 @@
+"""A sentence-transformers model on its device: tokens and forward pass apart, and its numbers."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rayapp.core.batching import parts_by_length
+from rayapp.core.errors import ConfigError
+from rayapp.core.vectors import Vector
+from rayapp.inference.backends.gpu import Precision, number_format, torch_device
+from rayapp.inference.backends.onnx_model import DEFAULT_MAX_TOKENS
+from rayapp.inference.backends.passes import PASS_TOKENS, Pass, in_order
+
+Kind = Literal["SentenceTransformer", "CrossEncoder"]
+# What the forward pass of each kind calls its answer.
+OUTPUTS: dict[Kind, str] = {"SentenceTransformer": "sentence_embedding", "CrossEncoder": "scores"}
+Features = Mapping[str, Any]
+
+
+class TorchModel:
+    """Blocking calls; the backends run them in threads of their own.
+
+    The package's own `encode` and `predict` do both steps in one thread, one after the other.
+
+    Attributes:
+        module: the torch module, for whoever measures it.
+        device: `cuda` or `cpu`.
+        text_tokens: where the model cuts a text.
+    """
+
+    def __init__(self, kind: Kind, folder: Path, precision: Precision) -> None:
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise ConfigError("Install rayapp[gpu]: the model is a sentence-transformers folder.")
+        package = importlib.import_module("sentence_transformers")
+        self._torch = importlib.import_module("torch")
+        self.device = torch_device()
+        dtype = getattr(self._torch, number_format(precision, self.device))
+        # Changed before it moves: the weights never stand on the GPU in full precision.
+        model: Any = getattr(package, kind)(str(folder), device="cpu")
+        self.module = model.to(dtype=dtype).to(self.device).eval()
+        self.text_tokens = int(self.module.max_seq_length or DEFAULT_MAX_TOKENS)
+        self._output = OUTPUTS[kind]
+        self._prompt = self.module.prompts.get(self.module.default_prompt_name) or None
+
+    def prepare(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Pass[Features]]:
+        """Token ids and masks on the CPU, each pass padded to its longest text."""
+        features: Features = self.module.preprocess(list(texts), prompt=self._prompt)
+        lengths = self._lengths(features)
+        if lengths is None:
+            return [Pass(range(len(texts)), features)]
+        return [
+            Pass(
+                rows,
+                {
+                    name: value[rows, : lengths[rows[-1]]] if self._is_tensor(value) else value
+                    for name, value in features.items()
+                },
+            )
+            for rows in parts_by_length(lengths, PASS_TOKENS[self.device])
+        ]
+
+    def compute(self, passes: Sequence[Pass[Features]]) -> Vector:
+        """float32, a row per text; copied from the device once."""
+        with self._torch.inference_mode():
+            outputs = [self.module(self._moved(one.feed))[self._output] for one in passes]
+            joined = self._torch.cat(outputs).float().cpu().numpy()
+        return in_order(passes, np.asarray(joined, dtype=np.float32))
+
+    def _lengths(self, features: Features) -> list[int] | None:
+        """True lengths; None for inputs that are not one padded row per text, padded behind."""
+        tensors = [value for value in features.values() if self._is_tensor(value)]
+        mask = features.get("attention_mask")
+        if mask is None or any(value.shape != mask.shape for value in tensors):
+            return None
+        lengths: list[int] = mask.sum(1).tolist()
+        return lengths if bool(mask[:, 0].all()) and min(lengths) > 0 else None
+
+    def _is_tensor(self, value: object) -> bool:
+        return isinstance(value, self._torch.Tensor)
+
+    def _moved(self, features: Features) -> dict[str, Any]:
+        return {
+            name: value.to(self.device, non_blocking=True) if self._is_tensor(value) else value
+            for name, value in features.items()
+        }

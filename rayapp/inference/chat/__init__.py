@@ -1,0 +1,1 @@
+"""Questions to a language model: budget, breaker, prompt, reading of the answer."""

@@ -1,0 +1,1 @@
+"""What an answer of a model says and may cost. Pure."""

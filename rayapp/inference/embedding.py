@@ -1,0 +1,275 @@
+"""Embedding gateway: batch → breaker → backend → check. `embedding_cache.py` goes in front."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rayapp.core.batching import BackendTraits, estimate_tokens
+from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
+from rayapp.core.errors import (
+    BadVector,
+    ConfigError,
+    DeadlineExceeded,
+    EmbedderDown,
+    InvalidInput,
+    Overloaded,
+    RayappError,
+)
+from rayapp.core.ports import Clock, Metrics
+from rayapp.core.settings.model import EmbeddingSettings
+from rayapp.core.vectors import Vector
+from rayapp.inference.batch_queue import BatchQueue, Entry
+from rayapp.inference.model_batches import BatchCap, Splitter
+from rayapp.inference.ports import EmbedderInfo, EmbeddingBackend, TextKind
+
+# Below this norm a float32 direction is rounding noise.
+MIN_NORM = 1e-6
+KINDS: tuple[TextKind, ...] = ("query", "passage")
+
+
+def prepare(text: str, kind: TextKind, settings: EmbeddingSettings) -> str:
+    """What the model reads: NFKC, single spaces, cut to `max_text_chars`, prefix in front.
+
+    Applying it to its own result without the prefix changes nothing. Lone surrogates, which no
+    tokenizer accepts, become `?`.
+    """
+    clean = " ".join(unicodedata.normalize("NFKC", text).split())
+    clean = clean[: settings.max_text_chars].strip()
+    prefix = settings.query_prefix if kind == "query" else settings.passage_prefix
+    return (prefix + clean).encode("utf-8", "replace").decode() if clean else ""
+
+
+def unit_vector(vector: Vector, dims: int) -> Vector | BadVector:
+    """The vector at unit length, float32 `[dims]`, or why it must not be stored."""
+    if vector.ndim != 1 or vector.shape[0] != dims:
+        return BadVector(f"The model gave a vector of {vector.size} values instead of {dims}.")
+    # float64: squares of large float32 values overflow.
+    norm = float(np.linalg.norm(vector.astype(np.float64)))
+    if not np.isfinite(norm):
+        return BadVector("The model gave NaN or infinity; check the model.")
+    if norm < MIN_NORM:
+        return BadVector("The model gave a zero vector: it knows nothing of this text.")
+    return np.asarray(vector / norm, dtype=np.float32)
+
+
+class EmbeddingService:
+    """Implements `Embedder` over one backend. One event loop owns it.
+
+    Queries and passages have a lane each, so that a bulk load never stands before a question.
+    Errors are kept to the texts that caused them: a bad text of one caller does not fail another
+    caller in the same batch. BadVector and InvalidInput carry `details["positions"]`.
+    """
+
+    def __init__(
+        self,
+        backend: EmbeddingBackend,
+        settings: EmbeddingSettings,
+        traits: BackendTraits,
+        *,
+        breaker: Breaker,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._text_tokens = traits.text_tokens
+        self._gathers = traits.gathers
+        self._breaker = breaker
+        self._metrics = metrics
+        self._clock = clock
+        self._cap = BatchCap(settings.batch.max_size, traits.max_tokens)
+        self._lanes = {
+            kind: BatchQueue(
+                partial(self._run, kind),
+                self._cap,
+                wait_s=settings.batch.wait_s if traits.gathers else 0.0,
+                concurrency=traits.concurrency,
+            )
+            for kind in KINDS
+        }
+
+    async def info(self) -> EmbedderInfo:
+        """The backend's facts. ConfigError when `embedding.dims` says otherwise; EmbedderDown."""
+        info = await self._backend.info()
+        if self._settings.dims not in (0, info.dims):
+            raise ConfigError(
+                f"embedding.dims is {self._settings.dims} but {info.model} gives {info.dims}: "
+                "correct the setting or the model."
+            )
+        return info
+
+    async def warm_up(self) -> None:
+        """One call through the model, so that the first request does not pay for it."""
+        await self.info()
+        await self.embed(["warm up"], "query", timeout_s=self._settings.batch_timeout_s)
+
+    async def embed(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[Vector]:
+        """One unit float32 vector `[dims]` per text, in order.
+
+        Raises:
+            DeadlineExceeded: `timeout_s` is not above 0.
+            Overloaded: too many texts wait already.
+            InvalidInput: an empty text. BadVector: no usable vector for a text.
+            EmbedderDown: backend away, breaker open, or no answer within `timeout_s`.
+        """
+        if timeout_s <= 0:
+            raise DeadlineExceeded("No time is left for the embedding; retry later.")
+        if not texts:
+            return []
+        prepared = [prepare(text, kind, self._settings) for text in texts]
+        empty = [position for position, text in enumerate(prepared) if not text]
+        if empty:
+            raise InvalidInput(
+                "A text without any character cannot be embedded: leave it out.",
+                details={"positions": empty},
+            )
+        if len(prepared) == 1 and not self._gathers and self._lanes[kind].idle:
+            return [await self._alone(prepared[0], kind, timeout_s)]
+        futures = [entry.done for entry in self._enqueue(prepared, kind)]
+        try:
+            _, late = await asyncio.wait(futures, timeout=timeout_s)
+        finally:
+            # Nobody waits any more: entries that were not sent yet are dropped from the queue.
+            for future in futures:
+                future.cancel()
+        if late:
+            raise _late(timeout_s)
+        return vectors_or_raise([future.result() for future in futures])
+
+    async def _alone(self, text: str, kind: TextKind, timeout_s: float) -> Vector:
+        """One text for a backend that gains nothing from company.
+
+        The lane costs three turns of the event loop, each behind the work of other requests
+        (measured: 3 ms of waiting for 0.1 ms of work).
+        """
+        (tokens,) = estimate_tokens([text], self._text_tokens)
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._lanes[kind].alone(text, tokens)
+        except TimeoutError:
+            raise _late(timeout_s) from None
+        return vectors_or_raise([answer])[0]
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return [self._breaker.snapshot(self._clock.monotonic())]
+
+    async def reset_breakers(self) -> list[str]:
+        """Close it, then ask the model once: its answer, or its error, is news."""
+        tripped = self._breaker.reset()
+        with suppress(RayappError):
+            await self.embed(["reset"], "query", timeout_s=self._settings.query_timeout_s)
+        return [self._breaker.name] if tripped else []
+
+    async def health(self) -> dict[str, Any]:
+        """Never raises; `healthy` is False when the breaker is open or the backend is away."""
+        snapshot = self._breaker.snapshot(self._clock.monotonic())
+        report: dict[str, Any] = {
+            "healthy": snapshot.state is not BreakerState.OPEN,
+            "breaker": asdict(snapshot),
+            "queued": {kind: lane.depth for kind, lane in self._lanes.items()},
+            "max_tokens": self._cap.max_tokens,
+        }
+        try:
+            report |= asdict(await self.info())
+        except RayappError as error:
+            report |= {"healthy": False, "message": error.message}
+        return report
+
+    async def close(self) -> None:
+        for lane in self._lanes.values():
+            await lane.close()
+        await self._backend.close()
+
+    def _enqueue(self, texts: Sequence[str], kind: TextKind) -> list[Entry]:
+        try:
+            return self._lanes[kind].put(texts, estimate_tokens(texts, self._text_tokens))
+        except Overloaded:
+            self._metrics.count("embed_overloaded", kind=kind)
+            raise
+
+    async def _run(self, kind: TextKind, batch: list[Entry]) -> None:
+        splitter = Splitter[Entry, Vector](
+            call=partial(self._call, kind),
+            tokens=lambda entry: entry.tokens,
+            cap=self._cap,
+            metrics=self._metrics,
+            oom_metric="embed_oom",
+        )
+        try:
+            results = await splitter.run(batch)
+            # Failed calls are answered without the size, which the backend may not know yet.
+            dims = (await self.info()).dims if _any_vector(results) else 0
+            for entry, result in zip(batch, results, strict=True):
+                checked = result if isinstance(result, RayappError) else unit_vector(result, dims)
+                if isinstance(checked, BadVector):
+                    self._metrics.count("embed_bad_vectors")
+                entry.answer(checked)
+        except RayappError as error:
+            for entry in batch:
+                entry.answer(error)
+        finally:
+            opened = self._breaker.snapshot(self._clock.monotonic()).state is BreakerState.OPEN
+            self._metrics.gauge("breaker_open", float(opened), dependency=self._breaker.name)
+
+    async def _call(self, kind: TextKind, entries: Sequence[Entry]) -> list[Vector]:
+        # The backend's own limit, not the caller's: impatient callers must not open the breaker.
+        settings = self._settings
+        limit_s = settings.query_timeout_s if kind == "query" else settings.batch_timeout_s
+
+        async def encode() -> list[Vector]:
+            try:
+                async with asyncio.timeout(limit_s):
+                    vectors = await self._backend.encode([entry.text for entry in entries], kind)
+            except TimeoutError:
+                raise EmbedderDown(
+                    f"The embedding backend gave no answer in {limit_s:.1f} s.",
+                    code="embedder_timeout",
+                ) from None
+            if len(vectors) != len(entries):
+                raise BadVector(
+                    f"The backend gave {len(vectors)} vectors for {len(entries)} texts."
+                )
+            return vectors
+
+        self._metrics.observe("embed_batch_size", len(entries))
+        start = self._clock.monotonic()
+        vectors = await self._breaker.call(encode, self._clock.monotonic, EmbedderDown)
+        self._metrics.observe("embed_latency_s", self._clock.monotonic() - start)
+        return vectors
+
+
+def _late(timeout_s: float) -> EmbedderDown:
+    return EmbedderDown(
+        f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
+    )
+
+
+def _any_vector(results: Sequence[Vector | RayappError]) -> bool:
+    return any(not isinstance(result, RayappError) for result in results)
+
+
+def vectors_or_raise(results: Sequence[Vector | RayappError]) -> list[Vector]:
+    """The vectors, or the one error that stands for all.
+
+    An error of the dependency wins over errors of single texts, because a retry may cure it;
+    those of single texts are raised with `details["positions"]`.
+    """
+    blamed: dict[int, RayappError] = {}
+    for position, result in enumerate(results):
+        if isinstance(result, (BadVector, InvalidInput)):
+            blamed[position] = result
+        elif isinstance(result, RayappError):
+            raise result
+    for error in blamed.values():
+        raise type(error)(error.message, code=error.code, details={"positions": list(blamed)})
+    return [result for result in results if not isinstance(result, RayappError)]

@@ -1,0 +1,208 @@
+"""The seams of models: embedders, rerankers, chat models, their cache and what they cost.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+
+from rayapp.core.ports import BreakerOwner
+from rayapp.core.vectors import Vector
+from rayapp.inference.chat.question import HelperName, ModelQuestion, ModelReply
+from rayapp.memory.scope import ReadScope
+
+TextKind = Literal["query", "passage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderInfo:
+    backend: str
+    model: str
+    dims: int
+    langs: tuple[str, ...] = ()
+
+
+class Embedder(BreakerOwner, Protocol):
+    async def info(self) -> EmbedderInfo: ...
+    async def embed(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[Vector]:
+        """One float32 vector of `info().dims` per text, unit length. EmbedderDown, BadVector."""
+        ...
+
+    async def health(self) -> dict[str, Any]: ...
+
+
+class EmbeddingBackend(Protocol):
+    """One model. `encode` may raise EmbedderDown; shapes are checked by the gateway."""
+
+    async def info(self) -> EmbedderInfo: ...
+    async def encode(self, texts: Sequence[str], kind: TextKind) -> list[Vector]: ...
+    async def close(self) -> None: ...
+
+
+class Reranker(BreakerOwner, Protocol):
+    async def rerank(
+        self, query: str, documents: Sequence[str], *, timeout_s: float
+    ) -> list[float] | None:
+        """Probabilities in document order, or None when no reranker is configured. RerankerDown."""
+        ...
+
+    async def health(self) -> dict[str, Any]: ...
+
+
+class RerankBackend(Protocol):
+    name: str
+
+    async def logits(self, query: str, documents: Sequence[str]) -> list[float]:
+        """Raw relevance scores in document order (the gateway applies the sigmoid)."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Cache(Protocol):
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
+    async def set_many(self, values: Mapping[str, bytes], ttl_s: int) -> None: ...
+    async def ping(self) -> float: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatUsage:
+    """What one answer cost. Tokens as the endpoint counts them, else estimated by length."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswer:
+    """`finish`: what the endpoint says it ended for (`stop`, `length`, ...)."""
+
+    text: str
+    finish: str
+    usage: ChatUsage
+    model: str
+
+
+class ChatModel(Protocol):
+    """A chat model behind an OpenAI-compatible endpoint.
+
+    Raises DependencyDown (away, broken, refuses), DeadlineExceeded (too slow), InvalidInput
+    (the endpoint refuses this request).
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        timeout_s: float,
+        json_schema: dict[str, Any] | None = None,
+    ) -> ChatAnswer:
+        """One answer. `json_schema` asks for JSON; an endpoint may ignore it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """One call of a helper, for the ledger of a user. `cost`: in the currency of the settings.
+
+    `ask_id`: the same for both tries of one question. `answered`: the model said something.
+    """
+
+    user_id: str
+    helper: str
+    model: str
+    prompt_version: str
+    at: datetime
+    usage: ChatUsage = field(default_factory=ChatUsage)
+    cost: float = 0.0
+    ok: bool = True
+    duration_ms: float = 0.0
+    ask_id: str = ""
+    answered: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotal:
+    """Sums over a time. `by_helper`: name of the helper -> (calls, tokens, cost)."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    by_helper: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSeen:
+    """One call of a helper: `ok` when its answer could be used, `answered` when there was one."""
+
+    helper: str
+    ok: bool
+    user_id: str = ""
+    ask_id: str = ""
+    answered: bool = True
+
+
+class UsageStore(Protocol):
+    """The ledger of model calls; rows live for 90 days."""
+
+    async def add(self, row: UsageRow) -> None: ...
+    async def total(self, scope: ReadScope, since: datetime) -> UsageTotal: ...
+    async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+        """The last calls of all processes and users since then, the newest first."""
+        ...
+
+
+T = TypeVar("T")
+
+
+class Models(Protocol):
+    """The language model of the helpers. It never raises for what is away: a reply says why."""
+
+    def enabled(self, helper: HelperName) -> bool:
+        """True when there is an endpoint and this helper may use it."""
+        ...
+
+    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]: ...
+    async def usage(self, scope: ReadScope, since: datetime) -> UsageTotal:
+        """Raises StoreDown."""
+        ...
+
+    async def health(self) -> dict[str, Any]:
+        """`healthy` is true when there is no endpoint: helpers are optional."""
+        ...
+
+    async def close(self) -> None:
+        """End the connections of the endpoint; nobody asks afterwards."""
+        ...
+
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation, as chat programs send it."""
+
+    role: Role
+    content: str
+
+
+class Asking(Protocol):
+    """The part of `inference.ports.Models` that is used here."""
+
+    def enabled(self, helper: HelperName) -> bool: ...
+    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]: ...
+    async def close(self) -> None: ...

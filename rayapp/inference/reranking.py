@@ -1,0 +1,192 @@
+"""Reranking gateway: caps → batch → breaker → backend → sigmoid."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from rayapp.core.batching import BackendTraits, estimate_tokens
+from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
+from rayapp.core.deadline import Deadline
+from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RayappError, RerankerDown
+from rayapp.core.ports import Clock, Metrics
+from rayapp.core.settings.model import RerankerSettings
+from rayapp.inference.model_batches import BatchCap, Splitter
+from rayapp.inference.ports import RerankBackend
+
+# Searches that may wait for the model before the next one keeps its ranked order at once.
+WAITING_SEARCHES = 32
+
+
+def sigmoid(logit: float) -> float:
+    """Probability of a raw score, 0..1, without overflow for any finite logit."""
+    if logit >= 0:
+        return 1.0 / (1.0 + math.exp(-logit))
+    power = math.exp(logit)
+    return power / (1.0 + power)
+
+
+class RerankService:
+    """Implements `Reranker`. With `backend` None every call answers None.
+
+    Scores of a backend are taken as logits. A server that sends probabilities keeps its order
+    under the sigmoid, only the spread shrinks: to .50-.73.
+    """
+
+    def __init__(
+        self,
+        backend: RerankBackend | None,
+        settings: RerankerSettings,
+        traits: BackendTraits,
+        *,
+        breaker: Breaker,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._text_tokens = traits.text_tokens
+        self._breaker = breaker
+        self._metrics = metrics
+        self._clock = clock
+        self._cap = BatchCap(settings.batch.max_size, traits.max_tokens)
+        self._slots = asyncio.Semaphore(traits.concurrency)
+        self._waiting = 0
+        self._tasks: set[asyncio.Task[list[float]]] = set()
+
+    async def rerank(
+        self, query: str, documents: Sequence[str], *, timeout_s: float
+    ) -> list[float] | None:
+        """Probabilities of the first `max_candidates` documents in order; None without a backend.
+
+        Query and documents are cut to `max_chars`.
+
+        Raises:
+            RerankerDown: backend away, breaker open, unusable scores, or no answer in time.
+            DeadlineExceeded: `timeout_s` is not above 0. Overloaded: too many calls wait.
+        """
+        if self._backend is None:
+            return None
+        if timeout_s <= 0:
+            raise DeadlineExceeded("No time is left for the reranker; retry later.")
+        if self._waiting >= WAITING_SEARCHES:
+            raise Overloaded(f"{self._waiting} searches wait for the reranker; retry later.")
+        cut = [text[: self._settings.max_chars] for text in documents]
+        cut = cut[: self._settings.max_candidates]
+        if not cut:
+            return []
+        self._waiting += 1
+        task = asyncio.get_running_loop().create_task(
+            self._score(self._backend, query[: self._settings.max_chars], cut)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        # A caller who gives up leaves the call running to its own limit: only so does the breaker
+        # learn of a backend that hangs longer than its callers wait.
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
+        if not done:
+            raise RerankerDown(
+                f"No rerank scores within {timeout_s:.2f} s; retry later.", code="reranker_timeout"
+            )
+        return task.result()
+
+    async def warm_up(self) -> None:
+        """One call through the model, so that the first search does not pay for it."""
+        if self._backend is not None:
+            await self.rerank("warm up", ["warm up"], timeout_s=self._settings.timeout_s)
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        """Empty without a backend."""
+        return [self._breaker.snapshot(self._clock.monotonic())] if self._backend else []
+
+    async def reset_breakers(self) -> list[str]:
+        """Close it, then ask the model once: its answer, or its error, is news."""
+        tripped = self._breaker.reset()
+        with suppress(RayappError):
+            await self.warm_up()
+        return [self._breaker.name] if tripped else []
+
+    async def health(self) -> dict[str, Any]:
+        snapshot = self._breaker.snapshot(self._clock.monotonic())
+        return {
+            "healthy": snapshot.state is not BreakerState.OPEN,
+            "backend": self._backend.name if self._backend else "none",
+            "breaker": asdict(snapshot),
+            "waiting": self._waiting,
+        }
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._backend is not None:
+            await self._backend.close()
+
+    def _finished(self, task: asyncio.Task[list[float]]) -> None:
+        self._waiting -= 1
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Read here, because the caller may be gone and an unread error would be logged.
+            task.exception()
+        opened = self._breaker.snapshot(self._clock.monotonic()).state is BreakerState.OPEN
+        self._metrics.gauge("breaker_open", float(opened), dependency=self._breaker.name)
+
+    async def _score(self, backend: RerankBackend, query: str, documents: list[str]) -> list[float]:
+        """The batches run one after another inside `reranker.timeout_s`."""
+        async with self._slots:
+            deadline = Deadline(self._settings.timeout_s, self._clock.monotonic)
+            start = self._clock.monotonic()
+            scores = await self._score_batches(backend, query, documents, deadline)
+            self._metrics.observe("rerank_latency_s", self._clock.monotonic() - start)
+            return scores
+
+    async def _score_batches(
+        self, backend: RerankBackend, query: str, documents: list[str], deadline: Deadline
+    ) -> list[float]:
+        joined = [query + document for document in documents]
+        pairs = list(zip(documents, estimate_tokens(joined, self._text_tokens), strict=True))
+
+        async def call(batch: Sequence[tuple[str, int]]) -> list[float]:
+            return await self._call(backend, query, [document for document, _ in batch], deadline)
+
+        splitter = Splitter[tuple[str, int], float](
+            call=call,
+            tokens=lambda pair: pair[1],
+            cap=self._cap,
+            metrics=self._metrics,
+            oom_metric="rerank_oom",
+        )
+        scores = [0.0] * len(pairs)
+        for positions in self._cap.plan([count for _, count in pairs]):
+            logits = await splitter.run([pairs[position] for position in positions])
+            for position, logit in zip(positions, logits, strict=True):
+                if isinstance(logit, InvalidInput):
+                    # Our own request was refused: for the search this is a reranker that is away.
+                    raise RerankerDown(f"The reranker refused a document: {logit.message}")
+                if isinstance(logit, RayappError):
+                    raise logit
+                scores[position] = sigmoid(logit)
+        return scores
+
+    async def _call(
+        self, backend: RerankBackend, query: str, documents: list[str], deadline: Deadline
+    ) -> list[float]:
+        async def score() -> list[float]:
+            try:
+                async with asyncio.timeout(deadline.remaining()):
+                    logits = await backend.logits(query, documents)
+            except TimeoutError:
+                raise RerankerDown(
+                    "The reranker gave no answer in time; retry later.", code="reranker_timeout"
+                ) from None
+            if len(logits) != len(documents) or not all(map(math.isfinite, logits)):
+                raise RerankerDown(
+                    "The reranker gave missing, NaN or infinite scores; check reranker.api."
+                )
+            return logits
+
+        return await self._breaker.call(score, self._clock.monotonic, RerankerDown)

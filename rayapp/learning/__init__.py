@@ -1,0 +1,1 @@
+"""Outcomes, promotion, dedup, insights, the outbox and the leader's tasks."""

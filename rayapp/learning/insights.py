@@ -1,0 +1,94 @@
+"""What the graphs say about a question before anything is searched."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.ports import GraphStore
+from rayapp.graphs.records import GraphPriors
+from rayapp.graphs.requests import ContextInsights, InsightsRequest
+from rayapp.graphs.rules.question import Question, read_question, wanted_points
+from rayapp.learning.ports import OutcomeStore
+from rayapp.learning.records import OutcomeEvent
+from rayapp.learning.rules.insights import Evidence, PastTurn, insights_of
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.scope import ReadScope
+from rayapp.search.ports import ReceiptStore
+from rayapp.search.texts import Texts
+
+# Earlier searches of the conversation that are looked at for repetition and continuity.
+PAST_TURNS = 10
+
+
+class InsightsService:
+    """Implements `learning.ports.Insights`: reads only, no embedding.
+
+    Two rounds: graphs and receipts, then the items they name and why those failed.
+    """
+
+    def __init__(
+        self,
+        graphs: GraphStore,
+        items: MemoryStore,
+        outcomes: OutcomeStore,
+        receipts: ReceiptStore,
+        *,
+        texts: Texts,
+        runtime: Runtime,
+    ) -> None:
+        self._graphs = graphs
+        self._items = items
+        self._outcomes = outcomes
+        self._receipts = receipts
+        self._texts = texts
+        self._runtime = runtime
+
+    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights:
+        """Empty but for the question when nothing was learned; StoreDown when the truth is."""
+        clock, expansions = self._runtime.clock, self._texts.expansions
+        started = clock.monotonic()
+        question = read_question(request, expansions)
+        priors, turns = await asyncio.gather(
+            self._priors(scope, question), self._turns(scope, request)
+        )
+        points = wanted_points(question, priors, scope.user_id)
+        items, failures = await asyncio.gather(
+            self._shown(scope, points), self._failures(scope, points)
+        )
+        evidence = Evidence(
+            priors=priors, turns=turns, items=tuple(items), failures=tuple(failures)
+        )
+        found = insights_of(
+            question,
+            evidence,
+            clock.now(),
+            expansions,
+            documents=self._runtime.settings.compat.tier_documents,
+        )
+        return replace(found, built_ms=(clock.monotonic() - started) * 1000)
+
+    async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
+        return await self._graphs.priors(
+            scope,
+            concepts=question.keys,
+            context_type=question.context_type,
+            problem_hash=question.problem,
+        )
+
+    async def _turns(self, scope: ReadScope, request: InsightsRequest) -> tuple[PastTurn, ...]:
+        """A call that comes twice must not meet its own question as one that was asked before."""
+        if request.conversation_id is None:
+            return ()
+        asked = await self._receipts.questions(
+            scope, request.conversation_id, PAST_TURNS, besides_turn=request.message_id
+        )
+        return tuple(PastTurn(query=q, concepts=concepts, at=at) for q, concepts, at in asked)
+
+    async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:
+        return await self._items.by_points(scope, points) if points else []
+
+    async def _failures(self, scope: ReadScope, points: tuple[str, ...]) -> list[OutcomeEvent]:
+        return await self._outcomes.failures(scope, points) if points else []

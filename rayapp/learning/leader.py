@@ -1,0 +1,148 @@
+"""When the owner acts: on tiers at start, on schedule, after a user's exchanges; then its duties.
+
+One process holds the lease and acts; every process may drain the outbox, because what one settles
+another skips. It works first and sleeps after.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rayapp.assistant.extraction.service import ExchangeLearning
+from rayapp.bulk.ports import Lease, LeaseStore
+from rayapp.core.errors import Conflict, RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.learning.outbox import EffectsService
+from rayapp.learning.promotion import PromotionService
+from rayapp.learning.rules.schedule import OWNER_LEASE, Activity, cycle_due
+from rayapp.learning.tasks import Duties, Duty
+
+log = logging.getLogger("rayapp.maintenance")
+# Pause between two looks at who stored enough for a cycle, seconds.
+ACTIVITY_S = 10.0
+# Pause between two cleanings of dead graph references, seconds, and rows per cleaning.
+CLEAN_S = 600.0
+CLEAN_ROWS = 10_000
+
+
+@dataclass(slots=True)
+class _Times:
+    """When each duty was last done, seconds of the monotonic clock; None = never."""
+
+    cycle: float | None = None
+    activity: float | None = None
+    clean: float | None = None
+
+
+class MaintenanceService:
+    """`drain` and `act` are called again and again by the deployment's loops."""
+
+    def __init__(
+        self,
+        promotion: PromotionService,
+        effects: EffectsService,
+        leases: LeaseStore,
+        *,
+        duties: Sequence[Duty] = (),
+        learning: ExchangeLearning | None = None,
+        runtime: Runtime,
+    ) -> None:
+        self._promotion = promotion
+        self._effects = effects
+        self._leases = leases
+        self._learning = learning
+        self._duties = Duties(duties, runtime.clock)
+        self._clock = runtime.clock
+        self._settings = runtime.settings
+        self._process = runtime.process
+        self._disk = runtime.disk
+        self._times = _Times()
+        self._lease: Lease | None = None
+        self._window = self._window_start()
+        self._seen: dict[str, Activity] = {}
+
+    async def drain(self) -> int:
+        """Settle one batch of what outcomes and changed items owe; tiers only as their owner.
+
+        On a full disk it waits in the outbox, as what is to be learned and every duty but the
+        lease do.
+        """
+        if self._disk.full:
+            return 0
+        return await self._effects.run_once(self._lease, promotes=self._lease is not None)
+
+    async def learn(self) -> int:
+        """Learn from one batch of exchanges; every process may, because each is claimed by one."""
+        if self._learning is None or self._disk.full:
+            return 0
+        return await self._learning.run_once()
+
+    async def act(self) -> bool:
+        """Do every duty that is due, if this process is the owner; whether it is."""
+        self._lease = await self._leases.acquire(
+            OWNER_LEASE, self._process, self._settings.promotion.lease_s
+        )
+        if self._lease is None:
+            self._times = _Times()  # whoever becomes the owner starts with a cycle
+            self._duties.forget()
+            return False
+        if self._disk.full:
+            return True
+        if self._is_due(self._times.cycle, self._settings.promotion.interval_s):
+            await self._cycle_of_all()
+        if self._is_due(self._times.activity, ACTIVITY_S):
+            await self._busy_users()
+            self._times.activity = self._clock.monotonic()
+        if self._is_due(self._times.clean, CLEAN_S):
+            await self._effects.clean(CLEAN_ROWS)
+            self._times.clean = self._clock.monotonic()
+        await self._duties.run_due()
+        return True
+
+    async def release(self) -> None:
+        """Give the lease back, so that another process takes over at once."""
+        try:
+            lease, self._lease = await self._leases.current(OWNER_LEASE), None
+            if lease is not None and lease.holder == self._process:
+                await self._leases.release(lease)
+        finally:
+            if self._learning is not None:
+                await self._learning.close()
+
+    async def _cycle_of_all(self) -> None:
+        began, now = self._clock.monotonic(), self._clock.now()
+        if await self._cycle(None):
+            self._times.cycle = began
+            self._window, self._seen = now, {}
+
+    async def _busy_users(self) -> None:
+        """A cycle for everybody who stored enough, or changed the conversation, since theirs."""
+        for user_id, stored, conversations in await self._promotion.activity(self._window):
+            activity = Activity(stored, conversations)
+            seen = self._seen.get(user_id, Activity())
+            due = cycle_due(activity, seen, self._settings.promotion.exchanges)
+            if due and await self._cycle(user_id):
+                self._seen[user_id] = activity
+
+    def _window_start(self) -> datetime:
+        """Before the first cycle: what was stored since a cycle would have run."""
+        return self._clock.now() - timedelta(seconds=self._settings.promotion.interval_s)
+
+    async def _cycle(self, user_id: str | None) -> bool:
+        """False when it must be tried again soon."""
+        try:
+            report = await self._promotion.run(user_id)
+        except Conflict:
+            return True  # somebody asked for the same cycle by hand
+        except RayappError as error:
+            log.warning("promotion waits: %s", error.message)
+            return False
+        if report.promoted or report.demoted or report.archived or report.merged or report.errors:
+            log.info("promotion cycle: %s", report)
+        return True
+
+    def _is_due(self, last: float | None, every_s: float) -> bool:
+        return last is None or self._clock.monotonic() - last >= every_s

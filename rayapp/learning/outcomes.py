@@ -1,0 +1,420 @@
+"""Record what helped and what did not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rayapp.core.errors import (
+    DuplicateMemory,
+    IdempotencyConflict,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+)
+from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.core.runtime import Runtime
+from rayapp.learning.outcome_checks import (
+    all_shown,
+    at_positions,
+    check_count,
+    check_ids,
+    check_repeat,
+    check_request,
+    checked_takeaway,
+    judged_unnamed,
+    outcome_of,
+    takeaway_id,
+    with_hash,
+)
+from rayapp.learning.ports import OutcomeLimits, OutcomeStore
+from rayapp.learning.records import OutcomeEvent, Signal, Skipped
+from rayapp.learning.requests import (
+    FeedbackRequest,
+    OutcomeAnswer,
+    OutcomeRequest,
+    Recorder,
+    ResponseAnswer,
+    ResponseRequest,
+)
+from rayapp.learning.rules.outcome_plan import key_reused
+from rayapp.learning.rules.thumbs import (
+    key_prefix,
+    newest_thumbs,
+    next_key,
+    of_conversation,
+    old_key_prefix,
+    replaced_by,
+)
+from rayapp.memory.item import Outcome, Source, SourceType
+from rayapp.memory.ports import Memories
+from rayapp.memory.requests import NewMemory, StoreResult
+from rayapp.memory.rules import creation
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt, ReceiptStore
+from rayapp.text.normalize import content_hash
+
+TAKEAWAY_TAG = "key_takeaway"
+# The score with which a takeaway is born.
+TAKEAWAY_SCORE: dict[Outcome, float] = {
+    Outcome.WORKED: 0.7,
+    Outcome.PARTIAL: 0.55,
+    Outcome.UNKNOWN: 0.5,
+    Outcome.FAILED: 0.2,
+}
+FEEDBACK: dict[int, Outcome] = {1: Outcome.WORKED, 0: Outcome.PARTIAL, -1: Outcome.FAILED}
+# Receipts of a conversation among which a fitting one is looked for.
+RECEIPTS_LOOKED_AT = 20
+# Thumbs of one answer among which the newest of a citation is looked for. One that lies further
+# back counts as none: the citation is judged once more.
+THUMBS_LOOKED_AT = 200
+# Different thumbs on one answer at once: each try lets at least one of them through.
+THUMB_TRIES = 8
+EXPLICIT = "explicit"
+
+OnRecorded = Callable[[OutcomeEvent], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an outcome is about. `strict`: the caller named the ids, so each must exist.
+
+    `takeaway_id` is the memory that was stored with it. `replaces`: keys of the earlier verdicts
+    whose place it takes; None for what is no verdict of a thumb.
+    """
+
+    memory_ids: tuple[str, ...] = ()
+    receipt: Receipt | None = None
+    strict: bool = False
+    takeaway_id: str | None = None
+    replaces: tuple[str, ...] | None = None
+
+
+class OutcomesService:
+    """Implements `learning.ports.Outcomes`. `on_recorded` is told of what was new."""
+
+    def __init__(
+        self,
+        store: OutcomeStore,
+        receipts: ReceiptStore,
+        memories: Memories,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._store = store
+        self._receipts = receipts
+        self._memories = memories
+        self._runtime = runtime
+        self._learning = runtime.settings.learning
+        self.on_recorded: OnRecorded | None = None
+
+    async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
+        """A known key answers before a receipt is looked for: the newest one is another by now."""
+        creation.check_user(scope.user_id)
+        check_request(request)
+        asked = with_hash(request)
+        first = await self._first(scope, asked.idempotency_key)
+        if first is not None:
+            check_repeat(first, asked, self._outcome(asked))
+            return self._answer(first, duplicate=True)
+        event, duplicate = await self._record(scope, asked, await self._subject(scope, asked))
+        return self._answer(event, duplicate=duplicate)
+
+    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
+        """A known key means the receipt that it was recorded with, not a newer one."""
+        creation.check_user(scope.user_id)
+        first = await self._first(scope, request.idempotency_key)
+        if first is None:
+            return await self._receipt(
+                scope, request.receipt_id, request.conversation_id, request.recorder
+            )
+        if first.receipt_id is None:
+            return None
+        read = ReadScope(scope.user_id, include_shared=False)
+        return await self._receipts.get(read, first.receipt_id)
+
+    async def record_response(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
+        """Everything is checked before the takeaway is stored, so an error leaves nothing behind.
+
+        The takeaway comes first: a caller without a key who tries again stores it once by its
+        text, while an outcome would count twice. A known key stores nothing: the takeaway may have
+        been edited or deleted since.
+        """
+        creation.check_user(scope.user_id)
+        takeaway = checked_takeaway(request.key_takeaway)
+        asked = outcome_of(request)
+        first = await self._first(scope, asked.idempotency_key)
+        if first is not None:
+            check_repeat(first, asked, asked.outcome)
+            again = self._response(first, request.idempotency_key, duplicate=True)
+            return await self._explained(scope, request, again)
+        subject = await self._related(scope, request)
+        stored = await self._store_takeaway(scope, request, takeaway)
+        if subject is None and asked.idempotency_key is None:
+            nothing = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
+            kept = ResponseAnswer(memory_id=stored.memory_id or "", duplicate=False, scored=nothing)
+            return await self._explained(scope, request, kept)
+        # With a key, "nothing to score" is kept as well: a retry must not find a later receipt.
+        about = replace(subject or Subject(), takeaway_id=stored.memory_id)
+        event, duplicate = await self._record(scope, asked, about)
+        answer = self._response(event, request.idempotency_key, duplicate=duplicate)
+        return await self._explained(scope, request, answer)
+
+    async def _explained(
+        self, scope: WriteScope, request: ResponseRequest, answer: ResponseAnswer
+    ) -> ResponseAnswer:
+        """The answer; when it scored nothing, with the reason."""
+        if answer.scored.updated or answer.scored.skipped:
+            return answer
+        if request.related is not None:
+            return replace(answer, nothing="none_named")
+        if answer.scored.receipt_id is not None:
+            return replace(answer, nothing="nothing_shown")
+        if request.conversation_id is None:
+            return replace(answer, nothing="no_receipt")
+        read = ReadScope(scope.user_id, include_shared=False)
+        last = await self._receipts.latest(read, request.conversation_id, 1)
+        scored = bool(last) and last[0].scored_at is not None
+        return replace(answer, nothing="already_scored" if scored else "nothing_shown")
+
+    async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer:
+        """The citations on which this thumb is a new one are one outcome.
+
+        A changed thumb takes the place of the earlier one of its conversation and message.
+
+        A citation that is unknown or gone is skipped: a chat must not fail on an old answer.
+        """
+        creation.check_user(scope.user_id)
+        outcome = FEEDBACK.get(request.score)
+        if outcome is None:
+            raise InvalidInput(
+                "score must be 1 (helped), 0 (partly) or -1 (failed).", details={"field": "score"}
+            )
+        citations = tuple(dict.fromkeys(request.citations))
+        check_count(citations, "citations")
+        known = tuple(c for c in citations if MEMORY_ID_PATTERN.fullmatch(c))
+        unknown = tuple(Skipped(c, "gone") for c in citations if c not in known)
+        if not known:
+            return OutcomeAnswer(updated=(), skipped=unknown, duplicate=False)
+        answer = await self._thumb(scope, request, outcome, known)
+        return replace(answer, skipped=answer.skipped + unknown)
+
+    async def _thumb(
+        self,
+        scope: WriteScope,
+        request: FeedbackRequest,
+        outcome: Outcome,
+        citations: Sequence[str],
+    ) -> OutcomeAnswer:
+        """Thumbs at once take the same number: the one that comes second looks again."""
+        read = ReadScope(scope.user_id, include_shared=False)
+        prefix = key_prefix(request.conversation_id, request.message_id)
+        before = await self._store.latest(
+            read, old_key_prefix(request.message_id), THUMBS_LOOKED_AT
+        )
+        old = of_conversation(before, request.conversation_id)
+        for _ in range(THUMB_TRIES):
+            new = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
+            events = [*new, *old]
+            thumbs = newest_thumbs(events)
+            given = {c: t for c in citations if (t := thumbs.get(c)) and t.outcome is outcome}
+            kept = tuple(t.skipped for t in given.values() if t.skipped)
+            changed = tuple(c for c in citations if c not in given)
+            if not changed:
+                self._count(outcome, duplicate=True)
+                return OutcomeAnswer(updated=(), skipped=kept, duplicate=True)
+            asked = OutcomeRequest(
+                outcome=outcome,
+                conversation_id=request.conversation_id,
+                idempotency_key=next_key(prefix, new),
+                recorder=request.recorder,
+            )
+            receipt = await self._receipt_showing(scope, request, changed)
+            replaces = replaced_by(events, changed, request.recorder)
+            about = Subject(memory_ids=changed, receipt=receipt, replaces=replaces)
+            try:
+                event, known = await self._record(scope, asked, about)
+            except IdempotencyConflict:
+                continue
+            if not known:
+                answer = self._answer(event, duplicate=False)
+                return replace(answer, skipped=answer.skipped + kept)
+        raise Overloaded(
+            "Too many thumbs on this answer at once: send it again.", retry_after_s=1.0
+        )
+
+    # --- what an outcome is about
+
+    async def _subject(self, scope: WriteScope, request: OutcomeRequest) -> Subject:
+        if request.memory_ids is not None:
+            ids = tuple(dict.fromkeys(request.memory_ids))
+            receipt = await self._receipt(scope, request.receipt_id, None, request.recorder)
+            return Subject(memory_ids=ids, receipt=receipt, strict=True)
+        receipt = await self._receipt(
+            scope, request.receipt_id, request.conversation_id, request.recorder
+        )
+        if receipt is None:
+            raise InvalidInput(
+                "Nothing to score: name memory_ids, a receipt_id, or a conversation_id whose "
+                "last search was not scored yet.",
+                code="no_receipt",
+            )
+        if request.positions is None:
+            return Subject(memory_ids=judged_unnamed(receipt), receipt=receipt)
+        return Subject(memory_ids=at_positions(receipt, request.positions), receipt=receipt)
+
+    async def _related(self, scope: WriteScope, request: ResponseRequest) -> Subject | None:
+        """None when there is nothing to score: no receipt, and no ids."""
+        receipt = await self._receipt(
+            scope, request.receipt_id, request.conversation_id, request.recorder
+        )
+        if request.related is None:
+            return Subject(memory_ids=judged_unnamed(receipt), receipt=receipt) if receipt else None
+        ids = [one for one in request.related if isinstance(one, str)]
+        check_ids(ids, "related")
+        read = ReadScope(scope.user_id)
+        await asyncio.gather(*(self._memories.get(read, one) for one in dict.fromkeys(ids)))
+        positions = [one for one in request.related if not isinstance(one, str)]
+        if positions and receipt is None:
+            raise InvalidInput(
+                "related holds positions, but there is no receipt: send receipt_id, or memory ids.",
+                code="no_receipt",
+                details={"field": "related"},
+            )
+        shown = at_positions(receipt, positions) if receipt else ()
+        named = tuple(dict.fromkeys((*shown, *ids)))
+        return Subject(memory_ids=named, receipt=receipt) if named or receipt else None
+
+    async def _receipt(
+        self,
+        scope: WriteScope,
+        receipt_id: str | None,
+        conversation_id: str | None,
+        recorder: Recorder,
+    ) -> Receipt | None:
+        """The named receipt, else the newest unscored one that this principal may score."""
+        read = ReadScope(scope.user_id, include_shared=False)
+        if receipt_id is not None:
+            receipt = await self._receipts.get(read, receipt_id)
+            if receipt is None:
+                raise NotFound(
+                    f"No receipt {receipt_id}: it expired or is not yours; search again, or name "
+                    "memory_ids.",
+                    details={"receipt_id": receipt_id},
+                )
+            return receipt
+        if conversation_id is None:
+            return None
+        limit = 1 if recorder.owner else RECEIPTS_LOOKED_AT
+        found = await self._receipts.latest(read, conversation_id, limit, unscored=True)
+        return next((r for r in found if recorder.owner or r.principal == recorder.principal), None)
+
+    async def _receipt_showing(
+        self, scope: WriteScope, request: FeedbackRequest, citations: Sequence[str]
+    ) -> Receipt | None:
+        """The newest receipt of the conversation that shows one of the citations."""
+        if request.conversation_id is None:
+            return None
+        read, recorder = ReadScope(scope.user_id, include_shared=False), request.recorder
+        found = await self._receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
+        for receipt in found:
+            mine = recorder.owner or receipt.principal == recorder.principal
+            if mine and not set(citations).isdisjoint(all_shown(receipt)):
+                return receipt
+        return None
+
+    # --- recording
+
+    async def _first(self, scope: WriteScope, key: str | None) -> OutcomeEvent | None:
+        if key is None:
+            return None
+        return await self._store.find(ReadScope(scope.user_id, include_shared=False), key)
+
+    async def _record(
+        self, scope: WriteScope, request: OutcomeRequest, subject: Subject
+    ) -> tuple[OutcomeEvent, bool]:
+        """The event, and whether its key was known before."""
+        now, receipt = self._runtime.clock.now(), subject.receipt
+        weak = self._weak(request.signal)
+        event = OutcomeEvent(
+            user_id=scope.user_id,
+            idempotency_key=request.idempotency_key or self._runtime.new_id(),
+            principal=request.recorder.principal,
+            owner=request.recorder.owner,
+            outcome=self._outcome(request),
+            at=now,
+            memory_ids=subject.memory_ids,
+            receipt_id=receipt.receipt_id if receipt else None,
+            conversation_id=request.conversation_id
+            or (receipt.conversation_id if receipt else None),
+            query=receipt.query if receipt else "",
+            concepts=receipt.concepts if receipt else (),
+            context_type=(receipt.context_type if receipt else None) or "general",
+            action=request.action,
+            signal=request.signal,
+            skipped=tuple(Skipped(m, "weak_signal") for m in subject.memory_ids if weak),
+            request_hash=request.request_hash if request.idempotency_key else "",
+            takeaway_id=subject.takeaway_id,
+            replaces=subject.replaces,
+        )
+        limits = OutcomeLimits(
+            keep_receipt_until=now + timedelta(days=self._learning.scored_receipt_ttl_days),
+            guest_per_hour=self._learning.guest_outcomes_per_hour,
+        )
+        recorded, duplicate = await self._store.record(event, limits, strict=subject.strict)
+        if self.on_recorded is not None and not duplicate:
+            await self.on_recorded(recorded)
+        return recorded, duplicate
+
+    def _outcome(self, request: OutcomeRequest) -> Outcome:
+        return Outcome.UNKNOWN if self._weak(request.signal) else request.outcome
+
+    def _weak(self, signal: Signal) -> bool:
+        """An implicit signal below the confidence that counts is evidence, not an outcome."""
+        floor = self._learning.implicit_confidence
+        return signal.source != EXPLICIT and signal.confidence < floor
+
+    def _answer(self, event: OutcomeEvent, *, duplicate: bool) -> OutcomeAnswer:
+        self._count(event.outcome, duplicate=duplicate)
+        return OutcomeAnswer(
+            updated=event.applied,
+            skipped=event.skipped,
+            duplicate=duplicate,
+            receipt_id=event.receipt_id,
+        )
+
+    def _count(self, outcome: Outcome, *, duplicate: bool) -> None:
+        result = "duplicate" if duplicate else "recorded"
+        self._runtime.metrics.count("outcomes", outcome=outcome.value, result=result)
+
+    def _response(self, event: OutcomeEvent, key: str | None, *, duplicate: bool) -> ResponseAnswer:
+        kept = event.takeaway_id or (takeaway_id(event.user_id, key) if key else "")
+        scored = self._answer(event, duplicate=duplicate)
+        return ResponseAnswer(memory_id=kept, duplicate=duplicate, scored=scored)
+
+    async def _store_takeaway(
+        self, scope: WriteScope, request: ResponseRequest, takeaway: str
+    ) -> StoreResult:
+        key = request.idempotency_key
+        new = NewMemory(
+            text=takeaway,
+            tier=Tier.WORKING,
+            tags=(TAKEAWAY_TAG,),
+            source=Source(type=SourceType.ASSISTANT, conversation_id=request.conversation_id),
+            memory_id=None if key is None else takeaway_id(scope.user_id, key),
+            score=TAKEAWAY_SCORE[request.outcome],
+        )
+        try:
+            return await self._memories.store(scope, new)
+        except DuplicateMemory:
+            if new.memory_id is None:
+                raise
+            # The id of this key is taken: by this takeaway, archived since, or by another text.
+            read = ReadScope(scope.user_id, include_shared=False)
+            kept = await self._memories.get(read, new.memory_id)
+            if kept.content_hash != content_hash(takeaway):
+                raise key_reused() from None
+            return StoreResult(memory_id=kept.memory_id, status="duplicate")

@@ -1,0 +1,162 @@
+"""The seams of learning: outcomes, transitions by rule, and its services.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from rayapp.bulk.ports import Lease
+from rayapp.graphs.requests import ContextInsights, InsightsRequest
+from rayapp.learning.records import Effect, Move, OutcomeEvent
+from rayapp.learning.requests import (
+    FeedbackRequest,
+    OutcomeAnswer,
+    OutcomeRequest,
+    PromotionReport,
+    PromotionSchedule,
+    ResponseAnswer,
+    ResponseRequest,
+)
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import Event
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt
+
+
+class Outcomes(Protocol):
+    """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded."""
+
+    async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer: ...
+    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
+        """The receipt that positions of this request mean; None when there is none (any more)."""
+        ...
+
+    async def record_response(
+        self, scope: WriteScope, request: ResponseRequest
+    ) -> ResponseAnswer: ...
+
+    async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer: ...
+
+
+class Promotion(Protocol):
+    async def run(self, user_id: str | None) -> PromotionReport:
+        """One cycle for a user, or for all. Conflict, code `busy`, when another one goes on."""
+        ...
+
+    async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
+        """Of the cycles over all users, and of those over this user alone."""
+        ...
+
+
+class Insights(Protocol):
+    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeLimits:
+    """What an outcome may not do. `keep_receipt_until`: a scored receipt lives at least so long.
+
+    `guest_per_hour`: outcomes per hour of a principal that does not own the memories.
+    """
+
+    keep_receipt_until: datetime
+    guest_per_hour: int
+
+
+class OutcomeStore(Protocol):
+    """`memory_outcomes`, and the counters of items that they move."""
+
+    async def record(
+        self, event: OutcomeEvent, limits: OutcomeLimits, *, strict: bool
+    ) -> tuple[OutcomeEvent, bool]:
+        """Event, counters, index queue and receipt in one transaction: all of it or nothing.
+
+        Each item is changed by one atomic pipeline update (`learning.rules.outcomes` is the
+        rule). Merged ids resolve to their winner, a winner named twice is moved once.
+        Returns the event with `applied` and `skipped`, and whether it was there before: a known
+        key changes nothing and answers the first result. Of the events in `replaces`, what this
+        one judges anew is taken back in the same transaction (`learning.rules.verdicts`), and
+        they owe the graphs the difference.
+        Raises NotFound when `strict` and an id is not the user's; Conflict when the key was used
+        for another request (`learning.rules.outcome_plan.check_same`).
+        """
+        ...
+
+    async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
+        """The event recorded with this key; a retry asks before it looks for a receipt again."""
+        ...
+
+    async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+        """Events whose key starts with `prefix`, the greatest key first."""
+        ...
+
+    async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
+        """Events recorded before `before` that still owe `effect`, oldest first, of all users."""
+        ...
+
+    async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
+        """Clear a flag whose effect can be repeated without harm; how many were set."""
+        ...
+
+    async def backlog(self) -> int:
+        """Events that still owe an effect, of all users."""
+        ...
+
+    async def failures(self, scope: ReadScope, point_ids: Sequence[str]) -> list[OutcomeEvent]:
+        """The newest `failed` events about these items, at most one per item, newest first.
+
+        What was withdrawn is about nothing any more.
+        """
+        ...
+
+
+class LifecycleStore(Protocol):
+    """`memory_items` as the owner of tiers sees them."""
+
+    async def candidates(
+        self,
+        *,
+        judged: bool,
+        user_id: str | None,
+        now: datetime,
+        after: MemoryItem | None,
+        limit: int,
+    ) -> list[MemoryItem]:
+        """Active working, history and patterns items that a rule could touch.
+
+        By user and point_id, those that come after `after`, the last item of the page before;
+        fewer than `limit` only on the last page. Two walks see all of them: `judged` gives those
+        with an outcome, otherwise come those without one whose time is over. `user_id` None: of
+        all users.
+        """
+        ...
+
+    async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        """Active items of one user, whatever their expiry."""
+        ...
+
+    async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
+        """The active item with this text and scope in `tier`, if there is one."""
+        ...
+
+    async def transition(
+        self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
+    ) -> list[MemoryItem]:
+        """All moves with their version rows, and the events, in one transaction.
+
+        Moves are applied in order, so a loser gives its text free before the winner takes it.
+        Ids merged into a loser are pointed at its winner. With `lease`, nothing is written once
+        another holder has it (Conflict, code `lease_lost`).
+        Raises VersionConflict, NotFound, DuplicateMemory, Conflict.
+        """
+        ...
+
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
+        """(user, working items stored since, conversations they came from), busy users first."""
+        ...

@@ -1,0 +1,116 @@
+"""What an outcome is, and what recording one leaves behind. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from rayapp.memory.item import MemoryItem, MemoryVersion, Outcome
+from rayapp.memory.tiers import Tier
+
+# Why an outcome left an item alone. `not_scored`: books and DataGov tiers; `gone`:
+# shown once, deleted since; `weak_signal`: an implicit signal below the confidence that counts;
+# `not_shown`, `already_scored`, `rate`: limits of a principal that does not own the memories.
+SkipReason = Literal["not_scored", "gone", "weak_signal", "not_shown", "already_scored", "rate"]
+# The outbox: effects that an accepted outcome still owes after its answer. The index payload is
+# not among them: the update of the item queues it in the same write.
+Effect = Literal["graph", "promotion"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Who noticed the outcome. `explicit` ones count in full, others from a confidence on."""
+
+    source: str = "explicit"
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    memory_id: str
+    reason: SkipReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedOutcome:
+    """An item after the outcome. `memory_id` is the winner's when the named one was merged.
+
+    `score_moved` and `lifetime_moved_ms` are what the outcome really changed, after every limit;
+    None where the outcome is never taken back, and in rows of older versions.
+    """
+
+    memory_id: str
+    point_id: str
+    tier: Tier
+    uses: int
+    success_count: float
+    score: float
+    wilson_score: float
+    doc_id: str | None = None
+    score_moved: float | None = None
+    lifetime_moved_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """What later verdicts took over from an event: points of items, and books."""
+
+    points: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeEvent:
+    """One row of `memory_outcomes`; unique by (user_id, idempotency_key).
+
+    Attributes:
+        principal: who recorded it; `owner` False limits it to what it was shown.
+        memory_ids: the items it is about, as named by the caller or by the receipt.
+        query, concepts, context_type: of the receipt, empty without one.
+        action: what the assistant did when the items helped or failed.
+        applied, skipped: filled in when it is recorded. Ids that the caller lists in `skipped`
+            beforehand (weak signals) are kept with their reason and never applied.
+        documents: doc_ids of the book items among them, filled in when it is recorded: a book's
+            items are not scored, its effectiveness is learned all the same.
+        request_hash: fingerprint of the request that a caller's key stands for; empty for keys
+            that the service made.
+        takeaway_id: the memory kept with it, which a retry of the response answers for ever.
+        replaces: keys of the earlier events whose verdict on the same items it takes the place
+            of; None for an outcome that is no verdict of a thumb: nothing replaces it.
+        withdrawn: the part of it that later events replaced.
+        counted: what of it was withdrawn when the graphs counted it, set when more is withdrawn
+            afterwards; None until then.
+    """
+
+    user_id: str
+    idempotency_key: str
+    principal: str
+    outcome: Outcome
+    at: datetime
+    memory_ids: tuple[str, ...]
+    owner: bool = True
+    receipt_id: str | None = None
+    conversation_id: str | None = None
+    query: str = ""
+    concepts: tuple[str, ...] = ()
+    context_type: str = "general"
+    action: str = "search_memory"
+    signal: Signal = field(default_factory=Signal)
+    applied: tuple[AppliedOutcome, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    documents: tuple[str, ...] = ()
+    request_hash: str = ""
+    takeaway_id: str | None = None
+    replaces: tuple[str, ...] | None = None
+    withdrawn: Withdrawn = field(default_factory=Withdrawn)
+    counted: Withdrawn | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One item's change in a transition: compare-and-set on `expected_version`."""
+
+    item: MemoryItem
+    expected_version: int
+    row: MemoryVersion

@@ -1,0 +1,334 @@
+"""What the graphs say about a question before any search: rows and items in, insights out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
+from rayapp.graphs.records import ActionRow, ContentNode, Example, GraphPriors, KnownSolution
+from rayapp.graphs.requests import ActionAdvice, ContextInsights, PastExperience
+from rayapp.graphs.rules.belonging import happened_to
+from rayapp.graphs.rules.directives import (
+    Side,
+    advised_tiers,
+    counted_reason,
+    directives_of,
+    solved_reason,
+)
+from rayapp.graphs.rules.question import (
+    Question,
+    by_success,
+    fingerprint,
+    nodes_of,
+    rows_of,
+)
+from rayapp.graphs.rules.rates import action_success_rate, wilson_of
+from rayapp.graphs.rules.routing import tier_advice
+from rayapp.graphs.rules.views import action_totals
+from rayapp.learning.records import OutcomeEvent
+from rayapp.learning.rules.promotion import GARBAGE_SCORE
+from rayapp.memory.item import MemoryItem, Outcome, Status
+from rayapp.memory.rules.filtering import matches
+from rayapp.memory.scope import ItemFilter
+from rayapp.text.concepts import Concept
+from rayapp.text.expansions import Expansions
+
+# A search so young belongs to the question itself: it was made in the same turn.
+SAME_TURN = timedelta(seconds=30)
+# Past experiences of each kind that are shown; all of them in full text.
+MAX_EXPERIENCES = 5
+# Uses before an action is judged, and the rates from which it is advised (client contract).
+ACTION_MIN_USES = 3
+PREFER_RATE = 0.7
+AVOID_RATE = 0.4
+MAX_ACTIONS = 10
+
+# What a past outcome says; `unknown` and `partial` neither recommend nor warn.
+_TELLING = frozenset({Outcome.WORKED, Outcome.PARTIAL, Outcome.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """An earlier search of the conversation."""
+
+    query: str
+    at: datetime
+    concepts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was read for a question.
+
+    Attributes:
+        turns: newest first.
+        failures: newest first, at most one per item.
+    """
+
+    priors: GraphPriors = field(default_factory=GraphPriors)
+    turns: tuple[PastTurn, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
+    failures: tuple[OutcomeEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The newest telling outcome of an item with the concepts of the question."""
+
+    item: MemoryItem
+    outcome: Outcome
+    concept: str
+    at: datetime
+    asked: str = ""
+
+
+# --- the answer ----------------------------------------------------------------------------
+
+
+def insights_of(
+    question: Question,
+    evidence: Evidence,
+    now: datetime,
+    expansions: Expansions | None = None,
+    *,
+    documents: bool = False,
+) -> ContextInsights:
+    """Everything but `built_ms`. Only items that are active and not over are shown.
+
+    `documents`: what the reader calls the books tier (`tier_name`).
+    """
+    rows = rows_of(question, evidence.priors)
+    shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now))}
+    buried = {i.point_id: i for i in evidence.items if _buried(i)}
+    seen = _seen(question, evidence, {**buried, **shown}, expansions)
+    # What the rules archived is no help any more, but that it failed must not be forgotten.
+    seen = {p: one for p, one in seen.items() if p in shown or one.outcome is Outcome.FAILED}
+    known = _known_solution(evidence.priors.solutions, shown, seen)
+    failures = _failures(question.side, seen, known)
+    tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions)
+    earlier = [turn for turn in evidence.turns if turn.at <= now - SAME_TURN]
+    # What was solved is asked again because it works.
+    repeated = None if known else _repeated(question, earlier, expansions)
+    continuity = _continuity(question, evidence.turns)
+    return ContextInsights(
+        query=question.text,
+        language=question.language,
+        context_type=question.context_type,
+        concepts=question.concepts,
+        matched=_matched(question, evidence.priors),
+        tiers=tiers,
+        patterns=_patterns(question, seen, known),
+        failures=failures,
+        actions=actions,
+        continuity=continuity,
+        repeated=repeated,
+        directives=directives_of(
+            question.side,
+            solution=(known[0], known[1].success_count) if known else None,
+            failures=failures,
+            tiers=advised_tiers(question.side, tiers, documents),
+            actions=actions,
+            repeated=repeated,
+            continuity=continuity,
+        ),
+        known_solution=known[0] if known else None,
+    )
+
+
+def _buried(item: MemoryItem) -> bool:
+    """Archived after it failed, by the rule for garbage or as good as."""
+    failed = item.stats.last_outcome is Outcome.FAILED and item.stats.score < GARBAGE_SCORE
+    return item.status is Status.ARCHIVED and item.merged_into is None and failed
+
+
+def _matched(question: Question, priors: GraphPriors) -> tuple[Concept, ...]:
+    known = {row.concept for row in priors.routing} | {node.node_id for node in priors.nodes}
+    return tuple(concept for concept in question.focus if concept.key in known)
+
+
+# --- experiences ---------------------------------------------------------------------------
+
+
+def _seen(
+    question: Question,
+    evidence: Evidence,
+    shown: dict[str, MemoryItem],
+    expansions: Expansions | None,
+) -> dict[str, _Seen]:
+    """One entry per item: from its examples, from a later failure, else from its own counters.
+
+    The graphs follow an outcome with a delay; the failure events are the truth of now.
+    """
+    labels = question.labels
+    seen: dict[str, _Seen] = {}
+    for row in rows_of(question, evidence.priors):
+        for example in row.examples:
+            _add_example(seen, shown, example, labels[row.concept])
+    for node in nodes_of(question, evidence.priors):
+        _add_counted(seen, shown, node, labels[node.node_id])
+    for event in evidence.failures:
+        _add_failure(seen, shown, event, _topic_of(question, event, expansions))
+    return seen
+
+
+def _add_example(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], example: Example, concept: str
+) -> None:
+    item, before = shown.get(example.point_id), seen.get(example.point_id)
+    if item is None or not happened_to(item, example.at):
+        return
+    newer = before is None or example.at > before.at
+    if newer and example.outcome in _TELLING:
+        seen[example.point_id] = _Seen(item, example.outcome, concept, example.at)
+
+
+def _add_counted(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], node: ContentNode, concept: str
+) -> None:
+    """A memory that holds the concept and was judged, if only with other questions."""
+    held = set(node.memory_ids)
+    for point_id, item in shown.items():
+        outcome, at = item.stats.last_outcome, item.stats.last_outcome_at
+        if outcome is None or at is None or outcome not in _TELLING:
+            continue
+        if item.memory_id in held and point_id not in seen:
+            seen[point_id] = _Seen(item, outcome, concept, at)
+
+
+def _add_failure(
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], event: OutcomeEvent, topic: str | None
+) -> None:
+    """`topic` None: a failure about something else, unless it is the outcome seen already."""
+    for applied in event.applied:
+        item, before = shown.get(applied.point_id), seen.get(applied.point_id)
+        if item is None or not happened_to(item, event.at):
+            continue
+        if before is not None and event.at < before.at:
+            continue
+        concept = topic
+        if before is not None and (event.at, Outcome.FAILED) == (before.at, before.outcome):
+            concept = before.concept
+        if concept is not None:
+            seen[applied.point_id] = _Seen(
+                item, Outcome.FAILED, concept, event.at, asked=event.query
+            )
+
+
+def _topic_of(question: Question, event: OutcomeEvent, expansions: Expansions | None) -> str | None:
+    """What of the question the event was about; None when it was about something else."""
+    labels = question.labels
+    concept = next((labels[key] for key in event.concepts if key in labels), None)
+    if concept is None and question.problem is not None:
+        asked = fingerprint(event.query, expansions).problem
+        return question.topic if asked == question.problem else None
+    return concept
+
+
+def _known_solution(
+    solutions: Sequence[KnownSolution], shown: dict[str, MemoryItem], seen: dict[str, _Seen]
+) -> tuple[MemoryItem, KnownSolution] | None:
+    """The memory that solved this problem most often, unless it failed since."""
+    for solution in by_success(solutions):
+        item, last = shown.get(solution.point_id), seen.get(solution.point_id)
+        if item is None or not happened_to(item, solution.last_used_at):
+            continue
+        if last is None or last.outcome is not Outcome.FAILED or last.at <= solution.last_used_at:
+            return item, solution
+    return None
+
+
+def _patterns(
+    question: Question,
+    seen: dict[str, _Seen],
+    known: tuple[MemoryItem, KnownSolution] | None,
+) -> tuple[PastExperience, ...]:
+    """What worked, the known solution first, then by Wilson score."""
+    side, first = question.side, []
+    if known is not None:
+        item, solution = known
+        at = solution.last_used_at
+        reason = solved_reason(side, solution.success_count, at)
+        first.append(_experience(_Seen(item, Outcome.WORKED, question.topic, at), reason))
+    worked = [one for one in seen.values() if one.outcome is Outcome.WORKED]
+    if known is not None:
+        worked = [one for one in worked if one.item.point_id != known[0].point_id]
+    worked.sort(
+        key=lambda one: (one.item.stats.wilson_score, one.at, one.item.memory_id), reverse=True
+    )
+    rest = [_experience(one, _reason(side, one)) for one in worked[:MAX_EXPERIENCES]]
+    return tuple([*first, *rest][:MAX_EXPERIENCES])
+
+
+def _failures(
+    side: Side, seen: dict[str, _Seen], known: tuple[MemoryItem, KnownSolution] | None
+) -> tuple[PastExperience, ...]:
+    """What failed when it was last tried, the most often failed first."""
+    solved = known[0].point_id if known else None
+    failed = [
+        one
+        for one in seen.values()
+        if one.outcome is Outcome.FAILED and one.item.point_id != solved
+    ]
+    failed.sort(
+        key=lambda one: (one.item.stats.failed_count, one.at, one.item.memory_id), reverse=True
+    )
+    return tuple(_experience(one, _reason(side, one)) for one in failed[:MAX_EXPERIENCES])
+
+
+def _experience(one: _Seen, reason: str) -> PastExperience:
+    return PastExperience(
+        item=one.item, outcome=one.outcome, concept=one.concept, at=one.at, reason=reason
+    )
+
+
+def _reason(side: Side, one: _Seen) -> str:
+    return counted_reason(side, one.item, one.outcome, one.concept, one.at, one.asked)
+
+
+# --- actions and the conversation ----------------------------------------------------------
+
+
+def _action_advice(rows: Sequence[ActionRow]) -> tuple[ActionAdvice, ...]:
+    """Actions of the context that were judged often enough, the most reliable first."""
+    found = []
+    for total in action_totals(rows):
+        if total.counters.uses >= ACTION_MIN_USES:
+            rate = action_success_rate(total.counters)
+            found.append(
+                ActionAdvice(
+                    action=total.action,
+                    context_type=total.context_type,
+                    uses=total.counters.uses,
+                    success_rate=rate,
+                    wilson=wilson_of(total.counters),
+                    advice=_advice(total.action, rate),
+                )
+            )
+    found.sort(key=lambda one: (-one.wilson, -one.uses, one.action))
+    return tuple(found[:MAX_ACTIONS])
+
+
+def _advice(action: str, rate: float) -> str:
+    # Their outcomes are those of the memories they found: counted, neither advised nor warned of.
+    if action in MEMORY_TOOLS:
+        return "neutral"
+    if rate > PREFER_RATE:
+        return "prefer"
+    return "avoid" if rate < AVOID_RATE else "neutral"
+
+
+def _repeated(
+    question: Question, turns: Sequence[PastTurn], expansions: Expansions | None
+) -> str | None:
+    for turn in turns:
+        if fingerprint(turn.query, expansions).same(question.fingerprint):
+            return turn.query
+    return None
+
+
+def _continuity(question: Question, turns: Sequence[PastTurn]) -> tuple[str, ...]:
+    """Labels of the question's concepts that came up before in the conversation."""
+    before = {key for turn in turns for key in turn.concepts} | {c.key for c in question.recent}
+    return tuple(concept.label for concept in question.concepts if concept.key in before)

@@ -1,0 +1,195 @@
+"""Which item changes its tier, or leaves, by rule: an ordered list of named rules.
+
+The first rule that decides wins. The list is the documentation; `now` and the parameters are
+passed in, and every age counts from server times, never from `created_at`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from rayapp.memory.item import IndexOp, MemoryItem, Status
+from rayapp.memory.rules import creation
+from rayapp.memory.rules.filtering import expired
+from rayapp.memory.rules.revision import requeued
+from rayapp.memory.tiers import TIER_POLICY, Tier
+
+Action = Literal["promote", "demote", "archive", "keep"]
+Policy = Literal["score", "wilson"]
+
+# The tiers that rules move between; memory_bank, books and DataGov are left alone.
+RULED_TIERS: tuple[Tier, ...] = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS)
+
+# Our choices. A score starts at 0.5; `worked` adds 0.2 to it and `failed` takes 0.3.
+HISTORY_SCORE = 0.7  # what one success makes of a neutral item
+HISTORY_USES = 2  # outcomes: one alone may be chance
+PATTERNS_SCORE = 0.9  # the score that also outlives an expiry
+PATTERNS_TIER_USES = 3  # outcomes since entering history, its probation
+PATTERNS_TIER_SUCCESS = 5.0  # success values since entering history
+DEMOTION_SCORE = 0.3  # patterns below it go back to history
+GARBAGE_SCORE = 0.2  # working and history below it are archived
+YOUNG_GARBAGE_SCORE = 0.1  # the same while young
+YOUNG = timedelta(days=7)  # since it was stored
+
+EXPIRED = "expired"
+# Our own uuid5 namespace for the ids of events.
+EVENT_NAMESPACE = uuid.UUID("0c1c0a1e-6a5b-5c1d-9f0e-5f7e3b1a9d42")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionParams:
+    """`policy` says what gates a promotion; it gates nothing else."""
+
+    policy: Policy = "score"
+
+    def evidence(self, item: MemoryItem) -> float:
+        return item.stats.score if self.policy == "score" else item.stats.wilson_score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """`to` is the tier that a promotion or demotion leads to."""
+
+    action: Action
+    reason: str
+    rule: str
+    to: Tier | None = None
+
+
+Judge = Callable[[MemoryItem, datetime, PromotionParams], Decision | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One named rule; `decide` answers None when it has nothing to say about the item."""
+
+    name: str
+    decide: Judge
+
+
+def left_alone(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """Archived items, and tiers that outcomes and time never move."""
+    if item.status is Status.ACTIVE and item.tier in RULED_TIERS:
+        return None
+    return Decision(action="keep", reason="not moved by rules", rule="left_alone")
+
+
+def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """It helped twice: working becomes history."""
+    gate, uses = params.evidence(item), item.stats.uses
+    if item.tier is not Tier.WORKING or gate < HISTORY_SCORE or uses < HISTORY_USES:
+        return None
+    return Decision(
+        action="promote",
+        to=Tier.HISTORY,
+        reason=f"{params.policy} {gate:g} after {uses} uses",
+        rule="promote_working",
+    )
+
+
+def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """It passed its probation in history: it becomes a pattern."""
+    gate, stats = params.evidence(item), item.stats
+    if item.tier is not Tier.HISTORY or gate < PATTERNS_SCORE:
+        return None
+    if stats.tier_uses < PATTERNS_TIER_USES or stats.tier_success < PATTERNS_TIER_SUCCESS:
+        return None
+    return Decision(
+        action="promote",
+        to=Tier.PATTERNS,
+        reason=f"{params.policy} {gate:g}, success {stats.tier_success:g} in history",
+        rule="promote_history",
+    )
+
+
+def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """A pattern that stopped helping goes back to history."""
+    score = item.stats.score
+    if item.tier is not Tier.PATTERNS or score >= DEMOTION_SCORE:
+        return None
+    return Decision(
+        action="demote",
+        to=Tier.HISTORY,
+        reason=f"score {score:g} below {DEMOTION_SCORE:g}",
+        rule="demote_patterns",
+    )
+
+
+def archive_expired(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """Its time is over and its score does not outlive it."""
+    if not expired(item, now):
+        return None
+    return Decision(action="archive", reason=EXPIRED, rule="archive_expired")
+
+
+def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
+    """It was judged and does not help; a young item gets more patience."""
+    score = item.stats.score
+    young = now - item.stored_at < YOUNG
+    bound = YOUNG_GARBAGE_SCORE if young else GARBAGE_SCORE
+    if item.tier is Tier.PATTERNS or not item.stats.uses or score >= bound:
+        return None
+    return Decision(
+        action="archive", reason=f"score {score:g} below {bound:g}", rule="archive_garbage"
+    )
+
+
+PROMOTION_RULES: tuple[Rule, ...] = (
+    Rule("left_alone", left_alone),
+    Rule("promote_working", promote_working),
+    Rule("promote_history", promote_history),
+    Rule("demote_patterns", demote_patterns),
+    Rule("archive_expired", archive_expired),
+    Rule("archive_garbage", archive_garbage),
+)
+EVERY_POLICY = (PromotionParams(policy="score"), PromotionParams(policy="wilson"))
+KEEP = Decision(action="keep", reason="no rule applies", rule="none")
+
+
+def decide(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision:
+    """What the first rule says that has something to say."""
+    for rule in PROMOTION_RULES:
+        decision = rule.decide(item, now, params)
+        if decision is not None:
+            return decision
+    return KEEP
+
+
+def could_move(item: MemoryItem, now: datetime) -> bool:
+    """Whether a rule moves the item under one of the policies: what a cycle must look at."""
+    return any(decide(item, now, params).action != "keep" for params in EVERY_POLICY)
+
+
+def moved(item: MemoryItem, decision: Decision, now: datetime) -> MemoryItem:
+    """`item` after `decision`: a fresh lifetime and fresh tier counters.
+
+    Lifetime counters stay as they are: resetting one of a pair would falsify the Wilson score.
+    """
+    if decision.action == "archive":
+        return creation.archived(item, decision.reason, now)
+    if decision.to is None:
+        return item
+    hours = TIER_POLICY[decision.to].ttl_hours
+    return replace(
+        item,
+        tier=decision.to,
+        tier_entered_at=now,
+        expires_at=None if hours is None else now + timedelta(hours=hours),
+        stats=replace(item.stats, tier_uses=0, tier_success=0.0),
+        updated_at=now,
+        index=requeued(item.index, IndexOp.PAYLOAD, now),
+    )
+
+
+def transition_id(item: MemoryItem, kind: str) -> str:
+    """The id of the event about leaving this version of `item`; a repeated try makes the same.
+
+    An id may be stored again after it was deleted: the time it was stored tells the two apart.
+    """
+    stored = item.stored_at.astimezone(UTC).isoformat(timespec="milliseconds")
+    left = (item.point_id, stored, str(item.version), kind)
+    return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))

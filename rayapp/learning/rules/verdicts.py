@@ -1,0 +1,159 @@
+"""A changed verdict takes the place of the earlier one: what is taken back, and how. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rayapp.graphs.rules.belonging import happened_to
+from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
+from rayapp.learning.rules.outcome_plan import OutcomePlan, Target
+from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT, judged
+from rayapp.memory.item import MemoryItem, Stats, Status
+from rayapp.memory.rules.success import SUCCESS_VALUE, rounded, wilson_lower_bound
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    """One earlier verdict on one item, which the item gives back."""
+
+    event: OutcomeEvent
+    applied: AppliedOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """What a new verdict takes back: by point of its targets, and by key of the earlier events."""
+
+    takings: Mapping[str, tuple[Taking, ...]]
+    withdrawn: Mapping[str, Withdrawn]
+
+
+def standing(event: OutcomeEvent, withdrawn: Withdrawn) -> OutcomeEvent:
+    """`event` without what was withdrawn."""
+    return replace(
+        event,
+        applied=tuple(one for one in event.applied if one.point_id not in withdrawn.points),
+        documents=tuple(doc for doc in event.documents if doc not in withdrawn.documents),
+    )
+
+
+def replacement(
+    earlier: Iterable[OutcomeEvent],
+    event: OutcomeEvent,
+    found: Mapping[str, Target],
+    plan: OutcomePlan,
+) -> Replacement:
+    """What of `earlier` gives way to `event`: the items that it moves, and the books it judges.
+
+    An item that was merged since gives back what the loser brought into it.
+    """
+    moved = {target.point_id for target in plan.targets}
+    behind = {target.point_id: target.point_id for target in plan.targets}
+    by_name = {name: t.point_id for name, t in found.items() if t.point_id in moved}
+    takings: dict[str, tuple[Taking, ...]] = {}
+    withdrawn: dict[str, Withdrawn] = {}
+    for old in earlier:
+        still = standing(old, old.withdrawn)
+        points: list[str] = []
+        for one in still.applied:
+            point = behind.get(one.point_id) or by_name.get(one.memory_id)
+            if point is not None:
+                takings[point] = (*takings.get(point, ()), Taking(event=old, applied=one))
+                points.append(one.point_id)
+        documents = [doc for doc in still.documents if doc in plan.documents]
+        if points or documents:
+            withdrawn[old.idempotency_key] = Withdrawn(tuple(points), tuple(documents))
+    return Replacement(takings=takings, withdrawn=withdrawn)
+
+
+def withdrawing(event: OutcomeEvent, taken: Withdrawn, *, owes: bool) -> tuple[OutcomeEvent, bool]:
+    """`event` after more of it was withdrawn, and whether it owes the graphs now.
+
+    Args:
+        owes: whether the graphs have still to count it as it stood until now.
+    """
+    before = event.withdrawn
+    changed = replace(
+        event,
+        withdrawn=Withdrawn(before.points + taken.points, before.documents + taken.documents),
+        counted=event.counted if owes else before,
+    )
+    left = standing(changed, changed.withdrawn)
+    return changed, changed.counted is not None or bool(left.applied or left.documents)
+
+
+def taken_back(item: MemoryItem, takings: Iterable[Taking], now: datetime) -> MemoryItem:
+    """`item` without these verdicts. What it does not count any more is not taken from it.
+
+    Counters go back exactly. `score` goes back by what the verdict really moved it and stays in
+    0..1: exactly what it was, unless another outcome met a limit in between. Tier counters and the
+    lifetime belong to a stay in a tier: they go back while that stay lasts.
+    """
+    for taking in takings:
+        item = _taken_back(item, taking, now)
+    return item
+
+
+def movement(before: MemoryItem, event: OutcomeEvent, applied: AppliedOutcome) -> AppliedOutcome:
+    """`applied` with what `event` really moved the item, which stood as `before`."""
+    after = judged(before, event.outcome, event.at, event.at)
+    shift = timedelta(0)
+    if before.expires_at is not None and after.expires_at is not None:
+        shift = after.expires_at - before.expires_at
+    return replace(
+        applied,
+        score_moved=rounded(after.stats.score - before.stats.score),
+        lifetime_moved_ms=round(shift / MILLISECOND),
+    )
+
+
+def _taken_back(item: MemoryItem, taking: Taking, now: datetime) -> MemoryItem:
+    event, one = taking.event, taking.applied
+    outcome = event.outcome
+    counter = f"{outcome.value}_count"
+    count = getattr(item.stats, counter)
+    if count < 1 or item.stats.uses < 1 or not happened_to(item, event.at):
+        return item
+    value = SUCCESS_VALUE[outcome]
+    moved = SCORE_DELTA[outcome] if one.score_moved is None else one.score_moved
+    stats = replace(
+        _rated(item.stats, item.stats.uses - 1, item.stats.success_count - value),
+        **{counter: count - 1},
+        score=rounded(min(1.0, max(0.0, item.stats.score - moved))),
+    )
+    same_stay = item.tier is one.tier and item.tier_entered_at <= event.at
+    if not same_stay:
+        return replace(item, stats=stats)
+    stats = replace(
+        stats,
+        tier_uses=max(0, stats.tier_uses - 1),
+        tier_success=rounded(max(0.0, stats.tier_success - value)),
+    )
+    if item.point_id != one.point_id or item.status is not Status.ACTIVE:
+        return replace(item, stats=stats)
+    return replace(item, stats=stats, expires_at=_expiry_before(item.expires_at, taking, now))
+
+
+def _rated(stats: Stats, uses: int, success: float) -> Stats:
+    success = rounded(max(0.0, success))
+    return replace(
+        stats,
+        uses=uses,
+        success_count=success,
+        success_rate=rounded(success / uses) if uses else Stats().success_rate,
+        wilson_score=wilson_lower_bound(success, uses),
+    )
+
+
+def _expiry_before(expires_at: datetime | None, taking: Taking, now: datetime) -> datetime | None:
+    """The lifetime that a verdict gave goes; like a failure, that leaves `MIN_TTL` from now."""
+    if expires_at is None:
+        return None
+    ms = taking.applied.lifetime_moved_ms
+    shift = TTL_SHIFT[taking.event.outcome] if ms is None else ms * MILLISECOND
+    back = expires_at - shift
+    return back if back >= expires_at else min(expires_at, max(back, now + MIN_TTL))

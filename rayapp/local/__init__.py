@@ -1,0 +1,1 @@
+"""The stack on one machine: up and down, command line, demo."""

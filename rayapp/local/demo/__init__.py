@@ -1,0 +1,5 @@
+"""The demo: a bilingual conversation, asked over HTTP."""
+
+from rayapp.local.demo.runner import DEMO_KEY, run
+
+__all__ = ["DEMO_KEY", "run"]

@@ -1,0 +1,1 @@
+"""The servers of one data directory: started, watched, stopped."""

@@ -1,0 +1,211 @@
+"""What a stack must start for given settings: the servers that the environment does not name."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import secrets
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from rayapp.core.settings.model import Settings
+from rayapp.local.stack import binaries, programs
+from rayapp.local.stack.child import Child
+from rayapp.local.stack.front import Front
+from rayapp.local.stack.paths import StackPaths, write_private
+from rayapp.local.stack.ports import PortBook
+from rayapp.local.stack.replica_set import is_primary
+from rayapp.serve.environment import INGRESS_PORTS, PORT_NAMES, local_environment
+
+# A large journal is replayed before mongod answers; the rest start in seconds.
+MONGOD_TIMEOUT_S = 120.0
+# Nobody waits at a terminal, and one that is ended while it replays begins anew.
+MONGOD_AGAIN_S = 600.0
+RAY_TIMEOUT_S = 90.0
+SERVER_TIMEOUT_S = 30.0
+STOP_WAIT_S = 20.0
+RAY_STOP_WAIT_S = 5.0
+PROBE_TIMEOUT_S = 1.0
+
+
+class Plan:
+    """Servers to start, and the settings with every address filled in."""
+
+    def __init__(self, paths: StackPaths, settings: Settings) -> None:
+        self.paths = paths
+        self.children: list[Child] = []
+        self.versions: dict[str, str] = {}
+        self.own_ray = not settings.ray.address
+        self.front: Front | None = None
+        self._book = PortBook(paths.ports, paths.stack_id)
+        self._set: dict[str, dict[str, object]] = {"data": {"dir": str(paths.data)}}
+        self._settings = settings
+        self._http()
+        self._mongod()
+        self._valkey()
+        self._qdrant()
+        self._ray()
+        self.settings = _updated(settings, self._set)
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return self._book.ports
+
+    def environment(self) -> dict[str, str]:
+        """What a job, a replica or a shell needs to attach to this stack."""
+        env = {
+            "MONGODB_URI": self.settings.mongo.uri,
+            "QDRANT_URL": self.settings.qdrant.url,
+            "REDIS_URL": self.settings.redis.url,
+            "RAY_ADDRESS": self.settings.ray.address,
+        }
+        env = {name: value for name, value in env.items() if value}
+        if self.own_ray:
+            env |= programs.ray_auth(self.paths, self._settings)
+            env |= local_environment(self.paths.sockets, self.ports)
+        return env
+
+    def _http(self) -> None:
+        if self._settings.http.port == 0:
+            self._book.take(["http"])
+            self._set["http"] = {"port": self.ports["http"]}
+
+    def _mongod(self) -> None:
+        if self._settings.mongo.uri:
+            return
+        binary = binaries.require_mongod()
+        self.versions["mongod"] = binaries.version_of(binary)
+        self._book.take(["mongod"])
+        port = self.ports["mongod"]
+        self.paths.mongo.mkdir(mode=0o700, exist_ok=True)
+        command = programs.mongod_command(binary, self.paths, port, self._settings)
+        self._add("mongod", command, lambda: is_primary(port), MONGOD_TIMEOUT_S, STOP_WAIT_S)
+        self.children[-1].again_timeout_s = MONGOD_AGAIN_S
+        self._set["mongo"] = {"uri": programs.mongodb_uri(port)}
+        self._set["data"]["holds_store"] = True
+
+    def _valkey(self) -> None:
+        binary = binaries.find_valkey()
+        if self._settings.redis.url or binary is None:
+            return
+        self.versions["valkey"] = binaries.version_of(binary)
+        path = self.paths.valkey_socket
+        command = programs.valkey_command(binary, path)
+        self._add("valkey", command, lambda: connects(path), SERVER_TIMEOUT_S, STOP_WAIT_S)
+        self._set["redis"] = {"url": f"unix://{path}"}
+
+    def _qdrant(self) -> None:
+        binary = binaries.find_qdrant()
+        if self._settings.qdrant.url:
+            return
+        if binary is None:
+            # Said now: in a replica of Ray it would be said minutes later.
+            binaries.require_engine()
+            return
+        self.versions["qdrant"] = binaries.version_of(binary)
+        self._book.take(["qdrant", "qdrant_grpc"])
+        port = self.ports["qdrant"]
+        self.paths.qdrant.mkdir(mode=0o700, exist_ok=True)
+        env = programs.qdrant_environment(self.paths, self.ports)
+
+        def ready() -> bool:
+            return http_status(programs.LOOPBACK, port, "/readyz") == 200
+
+        self._add("qdrant", [str(binary)], ready, SERVER_TIMEOUT_S, STOP_WAIT_S, env)
+        url = f"http://{programs.LOOPBACK}:{port}"
+        self._set["qdrant"] = {"url": url, "grpc_port": self.ports["qdrant_grpc"]}
+
+    def _ray(self) -> None:
+        if not self.own_ray:
+            return
+        single = [name for name in PORT_NAMES.values() if name != "ingress_first"]
+        self._book.take([*programs.RAY_PORTS, *single])
+        self._book.take(["ingress_first"], width=INGRESS_PORTS)
+        write_private(self.paths.token, secrets.token_hex(32))
+        env = programs.ray_auth(self.paths, self._settings) | programs.python_path()
+        env |= local_environment(self.paths.sockets, self.ports) | self._haproxy()
+        command = programs.ray_command(self.paths, self.ports, self._settings)
+        raylet = self.paths.ray / "session_latest" / "sockets" / "raylet"
+
+        def ready() -> bool:
+            return connects(raylet)
+
+        self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
+        self.children[-1].clean = self._clean_ray
+        self._set["ray"] = {"address": f"{programs.RAY_NODE_IP}:{self.ports['ray_gcs']}"}
+
+    def _clean_ray(self) -> None:
+        clean_ray(self.paths)
+        if self.front is not None:
+            self.front.write()
+
+    def _haproxy(self) -> dict[str, str]:
+        """Ray starts our launcher in its place; without a binary Ray says what is missing."""
+        binary = binaries.find_haproxy()
+        if binary is None:
+            return {}
+        self.front = Front(self.paths, binary)
+        return {"RAY_SERVE_HAPROXY_BINARY_PATH": str(self.front.launcher)}
+
+    def _add(
+        self,
+        name: str,
+        command: list[str],
+        ready: Callable[[], bool],
+        start_timeout_s: float,
+        stop_wait_s: float,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        self.children.append(
+            Child(
+                name=name,
+                command=command,
+                env=env or {},
+                stack_id=self.paths.stack_id,
+                log=self.paths.log(name),
+                ready=ready,
+                start_timeout_s=start_timeout_s,
+                stop_wait_s=stop_wait_s,
+            )
+        )
+
+
+def _updated(settings: Settings, changes: dict[str, dict[str, object]]) -> Settings:
+    tree = settings.model_dump()
+    for concern, values in changes.items():
+        tree[concern].update(values)
+    return Settings.model_validate(tree)
+
+
+def clean_ray(paths: StackPaths) -> None:
+    """Keep the logs of the last session only."""
+    sessions = sorted(path for path in paths.ray.glob("session_2*") if path.is_dir())
+    for path in sessions[:-1]:
+        shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        (paths.ray / "session_latest").unlink()
+
+
+def connects(path: Path) -> bool:
+    """True when something listens on the unix socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def http_status(host: str, port: int, path: str, timeout_s: float = PROBE_TIMEOUT_S) -> int:
+    """Status of a GET; 0 when nothing answers."""
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()

@@ -1,0 +1,1 @@
+"""The memory item: scope, tiers, store, edits, versions, memory bank, user data."""

@@ -1,0 +1,140 @@
+"""The memory bank: facts a person or the assistant keeps on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from rayapp.core.errors import NotFound
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.requests import (
+    BankStats,
+    BulkResult,
+    BulkStatus,
+    ItemList,
+    ItemQuery,
+    MemoryEdit,
+    NewMemory,
+    StoreResult,
+)
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+
+
+class MemoryBankService:
+    """Implements `memory.ports.MemoryBank` on top of the memories service."""
+
+    def __init__(self, memories: Memories, store: MemoryStore) -> None:
+        self._memories = memories
+        self._store = store
+
+    async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        return await self._memories.store(scope, replace(new, tier=Tier.MEMORY_BANK))
+
+    async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:
+        try:
+            origin = await self._memories.get(ReadScope(scope.user_id), memory_id)
+        except NotFound:
+            if not new.text.strip():
+                raise
+            return await self.add(scope, new)
+        return await self.add(scope, _copy_of(origin, new))
+
+    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        item = await self._memories.get(scope, memory_id)
+        if item.tier is not Tier.MEMORY_BANK:
+            raise NotFound(
+                f"No memory {memory_id} in the memory bank: that of another tier is changed with "
+                f"/api/memory/items/{memory_id}."
+            )
+        return item
+
+    async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
+        where = ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=(tag,))
+        return await self._memories.page(scope, where, ItemQuery(limit=limit, with_total=True))
+
+    async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
+        fact = await self.fact(ReadScope(scope.user_id, include_shared=False), memory_id)
+        if fact.status is not Status.ACTIVE or tag not in fact.tags:
+            raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
+        # The fact may be known for more than this list: then it only leaves the list.
+        left = tuple(one for one in fact.tags if one != tag)
+        if left:
+            await self._memories.edit(scope, memory_id, MemoryEdit(tags=left))
+        else:
+            await self._memories.archive(scope, memory_id, reason=f"{tag} removed")
+
+    async def stats(self, scope: ReadScope) -> BankStats:
+        counts = [c for c in await self._store.tier_counts(scope) if c.tier is Tier.MEMORY_BANK]
+        active = sum(count.active for count in counts)
+        archived = sum(count.archived for count in counts)
+        tags = await self._store.tags(scope, Tier.MEMORY_BANK)
+        return BankStats(
+            total=active + archived, active=active, archived=archived, tags=tuple(tags)
+        )
+
+    async def page(
+        self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
+    ) -> ItemList:
+        where = ItemFilter(
+            tiers=(Tier.MEMORY_BANK,),
+            statuses=(status,),
+            tags_any=(tag,) if tag else None,
+            include_superseded=True,
+        )
+        return await self._memories.page(
+            scope, where, ItemQuery(limit=limit, offset=offset, with_total=True)
+        )
+
+    async def archive_many(
+        self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
+    ) -> list[BulkResult]:
+        async def archive(fact: MemoryItem) -> BulkStatus:
+            after = await self._memories.archive(scope, fact.memory_id, reason=reason)
+            return "archived" if after.version != fact.version else "already_archived"
+
+        return [await self._each(scope, one, archive) for one in dict.fromkeys(memory_ids)]
+
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
+        async def delete(fact: MemoryItem) -> BulkStatus:
+            await self._memories.delete(scope, fact.memory_id)
+            return "deleted"
+
+        return [await self._each(scope, one, delete) for one in dict.fromkeys(memory_ids)]
+
+    async def _each(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        act: Callable[[MemoryItem], Awaitable[BulkStatus]],
+    ) -> BulkResult:
+        """Bulk actions of the bank never reach into other tiers, nor through an id that was merged:
+        its winner is changed only by its own id."""
+        try:
+            item = await self._memories.get(
+                ReadScope(scope.user_id, include_shared=False), memory_id
+            )
+            if item.memory_id != memory_id:
+                return BulkResult(memory_id, "merged")
+            if item.tier is not Tier.MEMORY_BANK:
+                return BulkResult(memory_id, "not_in_bank")
+            return BulkResult(memory_id, await act(item))
+        except NotFound:
+            return BulkResult(memory_id, "not_found")
+
+
+def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:
+    """`new` with the text, where it has none, and the provenance of `origin`."""
+    return replace(
+        new,
+        text=new.text if new.text.strip() else origin.text,
+        entities=new.entities or origin.entities,
+        source=origin.source,
+        summary=origin.summary if new.text.strip() in ("", origin.text.strip()) else None,
+        subject_id=origin.subject_id if origin.user_id != SYSTEM_USER else None,
+        created_at=origin.created_at,
+        valid_from=origin.valid_from,
+        valid_to=origin.valid_to,
+    )

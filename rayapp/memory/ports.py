@@ -1,0 +1,382 @@
+"""The seams of the memory: its store, its events, the rows of a user, and its services.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from rayapp.core.vectors import IndexSchema
+from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion, Status
+from rayapp.memory.paging import SortKey
+from rayapp.memory.records import Cleared, ClearTarget, HiddenItem, RowCounts, UserCounts
+from rayapp.memory.requests import (
+    BankStats,
+    BulkResult,
+    ItemList,
+    ItemQuery,
+    MemoryEdit,
+    NewMemory,
+    StoreResult,
+)
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class InsertResult:
+    """`existing` is the active item that stood in the way: same id (`id`) or same text (`text`)."""
+
+    inserted: bool
+    existing: MemoryItem | None = None
+    clash: Literal["id", "text"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: list[MemoryItem]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexResult:
+    """What the indexer did for one claimed item at `rev`; `error` None means synced.
+
+    `blamed` False: a dependency was away, and the try does not count against the item.
+    `context_prefix` is stored with the item whatever came of the try, so that it is asked for once;
+    empty: what is there stays.
+    """
+
+    point_id: str
+    rev: int
+    op: IndexOp
+    error: str | None = None
+    next_attempt_at: datetime | None = None
+    failed: bool = False
+    blamed: bool = True
+    vector_hash: str | None = None
+    context_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBacklog:
+    """Counts over all users, claimed and backing-off items included in pending.
+
+    `oldest_untried_s`: age of the oldest pending item that has not failed by itself.
+    """
+
+    pending: int
+    synced: int
+    failed: int
+    oldest_pending_s: float
+    oldest_untried_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierCount:
+    """`deleted`: how many ever were; their rows go with their points. `waiting`: items whose newest
+    state is not in the index yet."""
+
+    tier: Tier
+    active: int
+    archived: int
+    deleted: int
+    uses_total: int
+    worked: int
+    failed: int
+    waiting: int = 0
+
+
+class MemoryStore(Protocol):
+    """`memory_items` and `memory_versions`. MongoDB is the truth."""
+
+    async def ensure_schema(self) -> None:
+        """Create collections and indexes with all their options; idempotent."""
+        ...
+
+    async def insert(self, item: MemoryItem) -> InsertResult:
+        """Insert with majority+journal; a unique clash is a result, not an error."""
+        ...
+
+    async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
+        """Same, unordered, one result per item in order."""
+        ...
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        """Any status but deleted; a merged id resolves to its winner."""
+        ...
+
+    async def by_points(self, scope: ReadScope, point_ids: Sequence[str]) -> list[MemoryItem]:
+        """Hydrate hits; missing, deleted and foreign ids are left out; order is not kept."""
+        ...
+
+    async def find_duplicate(
+        self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
+    ) -> MemoryItem | None:
+        """The active item with the same text, if there is one."""
+        ...
+
+    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+        """quality.mentioned_count + 1."""
+        ...
+
+    async def page(
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        *,
+        sort: SortKey,
+        limit: int,
+        cursor: str | None = None,
+        offset: int = 0,
+        text_query: str | None = None,
+    ) -> Page:
+        """A sorted page; a cursor that cannot be read is an InvalidInput."""
+        ...
+
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        """All items that `page` would show."""
+        ...
+
+    async def pending(
+        self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
+    ) -> list[MemoryItem]:
+        """The newest items that the index does not hold yet in their current state.
+
+        `with_failed`: also those it never will, unless they are tried again.
+        """
+        ...
+
+    async def text_search(
+        self, scope: ReadScope, where: ItemFilter, query: str, limit: int
+    ) -> list[tuple[MemoryItem, float]]:
+        """The "index down" rung: `$text` under the user prefix, asked for me and for system."""
+        ...
+
+    async def replace(
+        self, item: MemoryItem, *, expected_version: int, row: MemoryVersion
+    ) -> MemoryItem:
+        """Compare-and-set on version, the old state to memory_versions, in one transaction.
+
+        The stored item gets `version = expected_version + 1`.
+        Raises VersionConflict, NotFound, DuplicateMemory.
+        """
+        ...
+
+    async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
+        """Newest first."""
+        ...
+
+    async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
+        """Active items by (quality_score, wilson, last_outcome_at), lowest first.
+
+        What was replaced comes before what is current.
+        """
+        ...
+
+    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[MemoryItem]:
+        """Take due pending items for `claim_s` seconds; fair over users; takes over expired."""
+        ...
+
+    async def finish(self, token: str, results: Sequence[IndexResult], schema: IndexSchema) -> int:
+        """Write back what the indexer did, guarded by rev and claim; returns how many matched.
+
+        A finished `delete` of a deleted item removes the tombstone row.
+        """
+        ...
+
+    async def mark_all_pending(self) -> int:
+        """Ask for every active item to be indexed again, but those that gave up."""
+        ...
+
+    async def backlog(self) -> IndexBacklog: ...
+
+    async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
+        """Items that gave up, of one user or of all, for diagnostics and reports."""
+        ...
+
+    async def retry_failed(self, user_id: str | None = None) -> int:
+        """Make every failed item, of one user or of all, pending and due; how many there were."""
+        ...
+
+    async def hasten(self, user_id: str | None) -> int:
+        """`retry_failed`, and make pending items that nobody has claimed due now. How many
+        changed; what was due already did not. None: of all users."""
+        ...
+
+    async def waiting(self, user_id: str | None) -> int:
+        """Items that the index does not have as they are, pending or failed, from index keys
+        alone. None: of all users."""
+        ...
+
+    async def waiting_since(self, user_id: str | None, since: datetime) -> int:
+        """Pending items that wait since then or earlier. None: of all users."""
+        ...
+
+    async def oldest_due(self) -> datetime | None:
+        """When the next pending item becomes due, for the indexer's sleep."""
+        ...
+
+    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
+        """One row per tier that has items; None counts all users."""
+        ...
+
+    async def tags(self, scope: ReadScope, tier: Tier) -> list[str]: ...
+
+    async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
+        """(UTC date, source label, items stored that day), plus one row dated "" with the base."""
+        ...
+
+    async def ping(self) -> float:
+        """Seconds of one round trip; raises StoreDown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    event_id: str
+    user_id: str
+    kind: str
+    at: datetime
+    memory_id: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+class EventStore(Protocol):
+    async def add(self, event: Event) -> None: ...
+    async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]: ...
+
+
+class UserRows(Protocol):
+    """What the truth keeps of one user, beyond the reads of `MemoryStore`."""
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
+        """Memories archived with a reason of `memory.rules.ghosts`, newest first."""
+        ...
+
+    async def counts(self, scope: ReadScope) -> RowCounts: ...
+    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
+        """Delete up to `limit` memories of a tier in one transaction, each as `MemoryStore.replace`
+        deletes one: a tombstone for the indexer, versions gone, what was merged into it too.
+
+        How many, merged ones included; 0 when none is left. A memory that is part of one in
+        another tier goes too, for its text stands in this one; the other stays.
+        """
+        ...
+
+    async def clear_sessions(self, scope: WriteScope) -> int:
+        """Forget the user's conversations and what was shown in them; how many there were."""
+        ...
+
+    async def clear_graph(self, scope: WriteScope) -> int:
+        """Empty all graphs of the user, so that a backfill builds the content graph anew; how
+        many rows there were."""
+        ...
+
+    async def clear_documents(self, scope: WriteScope) -> int:
+        """Forget the rows of the user's books, not their memories; how many there were."""
+        ...
+
+
+class UserData(Protocol):
+    """A user's data as a whole. Raises NotFound, Conflict, StoreDown."""
+
+    async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> HiddenItem:
+        """Archive it as hidden; harmless to repeat. Conflict when it is archived for another
+        reason."""
+        ...
+
+    async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
+        """Restore a hidden memory; NotFound, code `not_hidden`, for any other."""
+        ...
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[HiddenItem]:
+        """Newest first."""
+        ...
+
+    async def counts(self, scope: ReadScope) -> UserCounts: ...
+    async def clear(self, scope: WriteScope, target: ClearTarget) -> Cleared:
+        """Delete for good, within the time of a request; `left` says what it did not reach."""
+        ...
+
+
+class Memories(Protocol):
+    """Store and edit. Raises InvalidInput, TooLarge, NotFound, Conflict, StoreDown."""
+
+    async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
+        ...
+
+    async def store_batch(
+        self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
+    ) -> list[StoreResult]:
+        """Order kept; an entry that is a StoreResult already (rejected) passes through."""
+        ...
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem: ...
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList: ...
+
+    async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem: ...
+    async def archive(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> MemoryItem: ...
+
+    async def restore(
+        self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
+    ) -> MemoryItem: ...
+
+    async def delete(self, scope: WriteScope, memory_id: str) -> None: ...
+    async def versions(
+        self, scope: ReadScope, memory_id: str, limit: int = 50
+    ) -> list[MemoryVersion]: ...
+
+
+class MemoryBank(Protocol):
+    """memory_bank with its write guard and capacity."""
+
+    async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult: ...
+    async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:
+        """Keep what memory `memory_id` says, with its provenance; that memory stays as it is.
+
+        An empty text in `new` stands for the text of the memory. An unknown id with a text is a
+        plain fact, without one it raises NotFound.
+        """
+        ...
+
+    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        """The fact of that id; NotFound when there is none, or a memory of another tier."""
+        ...
+
+    async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
+        """The active facts of one list (`goal`, `value`), newest first, with their total."""
+        ...
+
+    async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
+        """Archive a fact of that list; NotFound when it is not on it."""
+        ...
+
+    async def stats(self, scope: ReadScope) -> BankStats: ...
+    async def page(
+        self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
+    ) -> ItemList: ...
+
+    async def archive_many(
+        self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
+    ) -> list[BulkResult]:
+        """What became of each id, in order, named twice once."""
+        ...
+
+    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
+        """As `archive_many`."""
+        ...

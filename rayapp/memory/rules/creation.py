@@ -1,0 +1,279 @@
+"""From a request to a memory item: validation, the memory_bank write guard, defaults.
+
+`now` and limits are passed in; nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rayapp.core.errors import Forbidden, InvalidInput, TooLarge
+from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER, USER_ID_PATTERN
+from rayapp.memory.item import (
+    NEUTRAL_SCORE,
+    SOURCE_TRUST,
+    IndexOp,
+    IndexState,
+    MemoryItem,
+    Quality,
+    Source,
+    Stats,
+    Status,
+    point_id_of,
+)
+from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.rules.revision import requeued
+from rayapp.memory.tiers import TIER_POLICY, Tier
+from rayapp.text.language import detect_language
+from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
+
+DEFAULT_IMPORTANCE = 0.5
+DEFAULT_CONFIDENCE = 0.8
+MAX_TAGS = 64
+MAX_LABEL_CHARS = 200
+_EXCHANGE = re.compile(r"^\s*User:.*^\s*Assistant:", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimits:
+    """Characters."""
+
+    text: int
+    memory_bank: int
+
+
+def check_user(user_id: str) -> None:
+    """Refuse ids outside the pattern and the shared tenant, which nobody writes."""
+    if user_id == SYSTEM_USER:
+        raise Forbidden("The user 'system' is shared and read-only; name another user.")
+    if not USER_ID_PATTERN.fullmatch(user_id):
+        raise InvalidInput(
+            "The user id must be 1 to 128 characters of letters, digits and . _ : @ -.",
+            code="bad_user_id",
+        )
+
+
+def check_new(new: NewMemory, limits: TextLimits) -> None:
+    """Raise InvalidInput or TooLarge with one sentence; return when `new` may be stored."""
+    if TIER_POLICY[new.tier].shared:
+        raise InvalidInput(
+            f"Tier {new.tier.value} is filled by the DataGov job; choose a core tier.",
+            code="read_only_tier",
+        )
+    check_text(new.text, limits.memory_bank if new.tier is Tier.MEMORY_BANK else limits.text)
+    check_labels(new.tags, "tag")
+    check_labels(new.entities, "entity")
+    if new.memory_id is not None and not MEMORY_ID_PATTERN.fullmatch(new.memory_id):
+        raise InvalidInput(
+            "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",
+            code="bad_memory_id",
+        )
+    if new.supersedes is not None and not MEMORY_ID_PATTERN.fullmatch(new.supersedes):
+        raise InvalidInput(
+            "supersedes must be the id of a memory: 1 to 128 characters of letters, digits and "
+            ". _ : @ -.",
+            code="bad_supersedes",
+        )
+    for name, value in (("importance", new.importance), ("confidence", new.confidence)):
+        if value is not None and not 0.0 <= value <= 1.0:
+            raise InvalidInput(f"{name} must be between 0 and 1.", code=f"bad_{name}")
+    check_validity(new.valid_from, new.valid_to)
+    _guard_tier(new.tier, new.text, new.tags, new.always_inject)
+    if new.tier is Tier.MEMORY_BANK and (new.importance is None or new.confidence is None):
+        raise InvalidInput(
+            "memory_bank needs importance and confidence, each 0 to 1.", code="bank_no_quality"
+        )
+
+
+def check_item(item: MemoryItem, limits: TextLimits) -> None:
+    """The same rules for an item after an edit."""
+    check_validity(item.valid_from, item.valid_to)
+    check_text(item.text, limits.memory_bank if item.tier is Tier.MEMORY_BANK else limits.text)
+    _guard_tier(item.tier, item.text, item.tags, item.always_inject)
+
+
+def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    if valid_from and valid_to and valid_from > valid_to:
+        raise InvalidInput("valid_from must not be after valid_to.", code="bad_validity")
+
+
+def check_text(text: str, limit: int) -> None:
+    """Not empty, not above `limit` characters, no control characters."""
+    if len(text) > limit:
+        raise TooLarge(f"The text has {len(text)} characters; at most {limit} are stored.")
+    forbidden = find_forbidden(text)
+    if forbidden:
+        raise InvalidInput(f"The text holds {forbidden}; remove it.", code="control_character")
+    if not text.strip():
+        raise InvalidInput("The text is empty; send some.", code="empty_text")
+    if shows_nothing(text):
+        raise InvalidInput(
+            "The text holds no visible character; send some words.", code="empty_text"
+        )
+
+
+def check_labels(labels: tuple[str, ...], noun: str) -> None:
+    """Tags and entities: any script, trimmed, not empty, bounded in number and length."""
+    if len(labels) > MAX_TAGS:
+        raise InvalidInput(f"At most {MAX_TAGS} of {noun} are stored.", code=f"too_many_{noun}")
+    for one in labels:
+        if shows_nothing(one) or len(one) > MAX_LABEL_CHARS or find_forbidden(one):
+            raise InvalidInput(
+                f"Each {noun} needs 1 to {MAX_LABEL_CHARS} printable characters.",
+                code=f"bad_{noun}",
+            )
+
+
+def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: bool) -> None:
+    """memory_bank keeps distilled facts: what cannot be ranked or found later is refused."""
+    if tier is not Tier.MEMORY_BANK:
+        if always_inject:
+            raise InvalidInput(
+                "always_inject is for tier memory_bank only; change the tier or drop it.",
+                code="bad_always_inject",
+            )
+        return
+    if not tags:
+        raise InvalidInput("memory_bank needs at least one tag; add one.", code="bank_no_tags")
+    if is_raw_exchange(text):
+        raise InvalidInput(
+            "memory_bank keeps facts, not raw exchanges; store the fact itself.",
+            code="bank_raw_exchange",
+        )
+
+
+def is_raw_exchange(text: str) -> bool:
+    """A turn of a conversation as it was stored, not a fact."""
+    return _EXCHANGE.search(text) is not None
+
+
+def new_item(
+    new: NewMemory, *, user_id: str, memory_id: str, now: datetime, stored_by: str = ""
+) -> MemoryItem:
+    """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
+    hours = TIER_POLICY[new.tier].ttl_hours
+    return MemoryItem(
+        memory_id=memory_id,
+        point_id=point_id_of(user_id, memory_id),
+        user_id=user_id,
+        tier=new.tier,
+        text=new.text,
+        summary=new.summary,
+        content_hash=content_hash(new.text),
+        dedup_scope=dedup_scope(new.tier, new.source),
+        tags=_distinct(new.tags),
+        entities=_distinct(new.entities),
+        always_inject=new.always_inject,
+        lang=detect_language(new.text),
+        source=new.source,
+        stored_by=stored_by,
+        perspective_owner_id=user_id,
+        subject_id=new.subject_id or user_id,
+        trust=_trust(new),
+        quality=Quality(
+            importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
+            confidence=DEFAULT_CONFIDENCE if new.confidence is None else new.confidence,
+        ),
+        stats=Stats(score=NEUTRAL_SCORE if new.score is None else new.score),
+        created_at=new.created_at or now,
+        stored_at=now,
+        updated_at=now,
+        tier_entered_at=now,
+        expires_at=now + timedelta(hours=hours) if hours is not None else None,
+        valid_from=new.valid_from,
+        valid_to=new.valid_to,
+        supersedes=new.supersedes,
+        sequence=sequence_at(now),
+        index=IndexState(next_attempt_at=now),
+    )
+
+
+def _trust(new: NewMemory) -> float:
+    """Of its source class; a derived memory is trusted no more than its parents."""
+    own = SOURCE_TRUST[new.source.type]
+    return own if new.trust is None else min(own, new.trust)
+
+
+def sequence_at(now: datetime) -> int:
+    """The `sequence` of a memory that is stored now: microseconds since 1970."""
+    return round(now.timestamp() * 1_000_000)
+
+
+def dedup_scope(tier: Tier, source: Source) -> str:
+    """Equal texts are duplicates within one book or one DataGov resource, else within the tier."""
+    if tier is Tier.BOOKS:
+        return source.doc_id or str((source.book or {}).get("book_id", ""))
+    if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
+        return str((source.datagov or {}).get("resource_id", ""))
+    return ""
+
+
+def edited(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
+    """The item after `edit`; the same object when nothing changes."""
+    text = item.text if edit.text is None else edit.text
+    changed = replace(
+        item,
+        text=text,
+        summary=item.summary if edit.summary is None else edit.summary,
+        tags=item.tags if edit.tags is None else _distinct(edit.tags),
+        entities=item.entities if edit.entities is None else _distinct(edit.entities),
+        always_inject=item.always_inject if edit.always_inject is None else edit.always_inject,
+        valid_to=item.valid_to if edit.valid_to is None else edit.valid_to,
+        quality=replace(
+            item.quality,
+            importance=item.quality.importance if edit.importance is None else edit.importance,
+            confidence=item.quality.confidence if edit.confidence is None else edit.confidence,
+        ),
+    )
+    if changed == item:
+        return item
+    op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
+    return replace(
+        changed,
+        content_hash=content_hash(text),
+        lang=detect_language(text),
+        updated_at=now,
+        index=requeued(item.index, op, now),
+    )
+
+
+def archived(item: MemoryItem, reason: str | None, now: datetime) -> MemoryItem:
+    return replace(
+        item,
+        status=Status.ARCHIVED,
+        archived_at=now,
+        archived_reason=reason,
+        updated_at=now,
+        index=requeued(item.index, IndexOp.DELETE, now),
+    )
+
+
+def restored(item: MemoryItem, now: datetime) -> MemoryItem:
+    """Back to active, with a fresh lifetime in its tier."""
+    hours = TIER_POLICY[item.tier].ttl_hours
+    return replace(
+        item,
+        status=Status.ACTIVE,
+        archived_at=None,
+        archived_reason=None,
+        updated_at=now,
+        tier_entered_at=now,
+        expires_at=now + timedelta(hours=hours) if hours is not None else None,
+        index=requeued(item.index, IndexOp.VECTOR, now),
+    )
+
+
+def deleted(item: MemoryItem, now: datetime) -> MemoryItem:
+    """A tombstone: the row stays until its point is gone."""
+    return replace(
+        item,
+        status=Status.DELETED,
+        updated_at=now,
+        index=requeued(item.index, IndexOp.DELETE, now),
+    )
+
+
+def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(label.strip() for label in labels))

@@ -1,0 +1,155 @@
+"""Who may see an item and which items a filter keeps, as pure functions of values.
+
+Stores translate the same meaning into their own predicate; the contract suite compares both.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rayapp.core.errors import InvalidInput
+from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
+from rayapp.memory.item import MemoryItem, Source, Status
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import DATAGOV_TIERS, SURVIVES_EXPIRY_SCORE, Tier
+
+# Label of items that no tool stored, in growth charts.
+MANUAL_SOURCE = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedTiers:
+    """Items of one owner; `tiers` None means all of them."""
+
+    user_id: str
+    tiers: tuple[Tier, ...] | None
+
+
+def checked_user(user_id: str) -> str:
+    """`user_id` when it is well formed; raises InvalidInput otherwise, so scopes fail closed."""
+    if not isinstance(user_id, str) or not USER_ID_PATTERN.fullmatch(user_id):
+        raise InvalidInput("The user id must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -.")
+    return user_id
+
+
+def readable(scope: ReadScope, tiers: tuple[Tier, ...] | None = None) -> list[OwnedTiers]:
+    """The owners that `scope` may read within `tiers`: me, and the system user's shared tiers."""
+    mine = OwnedTiers(checked_user(scope.user_id), tiers)
+    if not scope.include_shared or scope.user_id == SYSTEM_USER:
+        return [mine]
+    shared = tuple(tier for tier in DATAGOV_TIERS if tiers is None or tier in tiers)
+    return [mine, OwnedTiers(SYSTEM_USER, shared)] if shared else [mine]
+
+
+def may_read(scope: ReadScope, item: MemoryItem) -> bool:
+    """Whether `item` is inside `scope`."""
+    return any(
+        item.user_id == owner.user_id and (owner.tiers is None or item.tier in owner.tiers)
+        for owner in readable(scope)
+    )
+
+
+def flag_names(source: Source) -> tuple[str, ...]:
+    """Names of the DataGov feature flags that are set, sorted."""
+    flags: Any = (source.datagov or {}).get("flags") or {}
+    if isinstance(flags, Mapping):
+        return tuple(sorted(str(name) for name, value in flags.items() if value))
+    if isinstance(flags, list | tuple | set):
+        return tuple(sorted(str(name) for name in flags))
+    return ()  # a stored value of another shape names nothing
+
+
+def bare_words(text: str) -> list[str]:
+    """Distinct lower-case words of `text` in order, without marks, quotes or signs."""
+    plain = unicodedata.normalize("NFKD", text)
+    kept = "".join(c for c in plain if not unicodedata.combining(c))
+    return list(dict.fromkeys(re.findall(r"\w+", kept.lower())))
+
+
+def expired(item: MemoryItem, now: datetime) -> bool:
+    """Whether the time of `item` is over; a high score outlives it (decision 0015)."""
+    over = item.expires_at is not None and item.expires_at <= now
+    return over and item.stats.score < SURVIVES_EXPIRY_SCORE
+
+
+def matches(item: MemoryItem, where: ItemFilter) -> bool:
+    """Whether `item` meets every condition of `where`.
+
+    `statuses` None keeps every status but deleted: a tombstone is seen only by who names it.
+    Time ranges are half open: created_from <= created_at < created_to.
+    """
+    return bool(kept((item,), where))
+
+
+def kept(items: Iterable[MemoryItem], where: ItemFilter) -> list[MemoryItem]:
+    """Those of `items` that meet every condition of `where`, as `matches` says, in order.
+
+    Each search asks this of all its candidates, and most filters name no values, so what depends
+    on the filter alone is looked at once (measured: 0.3 ms of a search, item by item).
+    """
+    if where.matches_nothing:
+        return []
+    named = [(have, wanted) for have, wanted in _named_values(where) if wanted is not None]
+    return [
+        item
+        for item in items
+        if _status_matches(item, where)
+        and (where.tiers is None or item.tier in where.tiers)
+        and all(any(value in wanted for value in have(item)) for have, wanted in named)
+        and _traits_match(item, where)
+        and _times_match(item, where)
+    ]
+
+
+def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:
+    if where.statuses is None:
+        return item.status is not Status.DELETED
+    return item.status in where.statuses
+
+
+def _named_values(
+    where: ItemFilter,
+) -> tuple[tuple[Callable[[MemoryItem], tuple[Any, ...]], tuple[Any, ...] | None], ...]:
+    """What an item has, and which of those values the filter wants; None = any."""
+    return (
+        (lambda item: item.tags, where.tags_any),
+        (lambda item: item.entities, where.entities_any),
+        (lambda item: (item.source.type,), where.source_types),
+        (lambda item: (item.source.conversation_id,), where.conversation_ids),
+        (lambda item: (item.source.tool_name,), where.tool_names),
+        (lambda item: (item.source.doc_id,), where.doc_ids),
+        (lambda item: (item.subject_id,), where.subject_ids),
+        (lambda item: (_datagov(item).get("category"),), where.categories),
+        (lambda item: (_datagov(item).get("format"),), where.formats),
+        (lambda item: (_datagov(item).get("organization"),), where.organizations),
+        (lambda item: flag_names(item.source), where.flags),
+        (lambda item: (item.lang,), where.langs),
+    )
+
+
+def _datagov(item: MemoryItem) -> Mapping[str, Any]:
+    return item.source.datagov or {}
+
+
+def _traits_match(item: MemoryItem, where: ItemFilter) -> bool:
+    return (
+        (not where.tags_all or set(where.tags_all) <= set(item.tags))
+        and (where.always_inject is None or item.always_inject == where.always_inject)
+        and (where.include_superseded or item.superseded_by is None)
+    )
+
+
+def _times_match(item: MemoryItem, where: ItemFilter) -> bool:
+    at = where.valid_at
+    return (
+        (where.created_from is None or item.created_at >= where.created_from)
+        and (where.created_to is None or item.created_at < where.created_to)
+        and (where.now is None or not expired(item, where.now))
+        and (at is None or item.valid_from is None or item.valid_from <= at)
+        and (at is None or item.valid_to is None or item.valid_to > at)
+    )

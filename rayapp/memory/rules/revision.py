@@ -1,0 +1,115 @@
+"""What a stored item becomes when an edit meets it. Pure; every store applies the same rule."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import TypeVar
+
+from rayapp.memory.item import (
+    ChangeType,
+    IndexOp,
+    IndexState,
+    MemoryItem,
+    MemoryVersion,
+    Quality,
+    Stats,
+    SyncState,
+)
+
+Counters = TypeVar("Counters", Quality, Stats)
+
+
+def queued(item: MemoryItem) -> MemoryItem:
+    """A new item as it enters the index queue: due from the moment it was stored."""
+    if item.index.sync_state is not SyncState.PENDING or item.index.next_attempt_at is not None:
+        return item
+    return replace(item, index=replace(item.index, next_attempt_at=item.stored_at))
+
+
+def combined_op(state: IndexState, op: IndexOp) -> IndexOp:
+    """What the index still needs when `op` is asked of an item in `state`.
+
+    A payload change cannot replace a vector write, or follow a delete, that has not happened yet.
+    """
+    if op is not IndexOp.PAYLOAD or state.op is IndexOp.PAYLOAD:
+        return op
+    written = state.op is IndexOp.VECTOR and state.sync_state is SyncState.SYNCED
+    return op if written else IndexOp.VECTOR
+
+
+def requeued(state: IndexState, op: IndexOp, at: datetime) -> IndexState:
+    """`state` asked to be indexed again from `at`: next rev, no claim, no back-off."""
+    return replace(
+        state,
+        op=combined_op(state, op),
+        rev=state.rev + 1,
+        sync_state=SyncState.PENDING,
+        attempts=0,
+        next_attempt_at=at,
+        claim=None,
+        last_error=None,
+    )
+
+
+def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> MemoryItem:
+    """`stored` with the changes of `wanted`, made by an editor who had seen `read`.
+
+    Counters that the editor did not change keep what outcomes and mentions wrote meanwhile, and
+    the index state is the store's own: only a pending `wanted.index` asks for another write. The
+    prefix is the indexer's, who may have written it meanwhile; it was said of the text, and goes
+    with it.
+    """
+    index = stored.index
+    if wanted.index.sync_state is SyncState.PENDING:
+        index = requeued(index, wanted.index.op, wanted.updated_at)
+        index = replace(index, rev=max(index.rev, wanted.index.rev))
+    return replace(
+        wanted,
+        memory_id=stored.memory_id,
+        point_id=stored.point_id,
+        user_id=stored.user_id,
+        stored_at=stored.stored_at,
+        version=stored.version + 1,
+        stats=_changed(stored.stats, wanted.stats, read.stats),
+        quality=_changed(stored.quality, wanted.quality, read.quality),
+        index=index,
+        context_prefix=stored.context_prefix if wanted.text == stored.text else "",
+    )
+
+
+def revived(tombstone: MemoryItem, item: MemoryItem) -> MemoryItem:
+    """`item` in the place of a deleted one with its id; rev and version keep growing."""
+    fresh = queued(item)
+    return replace(
+        fresh,
+        version=tombstone.version + 1,
+        index=replace(fresh.index, rev=tombstone.index.rev + 1),
+    )
+
+
+def _changed(stored: Counters, wanted: Counters, read: Counters) -> Counters:
+    changes = {
+        f.name: getattr(wanted, f.name)
+        for f in fields(stored)
+        if getattr(wanted, f.name) != getattr(read, f.name)
+    }
+    return replace(stored, **changes)
+
+
+def replaced_state(
+    item: MemoryItem, change: ChangeType, reason: str | None, now: datetime
+) -> MemoryVersion:
+    """The version row of the state of `item` that a change replaces."""
+    return MemoryVersion(
+        user_id=item.user_id,
+        memory_id=item.memory_id,
+        version=item.version,
+        text=item.text,
+        tags=item.tags,
+        quality=item.quality,
+        stats=item.stats,
+        change_type=change,
+        reason=reason,
+        at=now,
+    )

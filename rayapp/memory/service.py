@@ -1,0 +1,441 @@
+"""Store, read and change memories. Storing never waits for an embedding."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rayapp.core.errors import (
+    BankFull,
+    Conflict,
+    DuplicateMemory,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+)
+from rayapp.core.ports import Clock, Metrics
+from rayapp.memory.bank_capacity import BankRoom
+from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, Status
+from rayapp.memory.ports import InsertResult, MemoryStore
+from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
+from rayapp.memory.rules import creation
+from rayapp.memory.rules.capacity import left_for
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.rules.filtering import expired
+from rayapp.memory.rules.revision import replaced_state
+from rayapp.memory.rules.supersession import reopened
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.supersession import Beside, Supersession
+from rayapp.memory.tiers import TIER_POLICY, Tier
+
+# An edit without an expected version is repeated on the new state when another one came between.
+EDIT_ATTEMPTS = 12
+# Longest first pause between two tries, seconds; a transaction takes about 3 ms.
+EDIT_PAUSE_S = 0.01
+
+
+class MemoriesService:
+    """Implements `memory.ports.Memories`.
+
+    Args:
+        new_id: makes a memory id (UUIDv7) when the caller brings none.
+        capacity: active memory_bank items per user.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        limits: TextLimits,
+        capacity: int,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._limits = limits
+        self._new_id = new_id
+        self._supersession = Supersession(store, clock, self._change)
+        self._room = BankRoom(store, capacity, self._make_room)
+
+    async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        item = await self._supersession.stamped(scope, self._item(scope, new))
+        if item.tier is not Tier.MEMORY_BANK:
+            return await self._stored(scope, item)
+        async with self._room.turn(scope.user_id):
+            for full in (await self._room.refused(scope, (item,))).values():
+                raise full
+            result = await self._stored(scope, item)
+            if result.status != "stored":
+                return result
+            archived, lost = await self._room.settle(scope, (item,))
+            for full in lost.values():
+                raise full
+        return replace(result, archived=archived)
+
+    async def _stored(self, scope: WriteScope, item: MemoryItem) -> StoreResult:
+        result = await self._result(scope, item, await self._store.insert(item))
+        if result.status == "rejected":
+            raise _error_of(result)
+        await self._supersession.close(scope, item, result.memory_id)
+        self._metrics.count("stored", status=result.status)
+        return result
+
+    async def store_batch(
+        self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
+    ) -> list[StoreResult]:
+        results: list[StoreResult | None] = []
+        items: list[tuple[int, MemoryItem]] = []
+        before = Beside()
+        first = creation.sequence_at(self._clock.now())
+        for position, one in enumerate(new):
+            made = await self._item_or_rejection(scope, one, before)
+            if isinstance(made, StoreResult):
+                results.append(made)
+            else:
+                results.append(None)
+                made = replace(made, sequence=first + position)
+                items.append((position, made))
+                before.add(made)
+        facts = [item for _, item in items if item.tier is Tier.MEMORY_BANK]
+        if facts:
+            async with self._room.turn(scope.user_id):
+                full = await self._room.refused(scope, facts)
+                for position, item in items:
+                    if item.tier is Tier.MEMORY_BANK and item.memory_id in full:
+                        results[position] = _no_room(item, full[item.memory_id])
+                items = [(at, item) for at, item in items if results[at] is None]
+                await self._insert_batch(scope, items, results, before)
+                await self._settle_batch(scope, items, results)
+        else:
+            await self._insert_batch(scope, items, results, before)
+        done = [result for result in results if result is not None]
+        for result in done:
+            self._metrics.count("stored", status=result.status)
+        return done
+
+    async def _insert_batch(
+        self,
+        scope: WriteScope,
+        items: Sequence[tuple[int, MemoryItem]],
+        results: list[StoreResult | None],
+        before: Beside,
+    ) -> None:
+        """Store `items`; what became of each goes to its place in `results`."""
+        inserted = await self._store.insert_many([item for _, item in items])
+        for (position, item), outcome in zip(items, inserted, strict=True):
+            results[position] = await self._closed(
+                scope, item, await self._result(scope, item, outcome), before
+            )
+
+    async def _settle_batch(
+        self,
+        scope: WriteScope,
+        items: Sequence[tuple[int, MemoryItem]],
+        results: list[StoreResult | None],
+    ) -> None:
+        """One check for the whole batch; each of its facts says who left for it."""
+        stored = {
+            item.memory_id: at
+            for at, item in items
+            if item.tier is Tier.MEMORY_BANK and _is_stored(results[at])
+        }
+        if not stored:
+            return
+        facts = [item for _, item in items if item.memory_id in stored]
+        archived, full = await self._room.settle(scope, facts)
+        for item in facts:
+            if item.memory_id in full:
+                results[stored[item.memory_id]] = _no_room(item, full[item.memory_id])
+        kept = [item for item in facts if item.memory_id not in full]
+        for name, gone in left_for(kept, archived).items():
+            results[stored[name]] = StoreResult(memory_id=name, status="stored", archived=gone)
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
+        item = await self._store.get(scope, memory_id)
+        if item is None:
+            raise NotFound(f"No memory {memory_id}; list /api/memory/items to see what exists.")
+        return item
+
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList:
+        page = await self._store.page(
+            scope,
+            where,
+            sort=query.sort,
+            limit=query.limit,
+            cursor=query.cursor,
+            offset=query.offset,
+            text_query=query.text_query,
+        )
+        total = None
+        if query.with_total:
+            total = await self._store.count(scope, where, text_query=query.text_query)
+        return ItemList(items=tuple(page.items), next_cursor=page.next_cursor, total=total)
+
+    async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem:
+        self._check_edit(edit)
+
+        def change(item: MemoryItem) -> MemoryItem:
+            changed = creation.edited(item, edit, self._clock.now())
+            creation.check_item(changed, self._limits)
+            return changed
+
+        return await self._change(
+            scope, memory_id, change, ChangeType.UPDATE, edit.reason, edit.expected_version
+        )
+
+    async def archive(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> MemoryItem:
+        def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Archive")
+            if item.status is Status.ARCHIVED:
+                return item
+            return creation.archived(item, reason, self._clock.now())
+
+        return await self._change(
+            scope, memory_id, change, ChangeType.ARCHIVE, reason, expected_version
+        )
+
+    async def restore(
+        self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
+    ) -> MemoryItem:
+        """Raises BankFull when it needs a place that only pinned facts, goals and values hold."""
+        item = await self.get(ReadScope(scope.user_id, include_shared=False), memory_id)
+        if item.tier is not Tier.MEMORY_BANK:
+            return await self._restored(scope, memory_id, expected_version)
+        async with self._room.turn(scope.user_id):
+            return await self._restored_fact(scope, item, memory_id, expected_version)
+
+    async def _restored_fact(
+        self, scope: WriteScope, item: MemoryItem, memory_id: str, expected_version: int | None
+    ) -> MemoryItem:
+        """`item`: the fact as it is; the writer has its turn in the bank."""
+        if item.status is not Status.ACTIVE and item.memory_id == memory_id:
+            await self._room.check_return(scope, item)
+        restored = await self._restored(scope, memory_id, expected_version)
+        # What a person just brought back does not leave at once for its low quality.
+        await self._room.make(scope, keep=(restored.memory_id,))
+        return restored
+
+    async def _restored(
+        self, scope: WriteScope, memory_id: str, expected_version: int | None
+    ) -> MemoryItem:
+        def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Restore")
+            now = self._clock.now()
+            if item.status is not Status.ACTIVE:
+                return creation.restored(item, now)
+            if not expired(item, now) and item.superseded_by is None:
+                return item
+            return reopened(creation.restored(item, now))
+
+        return await self._change(
+            scope, memory_id, change, ChangeType.RESTORE, None, expected_version
+        )
+
+    async def delete(self, scope: WriteScope, memory_id: str) -> None:
+        """The text, its old versions and what was merged into it are gone for good."""
+
+        def change(item: MemoryItem) -> MemoryItem:
+            _refuse_merged(item, memory_id, "Delete")
+            return creation.deleted(item, self._clock.now())
+
+        await self._change(scope, memory_id, change, ChangeType.ARCHIVE, "deleted", None)
+
+    async def versions(
+        self, scope: ReadScope, memory_id: str, limit: int = 50
+    ) -> list[MemoryVersion]:
+        item = await self.get(scope, memory_id)
+        return await self._store.versions(scope, item.memory_id, limit)
+
+    def _item(self, scope: WriteScope, new: NewMemory) -> MemoryItem:
+        creation.check_user(scope.user_id)
+        creation.check_new(new, self._limits)
+        return creation.new_item(
+            new,
+            user_id=scope.user_id,
+            memory_id=new.memory_id or self._new_id(),
+            now=self._clock.now(),
+            stored_by=scope.principal,
+        )
+
+    async def _item_or_rejection(
+        self, scope: WriteScope, new: NewMemory | StoreResult, before: Beside
+    ) -> MemoryItem | StoreResult:
+        """`before`: memories of the same batch that come first."""
+        if isinstance(new, StoreResult):
+            return new
+        try:
+            return await self._supersession.stamped(scope, self._item(scope, new), before)
+        except (InvalidInput, Conflict) as error:
+            return StoreResult(
+                memory_id=new.memory_id, status="rejected", code=error.code, error=error.message
+            )
+
+    async def _closed(
+        self, scope: WriteScope, item: MemoryItem, result: StoreResult, before: Beside
+    ) -> StoreResult:
+        """`result`, after what `item` replaces is closed; a batch goes on when that fails."""
+        if result.status == "rejected":
+            return result
+        before.stored(item, result.memory_id)
+        try:
+            await self._supersession.close(scope, before.resolved(item), result.memory_id)
+        except Conflict:
+            return _changed_meanwhile(item)
+        return result
+
+    async def _result(
+        self, scope: WriteScope, item: MemoryItem, outcome: InsertResult
+    ) -> StoreResult:
+        if outcome.inserted:
+            return StoreResult(memory_id=item.memory_id, status="stored")
+        existing = outcome.existing
+        if existing is None:
+            return _changed_meanwhile(item)
+        if outcome.clash == "id" and existing.content_hash != item.content_hash:
+            return _rejected(existing, "exists with another text; edit it or use a new id")
+        if outcome.clash == "id" and existing.merged_into is not None:
+            # An id that was merged goes on living in its winner: a repeated import meets it here.
+            return StoreResult(memory_id=existing.merged_into, status="duplicate")
+        if outcome.clash == "id" and existing.status is not Status.ACTIVE:
+            return _rejected(existing, f"is {existing.status.value}; restore it or use a new id")
+        now = self._clock.now()
+        try:
+            replaced = existing.superseded_by is not None
+            if outcome.clash == "text" if replaced else expired(existing, now):
+                # Hidden, but still the owner of this text: saying it again makes it current.
+                # A repeated import, by the same id, does not bring back what was replaced.
+                # Active all the time, so it needs no other place in the bank.
+                await self._restored(scope, existing.memory_id, None)
+            if outcome.clash == "text":
+                await self._store.mention(scope, existing.memory_id, now)
+                await self._said_again(scope, existing, item)
+        except (NotFound, Conflict):
+            # In a batch this must reject itself only: the others are stored.
+            return _changed_meanwhile(item)
+        return StoreResult(memory_id=existing.memory_id, status="duplicate")
+
+    async def _said_again(self, scope: WriteScope, existing: MemoryItem, item: MemoryItem) -> None:
+        """A fact of the memory bank keeps the best of both: it is never weakened by a repetition.
+
+        The tags join, because a fact that is said again as a goal must be found among the goals.
+        """
+        if existing.tier is not Tier.MEMORY_BANK:
+            return
+        edit = MemoryEdit(
+            tags=tuple(dict.fromkeys((*existing.tags, *item.tags)))[: creation.MAX_TAGS],
+            importance=max(existing.quality.importance, item.quality.importance),
+            confidence=max(existing.quality.confidence, item.quality.confidence),
+            always_inject=existing.always_inject or item.always_inject,
+            reason="said again",
+        )
+        if creation.edited(existing, edit, self._clock.now()) is not existing:
+            await self.edit(scope, existing.memory_id, edit)
+
+    async def _make_room(
+        self, scope: WriteScope, memory_id: str, expected_version: int
+    ) -> MemoryItem:
+        return await self.archive(
+            scope, memory_id, reason="capacity", expected_version=expected_version
+        )
+
+    def _check_edit(self, edit: MemoryEdit) -> None:
+        if edit.text is not None:
+            creation.check_text(edit.text, self._limits.text)
+        creation.check_labels(edit.tags or (), "tag")
+        creation.check_labels(edit.entities or (), "entity")
+
+    async def _change(
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        change: Callable[[MemoryItem], MemoryItem],
+        kind: ChangeType,
+        reason: str | None,
+        expected_version: int | None,
+    ) -> MemoryItem:
+        creation.check_user(scope.user_id)
+        read = ReadScope(scope.user_id, include_shared=False)
+        for attempt in range(1, EDIT_ATTEMPTS + 1):
+            item = await self.get(read, memory_id)
+            if TIER_POLICY[item.tier].shared:
+                raise NotFound(f"No memory {memory_id} of yours.")
+            if expected_version is not None and item.version != expected_version:
+                raise VersionConflict(
+                    f"Memory {memory_id} is at version {item.version}, not {expected_version}; "
+                    "read it again.",
+                    details={"version": item.version},
+                )
+            new = change(item)
+            if new is item:
+                return item
+            row = replaced_state(item, kind, reason, self._clock.now())
+            try:
+                return await self._store.replace(new, expected_version=item.version, row=row)
+            except VersionConflict:
+                if expected_version is not None or attempt == EDIT_ATTEMPTS:
+                    raise
+                await asyncio.sleep(random.random() * EDIT_PAUSE_S * attempt)
+        raise VersionConflict(f"Memory {memory_id} keeps changing; try again.")
+
+
+def _refuse_merged(item: MemoryItem, asked_for: str, wish: str) -> None:
+    """Reads and edits of a merged id reach its winner; what would take the winner away asks first.
+
+    Somebody who removes one of two duplicates means to keep the other.
+    """
+    if item.memory_id != asked_for:
+        raise Conflict(
+            f"Memory {asked_for} was merged into {item.memory_id}. {wish} that one if you mean it.",
+            code="merged",
+            details={"memory_id": item.memory_id},
+        )
+
+
+def _error_of(result: StoreResult) -> Conflict:
+    """The error that a rejected single store raises."""
+    if result.code == Conflict.default_code:
+        return Conflict(result.error or "")
+    return DuplicateMemory(
+        result.error or "", code=result.code, details={"memory_id": result.memory_id}
+    )
+
+
+def _is_stored(result: StoreResult | None) -> bool:
+    return result is not None and result.status == "stored"
+
+
+def _no_room(item: MemoryItem, full: BankFull) -> StoreResult:
+    return StoreResult(
+        memory_id=item.memory_id, status="rejected", code=full.code, error=full.message
+    )
+
+
+def _rejected(existing: MemoryItem, why: str) -> StoreResult:
+    return StoreResult(
+        memory_id=existing.memory_id,
+        status="rejected",
+        code=DuplicateMemory.default_code,
+        error=f"Memory {existing.memory_id} {why}.",
+    )
+
+
+def _changed_meanwhile(item: MemoryItem) -> StoreResult:
+    """What stood in the way went between the insert and the read: the caller may just retry."""
+    return StoreResult(
+        memory_id=item.memory_id,
+        status="rejected",
+        code=Conflict.default_code,
+        error="The memory changed while it was stored; send it again.",
+    )

@@ -1,0 +1,108 @@
+"""A user's data as a whole: what is hidden, what there is, and clearing it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rayapp.core.errors import Conflict, NotFound
+from rayapp.core.runtime import Runtime
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import Memories, MemoryStore, UserRows
+from rayapp.memory.records import (
+    CLEARED_TIERS,
+    Cleared,
+    ClearTarget,
+    HiddenItem,
+    TierTotal,
+    UserCounts,
+)
+from rayapp.memory.rules.ghosts import archived_reason, hidden_reason
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import CORE_TIERS, Tier
+
+# Memories of one transaction: a few tenths of a second, so that the time limit is kept and an edit
+# that comes between waits briefly.
+PAGE = 200
+# Share of a request's time limit that clearing may use; the rest is for counting and answering.
+TIME_SHARE = 0.6
+
+
+class UserDataService:
+    """Implements `memory.ports.UserData`. Only ever touches the caller's own user."""
+
+    def __init__(
+        self, memories: Memories, items: MemoryStore, rows: UserRows, *, runtime: Runtime
+    ) -> None:
+        self._memories = memories
+        self._items = items
+        self._rows = rows
+        self._clock = runtime.clock
+        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+
+    # --- hidden memories
+
+    async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> HiddenItem:
+        item = await self._memories.archive(scope, memory_id, reason=archived_reason(reason))
+        found = hidden_reason(item)
+        if found is None:
+            raise Conflict(
+                f"Memory {memory_id} is archived already, so nobody sees it; restore it first to "
+                "hide it.",
+                code="archived_already",
+                details={"memory_id": memory_id},
+            )
+        return HiddenItem(item=item, reason=found)
+
+    async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
+        read = ReadScope(scope.user_id, include_shared=False)
+        item = await self._memories.get(read, memory_id)
+        if hidden_reason(item) is None:
+            raise NotFound(
+                f"Memory {memory_id} is not hidden; list /api/memory/ghost to see which are.",
+                code="not_hidden",
+                details={"memory_id": memory_id, "status": item.status.value},
+            )
+        return await self._memories.restore(scope, memory_id, expected_version=item.version)
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[HiddenItem]:
+        items = await self._rows.hidden(scope, limit)
+        return [HiddenItem(item=item, reason=hidden_reason(item) or "") for item in items]
+
+    # --- counts and clearing
+
+    async def counts(self, scope: ReadScope) -> UserCounts:
+        own = ReadScope(scope.user_id, include_shared=False)
+        found, rows = await asyncio.gather(self._items.tier_counts(own), self._rows.counts(own))
+        totals = {row.tier: TierTotal(active=row.active, archived=row.archived) for row in found}
+        return UserCounts(
+            tiers={tier: totals.get(tier, TierTotal()) for tier in CORE_TIERS}, rows=rows
+        )
+
+    async def clear(self, scope: WriteScope, target: ClearTarget) -> Cleared:
+        tier = CLEARED_TIERS.get(target)
+        left = 0
+        if tier is not None:
+            deleted, left = await self.clear_tiers(scope, (tier,), self._budget_s)
+            if tier is Tier.BOOKS and not left:
+                await self._rows.clear_documents(scope)
+        elif target is ClearTarget.SESSIONS:
+            deleted = await self._rows.clear_sessions(scope)
+        else:
+            deleted = await self._rows.clear_graph(scope)
+        return Cleared(target=target, deleted=deleted, left=left, at=self._clock.now())
+
+    async def clear_tiers(
+        self, scope: WriteScope, tiers: tuple[Tier, ...], budget_s: float
+    ) -> tuple[int, int]:
+        """Delete the user's memories of these tiers, so that versions go and the indexer takes
+        their points; (how many, how many are left when the time is up)."""
+        until = self._clock.monotonic() + budget_s
+        deleted = 0
+        for tier in tiers:
+            while gone := await self._rows.delete_page(scope, tier, PAGE, self._clock.now()):
+                deleted += gone
+                if self._clock.monotonic() >= until:
+                    break
+        read = ReadScope(scope.user_id, include_shared=False)
+        where = ItemFilter(tiers=tiers, statuses=None, include_superseded=True)
+        return deleted, await self._items.count(read, where)

@@ -1,0 +1,1 @@
+"""The one search: plan, retrieve, fuse, rank, rerank, explain."""

@@ -1,0 +1,159 @@
+"""What callers ask of a search and what they get back: plain values, no HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from rayapp.core.timing import Span
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import Tier
+
+SortMode = Literal["relevance", "recency", "score"]
+ConfidenceLabel = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """`tiers` None = the five core tiers; `limit` None = estimated from the question.
+
+    `include_datagov` None = when a filter or the question itself asks for open data.
+    `min_relevance` leaves out hits whose relevance, a probability 0..1, is below it; `named_only`
+    those none of whose entities the question names. `receipt` False: whoever asks shows something
+    else than these hits, and keeps the receipt of that.
+    """
+
+    query: str
+    limit: int | None = None
+    offset: int = 0
+    tiers: tuple[Tier, ...] | None = None
+    sort_by: SortMode | None = None
+    where: ItemFilter = field(default_factory=ItemFilter)
+    min_confidence: ConfidenceLabel | None = None
+    min_relevance: float | None = None
+    named_only: bool = False
+    include_datagov: bool | None = None
+    as_of: datetime | None = None
+    recipe: str | None = None
+    conversation_id: str | None = None
+    principal: str = ""
+    timeout_s: float | None = None
+    receipt: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSummary:
+    """How one hit got its place. Ranks start at 1; None = the arm did not return the item.
+
+    dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
+    fused: after fusion and weights, 0..1. ce_score: reranker probability. weights: what was used.
+    evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
+    distance_boost: how many times nearer quality brings a memory_bank item.
+    total_boost: the product of all fields that end in `_boost`, capped.
+    relevance: probability that the item answers the question, None = nobody asked for it.
+    named: which of its entities the question names.
+    """
+
+    final_score: float
+    dense_similarity: float | None = None
+    text_similarity: float | None = None
+    fused: float = 0.0
+    rrf_score: float | None = None
+    ce_score: float | None = None
+    vector_rank: int | None = None
+    text_rank: int | None = None
+    pending_rank: int | None = None
+    ce_rank: int | None = None
+    quality: float | None = None
+    learned_score: float | None = None
+    evidence: float = 1.0
+    distance_boost: float = 1.0
+    quality_boost: float = 1.0
+    entity_boost: float = 1.0
+    document_boost: float = 1.0
+    action_boost: float = 1.0
+    solution_boost: float = 1.0
+    total_boost: float = 1.0
+    weights: dict[str, float] = field(default_factory=dict)
+    relevance: float | None = None
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    position: int
+    item: MemoryItem
+    summary: ScoreSummary
+    collapsed_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageError:
+    stage: str
+    message: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatagovUse:
+    """Whether the open-data tiers were searched, and why.
+
+    Attributes:
+        guessed: nobody asked for them, the words of the question did.
+        reason: `asked`, `filter`, or the rule of the intent.
+        categories: topics of the question; told, not used.
+    """
+
+    searched: bool = False
+    guessed: bool = False
+    reason: str = ""
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer:
+    """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
+
+    `timings_ms` add up to the time of the search; `spans` say when its stages ran.
+    """
+
+    receipt_id: str | None
+    hits: tuple[Hit, ...]
+    total: int
+    confidence: ConfidenceLabel
+    relevance: float
+    abstained: bool = False
+    best_rejected: float | None = None
+    next_offset: int | None = None
+    degraded: tuple[str, ...] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    errors: tuple[StageError, ...] = ()
+    recipe: str = "default"
+    sort_by: SortMode = "relevance"
+    tiers: tuple[Tier, ...] = ()
+    language: str = "other"
+    expansions: tuple[str, ...] = ()
+    datagov: DatagovUse = field(default_factory=DatagovUse)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainStage:
+    """One stage of the pipeline for one memory: kept, or lost by how much."""
+
+    stage: str
+    kept: bool
+    detail: str
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    memory_id: str
+    query: str
+    found: bool
+    position: int | None
+    lost_at: str | None
+    stages: tuple[ExplainStage, ...]

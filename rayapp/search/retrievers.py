@@ -1,0 +1,354 @@
+"""The arms of a search: what to ask the index, what waits in the truth, and the rungs below."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from rayapp.core.deadline import Deadline
+from rayapp.core.errors import DeadlineExceeded, IndexDown
+from rayapp.core.runtime import Runtime
+from rayapp.core.vectors import IndexSchema, SparseVector, Vector
+from rayapp.graphs.records import GraphPriors
+from rayapp.index.monitor import IndexWatch
+from rayapp.index.ports import VectorIndex
+from rayapp.index.records import Arm, ScoredPoint
+from rayapp.index.rules.points import vector_hash_of
+from rayapp.inference.ports import Embedder
+from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.ports import MemoryStore, Page
+from rayapp.memory.rules.filtering import kept
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.rules.boosts import is_solution, solution_points, tier_depths
+from rayapp.search.rules.candidates import (
+    Candidate,
+    gather_evidence,
+    is_stale,
+    to_candidates,
+)
+from rayapp.search.rules.pending import HITS_READ, IndexedHit, pending_scores
+from rayapp.search.rules.recipes import Recipe
+from rayapp.search.tracing import Trace
+from rayapp.text.analyser import Analyser
+from rayapp.text.expansions import Expansion
+
+# Recent items and text matches that the "index down" rung shows at most.
+RUNG_RECENT = 20
+# Of the best score, for a recent item without a word in common: below any real match.
+FAINT = 0.01
+# Of what is left of a search, for the vector of its question: words are looked for without one.
+EMBED_SHARE = 0.5
+# What a stage of the truth may be skipped for; the truth being away is an error of the search.
+LATE = (DeadlineExceeded, TimeoutError)
+
+
+# What the dense and the sparse arm returned, by tier.
+Lists = tuple[dict[Tier, list[ScoredPoint]], dict[Tier, list[ScoredPoint]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsRequest:
+    """What the arms need of one search. `priors` is read while the question is embedded."""
+
+    scope: ReadScope
+    where: ItemFilter
+    text: str
+    expansions: Sequence[Expansion]
+    recipe: Recipe
+    tiers: tuple[Tier, ...]
+    depth: int
+    priors: asyncio.Future[GraphPriors]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """`dense_used` False: no query vector, so the fusion gives the dense arm no weight.
+
+    `depths`: candidates that each arm was asked for, by tier.
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    dense_used: bool = True
+    priors: GraphPriors = field(default_factory=GraphPriors)
+    depths: Mapping[Tier, int] = field(default_factory=dict)
+
+
+class SearchArms:
+    """Runs the arms in parallel and joins what they found with the truth."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        index: VectorIndex,
+        embedder: Embedder,
+        analyser: Analyser,
+        *,
+        schema: IndexSchema,
+        watch: IndexWatch,
+        runtime: Runtime,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._analyser = analyser
+        self._schema = schema
+        self._watch = watch
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings
+
+    async def gather(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
+        """Candidates of all arms. Raises StoreDown; every other dependency only degrades."""
+        if request.where.matches_nothing:
+            return Gathered(dense_used=False)
+        pending = asyncio.ensure_future(self._pending(request, deadline, trace))
+        try:
+            vector = await self._embed(request.text, deadline, trace)
+            # Before the index is asked: what is indexed in between is in both answers, and what was
+            # read the other way round would be in neither.
+            waiting = await self._with_matching(request, await pending, deadline, trace)
+            lists, priors, depths = await self._lists(request, vector, deadline, trace)
+        finally:
+            pending.cancel()
+        if lists is None:
+            found = await self._without_index(request, waiting, deadline, trace)
+            return replace(found, priors=priors, depths=depths)
+        dense, sparse = lists
+        evidence = gather_evidence(dense.values(), sparse.values())
+        solved = solution_points(priors)
+        known = {item.point_id for item in waiting}
+        items = waiting + await self._hydrate(
+            request, evidence.keys() - known, set(solved) - known, deadline, trace
+        )
+        hashes = self._hashes(items)
+        indexed = [(i, evidence[i.point_id]) for i in items if i.point_id in evidence]
+        scores = self._lexical(request, waiting, [
+            (item, said.sparse) for item, said in indexed
+            if said.sparse is not None and not is_stale(item, hashes)
+        ])  # fmt: skip
+        wanted = {item.point_id for item in items if is_solution(item, priors)}
+        candidates = to_candidates(items, evidence, scores, hashes, wanted=wanted)
+        return Gathered(candidates, vector is not None, priors, depths)
+
+    async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
+        vectors: list[Vector] = []
+        async with trace.stage("embed", degrades="embedder"):
+            left = deadline.limit(self._settings.embedding.query_timeout_s / EMBED_SHARE)
+            limit = left * EMBED_SHARE
+            vectors = await self._embedder.embed([text], "query", timeout_s=limit)
+        return vectors[0] if vectors else None
+
+    async def _lists(
+        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+    ) -> tuple[Lists | None, GraphPriors, Mapping[Tier, int]]:
+        """What the index says, asked for the normal depths while the graphs are read.
+
+        The graphs only ever ask for more of a tier, and seldom do: those tiers are asked again, and
+        their longer lists take the place of the first.
+        """
+        usual = tier_depths(GraphPriors(), request.tiers, request.depth, request.recipe)
+        asked = asyncio.ensure_future(self._query(request, vector, usual, deadline, trace))
+        try:
+            priors = await request.priors
+            lists = await asked
+            if lists is not None and _nothing(lists) and await self._was_lost(trace):
+                lists = None
+        finally:
+            asked.cancel()
+        depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
+        deeper = {tier: depth for tier, depth in depths.items() if depth > usual[tier]}
+        if lists is None or not deeper:
+            return lists, priors, depths
+        more = await self._query(request, vector, deeper, deadline, trace)
+        if more is None:
+            return lists, priors, usual
+        return (lists[0] | more[0], lists[1] | more[1]), priors, depths
+
+    async def _query(
+        self,
+        request: ArmsRequest,
+        vector: Vector | None,
+        depths: Mapping[Tier, int],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> Lists | None:
+        """Dense and sparse lists of the tiers in `depths`, in one round trip; None when the index
+        is away."""
+        sparse = self._question(request)
+        dense_arms = [] if vector is None else [
+            Arm(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
+            for tier in depths
+        ]  # fmt: skip
+        sparse_arms = [] if not sparse.indices else [
+            Arm(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
+            for tier in depths
+        ]  # fmt: skip
+        arms = dense_arms + sparse_arms
+        if not arms:
+            return {}, {}
+        if self._watch.reason is not None:
+            trace.degrade(self._watch.reason, "index")
+            return None
+        answer: list[list[ScoredPoint]] | None = None
+        async with trace.stage("index", degrades="index"):
+            limit = deadline.limit(self._settings.qdrant.timeout_s)
+
+            async def ask() -> list[list[ScoredPoint]]:
+                # Not `wait_for`, which puts a task and two turns of the event loop in between.
+                async with asyncio.timeout(limit):
+                    return await self._index.query(request.scope, request.where, arms)
+
+            answer = await self._watch.breaker.call(ask, self._clock.monotonic, IndexDown)
+        if answer is None:
+            return None
+        near, matching = answer[: len(dense_arms)], answer[len(dense_arms) :]
+        # An arm that was not asked has no lists; one that was has one for every tier.
+        return dict(zip(depths, near, strict=False)), dict(zip(depths, matching, strict=False))
+
+    async def _was_lost(self, trace: Trace) -> bool:
+        """Nothing found at all: is it because the index was emptied a moment ago?"""
+        async with trace.stage("watch"):
+            await self._watch.look(self._index, self._store)
+        if self._watch.reason is None:
+            return False
+        trace.degrade(self._watch.reason, "index")
+        return True
+
+    async def _pending(
+        self, request: ArmsRequest, deadline: Deadline, trace: Trace
+    ) -> list[MemoryItem]:
+        limit = self._settings.search.pending_limit
+        found: list[MemoryItem] = []
+        if limit == 0:
+            return found
+        async with trace.stage("pending", degrades="pending", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
+                found = await self._store.pending(
+                    request.scope, request.where, limit, with_failed=self._watch.has_failed
+                )
+        return found
+
+    async def _hydrate(
+        self,
+        request: ArmsRequest,
+        point_ids: Set[str],
+        solved: Set[str],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> list[MemoryItem]:
+        """Truth decides: what it does not hold any more, or holds differently, is not shown.
+
+        A known solution that is gone is no drift: no index promised it.
+        """
+        try:
+            async with (
+                trace.stage("hydrate"),
+                asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)),
+            ):
+                found = await self._store.by_points(request.scope, list(point_ids | solved))
+        except TimeoutError:
+            raise DeadlineExceeded("The truth did not answer in time; try again.") from None
+        statuses = request.where.statuses or tuple(Status)
+        living = [item for item in found if item.status in statuses]
+        missing = len(point_ids) - sum(item.point_id in point_ids for item in living)
+        if missing > 0:
+            self._metrics.count("drift", missing, kind="search")
+        return kept(living, request.where)
+
+    async def _with_matching(
+        self,
+        request: ArmsRequest,
+        waiting: list[MemoryItem],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> list[MemoryItem]:
+        """Where more is pending than is read, the best by words of those that are older."""
+        if len(waiting) < self._settings.search.pending_limit or not waiting:
+            return waiting
+        found: list[tuple[MemoryItem, float]] = []
+        async with trace.stage("pending", degrades="pending", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
+                found = await self._store.text_search(
+                    request.scope, request.where, request.text, request.depth
+                )
+        known = {item.point_id for item in waiting}
+        return waiting + [
+            item
+            for item, _ in found
+            if item.point_id not in known and item.index.sync_state is not SyncState.SYNCED
+        ]
+
+    def _question(self, request: ArmsRequest) -> SparseVector:
+        return self._analyser.query(
+            request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
+        )
+
+    def _lexical(
+        self,
+        request: ArmsRequest,
+        waiting: Iterable[MemoryItem],
+        indexed: Sequence[tuple[MemoryItem, float]],
+    ) -> dict[str, float]:
+        """BM25 of what the index does not hold in its current state, on the index's scale.
+
+        `indexed`: hits of the sparse arm with their scores.
+        """
+        query = self._question(request)
+        asked = frozenset(query.indices)
+        documents = {i.point_id: self._analyser.document(i.text) for i in waiting}
+        sharing = {p: d for p, d in documents.items() if not asked.isdisjoint(d.indices)}
+        if not sharing:
+            return {}
+        best = sorted(indexed, key=lambda hit: -hit[1])[:HITS_READ]
+        hits = [IndexedHit(self._analyser.document(item.text), score) for item, score in best]
+        return pending_scores(query, sharing, hits, self._watch.points)
+
+    async def _without_index(
+        self,
+        request: ArmsRequest,
+        waiting: Sequence[MemoryItem],
+        deadline: Deadline,
+        trace: Trace,
+    ) -> Gathered:
+        """The "index down" rung: Mongo `$text`, the newest and the pinned items, flagged."""
+        matching: list[tuple[MemoryItem, float]] = []
+        async with trace.stage("text", degrades="text", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
+                matching = await self._store.text_search(
+                    request.scope, request.where, request.text, request.depth
+                )
+        pages: list[Page] = []
+        async with trace.stage("recent", degrades="recent", absorbs=LATE):
+            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
+                pages = await asyncio.gather(
+                    *(
+                        self._store.page(request.scope, where, sort="recent", limit=RUNG_RECENT)
+                        for where in (request.where, replace(request.where, always_inject=True))
+                    )
+                )
+        items = {item.point_id: item for page in pages for item in page.items}
+        items |= {item.point_id: item for item in waiting}
+        items |= {item.point_id: item for item, _ in matching}
+        # Recent items that share no word with the question still count a little, so that a
+        # question whose words nobody stored does not come back empty.
+        lexical = self._lexical(request, items.values(), ())
+        faint = FAINT * max(lexical.values(), default=1.0)
+        scores = {point_id: max(faint, lexical.get(point_id, 0.0)) for point_id in items}
+        candidates = to_candidates(items.values(), {}, scores, self._hashes(items.values()))
+        return Gathered(candidates=candidates, dense_used=False)
+
+    def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
+        """The hash that the text has now, of items whose index entry may be about another text."""
+        schema = self._schema
+        return {
+            i.point_id: vector_hash_of(i.content_hash, schema, i.context_prefix)
+            for i in items
+            if i.index.sync_state is not SyncState.SYNCED
+        }
+
+
+def _nothing(lists: Lists) -> bool:
+    """The index was asked and returned no point at all."""
+    return any(lists) and not any(hits for found in lists for hits in found.values())

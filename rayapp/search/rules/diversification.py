@@ -1,0 +1,93 @@
+"""Places for open data in an answer: datasets do not crowd each other out, nor personal memories.
+
+The order by score stays, but within each block of places
+- a dataset has two hits at most, and its own item stands before its resources,
+- a resource that its source could not read comes last,
+- when nobody asked for open data, it takes half of the places at most.
+What a rule holds back comes first in the next block, and sooner when nothing else is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.tiers import DATAGOV_TIERS
+
+# Places that a reader looks at together; a smaller page is a block of its own.
+BLOCK = 10
+# Hits of one dataset in a block: the dataset and its best resource.
+PER_DATASET = 2
+# Share of a block that is left to open data which nobody asked for: one in this many.
+GUESSED_SHARE = 2
+
+
+def placed(items: Sequence[MemoryItem], *, page: int, guessed: bool) -> list[int]:
+    """Indices into `items`, best first as they came, in the order in which they are shown."""
+    block = min(page, BLOCK)
+    waiting = _dataset_first(items)
+    shown: list[int] = []
+    while waiting:
+        taken = _fitting(items, waiting, block, guessed=guessed)
+        kept = set(taken)
+        waiting = [index for index in waiting if index not in kept]
+        broken = {index for index in taken if _is_broken(items[index])}
+        shown += [index for index in taken if index not in broken]
+        shown += [index for index in taken if index in broken]
+    return shown
+
+
+def _fitting(
+    items: Sequence[MemoryItem], waiting: Sequence[int], block: int, *, guessed: bool
+) -> list[int]:
+    """The indices of the next block, in order."""
+    most = block // GUESSED_SHARE if guessed else block
+    taken: list[int] = []
+    held: list[int] = []
+    datasets: Counter[str] = Counter()
+    shared = 0
+    for index in waiting:
+        if len(taken) == block:
+            break
+        item = items[index]
+        of, open_data = dataset_of(item), item.tier in DATAGOV_TIERS
+        if (of and datasets[of] >= PER_DATASET) or (open_data and shared >= most):
+            held.append(index)
+            continue
+        taken.append(index)
+        shared += open_data
+        if of:
+            datasets[of] += 1
+    return taken + held[: block - len(taken)]
+
+
+def dataset_of(item: MemoryItem) -> str:
+    """The dataset that a catalogue item is, or belongs to; empty for every other item."""
+    found = _facts(item).get("dataset_id")
+    return found if isinstance(found, str) else ""
+
+
+def _dataset_first(items: Sequence[MemoryItem]) -> list[int]:
+    """The item of a dataset moves before the first of its resources."""
+    heads: dict[str, int] = {}
+    for index, item in enumerate(items):
+        if _facts(item).get("kind") == "dataset" and dataset_of(item):
+            heads.setdefault(dataset_of(item), index)
+    order: dict[int, None] = {}
+    for index, item in enumerate(items):
+        head = heads.get(dataset_of(item))
+        if head is not None:
+            order.setdefault(head)
+        order.setdefault(index)
+    return list(order)
+
+
+def _is_broken(item: MemoryItem) -> bool:
+    return bool(_facts(item).get("error"))
+
+
+def _facts(item: MemoryItem) -> dict[str, Any]:
+    """What the catalogue says of a shared item; memories of a user are left as they are."""
+    return (item.source.datagov or {}) if item.tier in DATAGOV_TIERS else {}

@@ -1,0 +1,377 @@
+"""The one search: plan -> arms -> rank -> rerank -> select -> receipt.
+
+API, tools, prefetch and evaluation all come through here, so they rank alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rayapp.core.deadline import Deadline
+from rayapp.core.errors import DeadlineExceeded, DependencyDown
+from rayapp.core.runtime import Runtime
+from rayapp.graphs.records import GraphPriors
+from rayapp.inference.ports import Reranker
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt, ReceiptStore, Shown
+from rayapp.search.priors import GraphQuestion, PriorsService
+from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
+from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
+from rayapp.search.rules import confidence
+from rayapp.search.rules.ablation import find_recipe
+from rayapp.search.rules.boosts import graph_boosts
+from rayapp.search.rules.collapse import Kept, collapse
+from rayapp.search.rules.diversification import placed
+from rayapp.search.rules.fusion import DenseArm, speaks
+from rayapp.search.rules.precision import Least, judged, precise
+from rayapp.search.rules.query import QueryPlan, plan_query
+from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
+from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.tier_choice import choose_tiers
+from rayapp.search.texts import Texts
+from rayapp.search.tracing import Trace
+from rayapp.text.signature import may_collapse
+
+# Most hits that one context takes; lists that people page through ask for more.
+CONTEXT_HITS = 20
+# Step of the window behind a paged list, hits.
+PAGE_WINDOW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A search after planning: everything that follows is a function of it and the stores."""
+
+    query: SearchQuery
+    plan: QueryPlan
+    question: GraphQuestion
+    recipe: Recipe
+    tiers: tuple[Tier, ...]
+    datagov: DatagovUse
+    where: ItemFilter
+    scope: ReadScope
+    limit: int
+    depth: int
+
+
+class SearchService:
+    """Implements `search.ports.Search.search`.
+
+    Args:
+        langs: languages that the embedding model was made for; empty = anything.
+
+    Attributes:
+        on_empty: told when a search had no candidate at all; it must return at once.
+    """
+
+    def __init__(
+        self,
+        arms: SearchArms,
+        reranker: Reranker,
+        receipts: ReceiptStore,
+        texts: Texts,
+        *,
+        priors: PriorsService,
+        langs: frozenset[str],
+        runtime: Runtime,
+    ) -> None:
+        self._arms = arms
+        self._reranker = reranker
+        self._receipts = receipts
+        self._texts = texts
+        self._priors = priors
+        self._langs = langs
+        self._clock = runtime.clock
+        self._disk = runtime.disk
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings
+        self._new_id = runtime.new_id
+        self.on_empty: Callable[[ReadScope], None] | None = None
+
+    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
+        trace = Trace(self._clock, self._metrics)
+        deadline = Deadline(
+            query.timeout_s or self._settings.search.timeout_s, self._clock.monotonic
+        )
+        prepared = self.prepare(scope, query)
+        gathered = await self.gather(prepared, deadline, trace)
+        ranked = await self.ranked(prepared, gathered, deadline, trace)
+        answer = self._answer(prepared, ranked, trace)
+        if not ranked and self.on_empty is not None:
+            self.on_empty(prepared.scope)
+        return await self._with_receipt(prepared, answer, trace)
+
+    def prepare(self, scope: ReadScope, query: SearchQuery) -> Prepared:
+        """Plan the search; pure but for the clock. Raises InvalidInput."""
+        recipe = self.recipe(query.recipe)
+        plan = plan_query(
+            query.query,
+            limit=query.limit,
+            sort_by=query.sort_by,
+            expansions=self._texts.expansions,
+        )
+        tiers, datagov = self._tiers(scope, query, plan)
+        now = self._clock.now()
+        where = replace(
+            query.where,
+            tiers=tiers,
+            now=query.where.now or now,
+            valid_at=query.as_of or query.where.valid_at or now,
+            include_superseded=query.where.include_superseded or query.as_of is not None,
+        )
+        limit = min(plan.limit, self._settings.search.max_limit)
+        wanted = window_of(limit, query.offset)
+        return Prepared(
+            query=query,
+            plan=plan,
+            question=self._priors.question(query.query),
+            recipe=recipe,
+            tiers=tiers,
+            datagov=datagov,
+            where=where,
+            scope=ReadScope(scope.user_id, scope.include_shared and datagov.searched),
+            limit=limit,
+            depth=max(self._settings.search.min_depth, wanted * self._settings.search.depth_factor),
+        )
+
+    def _tiers(
+        self, scope: ReadScope, query: SearchQuery, plan: QueryPlan
+    ) -> tuple[tuple[Tier, ...], DatagovUse]:
+        intent = self._settings.datagov.intent
+        choice = choose_tiers(query, plan.text, shared=scope.include_shared, intent=intent)
+        return choice.tiers, choice.datagov
+
+    def recipe(self, name: str | None) -> Recipe:
+        return find_recipe(self._texts.recipes, name or self._settings.search.recipe)
+
+    async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
+        """Candidates of all arms; the graphs are read beside the embedding of the question."""
+        priors = asyncio.ensure_future(
+            self._priors.gather(prepared.scope, prepared.question, deadline, trace)
+        )
+        request = ArmsRequest(
+            scope=prepared.scope,
+            where=prepared.where,
+            text=prepared.query.query,
+            expansions=prepared.plan.expansions,
+            recipe=prepared.recipe,
+            tiers=prepared.tiers,
+            depth=prepared.depth,
+            priors=priors,
+        )
+        try:
+            return await self._arms.gather(request, deadline, trace)
+        finally:
+            await _ended(priors)
+
+    async def ranked(
+        self, prepared: Prepared, gathered: Gathered, deadline: Deadline, trace: Trace
+    ) -> list[Ranked]:
+        """All candidates in their final order."""
+        async with trace.stage("rank"):
+            ranked = rank(
+                gathered.candidates,
+                query_lang=prepared.plan.language,
+                recipe=prepared.recipe,
+                arm=DenseArm(
+                    used=gathered.dense_used and speaks(prepared.plan.text, gathered.candidates),
+                    langs=self._langs,
+                ),
+                graphs=graph_boosts(gathered.priors, prepared.recipe),
+                question=prepared.plan.text,
+            )
+        if self._is_read_again(len(ranked), prepared.limit):
+            ranked = await self._rerank(prepared, ranked, deadline, trace)
+        asked = prepared.query.sort_by is not None
+        return in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+
+    def _is_read_again(self, candidates: int, limit: int) -> bool:
+        """A cross-encoder is worth its time when there is much to choose from; features take
+        milliseconds and are worth it for any choice (decision 0024)."""
+        return candidates > (1 if self._settings.reranker.backend == "features" else 2 * limit)
+
+    async def _rerank(
+        self, prepared: Prepared, ranked: list[Ranked], deadline: Deadline, trace: Trace
+    ) -> list[Ranked]:
+        top = min(prepared.recipe.rerank.top, self._settings.reranker.max_candidates)
+        if self._settings.reranker.backend == "none" or not prepared.recipe.rerank.cross_encoder:
+            return ranked
+        if prepared.datagov.guessed:
+            # Personal memories are read by the reranker as well: half of what it reads at least.
+            order = placed([one.item for one in ranked], page=top, guessed=True)
+            ranked = [ranked[index] for index in order]
+        probabilities: list[float] | None = None
+        async with trace.stage("rerank", degrades="reranker"):
+            probabilities = await self._reranker.rerank(
+                prepared.query.query,
+                [one.item.text for one in ranked[:top]],
+                timeout_s=deadline.limit(self._settings.reranker.timeout_s),
+            )
+        if probabilities is None:
+            return ranked
+        return with_rerank(ranked, probabilities, prepared.recipe)
+
+    def _answer(self, prepared: Prepared, ranked: Sequence[Ranked], trace: Trace) -> SearchAnswer:
+        offset, limit = prepared.query.offset, prepared.limit
+        best, ranked = ranked, self.precise(prepared, ranked)
+        kept = self.distinct(prepared, ranked)
+        shown = kept[offset : offset + limit]
+        hits = tuple(
+            Hit(
+                position=offset + number,
+                item=ranked[one.index].item,
+                summary=ranked[one.index].summary,
+                collapsed_ids=one.collapsed_ids,
+            )
+            for number, one in enumerate(shown, start=1)
+        )
+        value = self._relevance(prepared, ranked or best)
+        label = confidence.label(value, prepared.recipe.confidence)
+        least = prepared.query.min_confidence
+        abstained = least is not None and not confidence.reaches(label, least)
+        abstained = abstained or (bool(best) and not ranked)
+        rejected = ranked[shown[0].index] if shown else best[0] if best else None
+        return SearchAnswer(
+            receipt_id=None,
+            hits=() if abstained else hits,
+            total=len(ranked),
+            confidence=label,
+            relevance=value,
+            abstained=abstained,
+            best_rejected=rejected.final_score if abstained and rejected else None,
+            next_offset=offset + limit if len(kept) > offset + limit and not abstained else None,
+            degraded=tuple(trace.degraded),
+            errors=tuple(trace.errors),
+            recipe=prepared.recipe.name,
+            sort_by=prepared.plan.sort_by,
+            tiers=prepared.tiers,
+            language=prepared.plan.language,
+            expansions=tuple(one.text for one in prepared.plan.expansions),
+            datagov=prepared.datagov,
+        )
+
+    def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
+        """Near-duplicates collapsed, as far as this page and the question whether one follows.
+
+        Open data is given its places among more than that, the same for all pages of a window.
+        """
+        wanted = prepared.query.offset + prepared.limit + 1
+        searched = prepared.datagov.searched
+        kept = collapse(
+            [one.item for one in ranked],
+            similarity=prepared.recipe.collapse_similarity,
+            wanted=-(-wanted // PAGE_WINDOW) * PAGE_WINDOW if searched else wanted,
+            may_collapse=may_collapse,
+        )
+        if not searched:
+            return kept
+        items = [ranked[one.index].item for one in kept]
+        order = placed(items, page=prepared.limit, guessed=prepared.datagov.guessed)
+        return [kept[index] for index in order[:wanted]]
+
+    def _relevance(self, prepared: Prepared, ranked: Sequence[Ranked]) -> float:
+        """Of the best hit by score, whatever the sort mode shows first."""
+        if not ranked:
+            return 0.0
+        best = max(ranked, key=lambda one: one.final_score)
+        return judged(prepared.query.query, best, prepared.recipe.confidence)
+
+    def precise(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
+        """What the caller holds to be precise enough; all of it when nothing was said."""
+        query = prepared.query
+        least = Least(
+            question=query.query,
+            relevance=query.min_relevance,
+            named_only=query.named_only,
+        )
+        return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
+
+    async def _with_receipt(
+        self, prepared: Prepared, answer: SearchAnswer, trace: Trace
+    ) -> SearchAnswer:
+        receipt_id = await self._kept(prepared, answer, trace) if prepared.query.receipt else None
+        if prepared.datagov.guessed:
+            self._metrics.count("datagov_intent", reason=prepared.datagov.reason)
+        for tier, shown in Counter(hit.item.tier for hit in answer.hits).items():
+            self._metrics.count("search_hits", shown, tier=tier.value)
+        return replace(
+            answer,
+            receipt_id=receipt_id,
+            timings_ms=trace.finish(),
+            spans=tuple(trace.spans),
+            degraded=tuple(trace.degraded),
+            errors=tuple(trace.errors),
+        )
+
+    async def _kept(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> str | None:
+        receipt = self._receipt(prepared, answer, trace)
+        try:
+            async with trace.stage("receipt"):
+                self._disk.check()
+                await asyncio.shield(self._receipts.put(receipt))
+        except (DependencyDown, DeadlineExceeded) as error:
+            trace.degrade("receipt", "receipt", error)
+            return None
+        return receipt.receipt_id
+
+    def _receipt(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> Receipt:
+        now = self._clock.now()
+        return Receipt(
+            receipt_id=self._new_id(),
+            user_id=prepared.scope.user_id,
+            query=prepared.query.query,
+            recipe=prepared.recipe.name,
+            conversation_id=prepared.query.conversation_id,
+            concepts=prepared.question.concepts,
+            context_type=prepared.question.context_type,
+            principal=prepared.query.principal,
+            shown=tuple(
+                Shown(
+                    position=hit.position,
+                    memory_id=hit.item.memory_id,
+                    tier=hit.item.tier,
+                    final=hit.summary.final_score,
+                    ranks={
+                        name: rank
+                        for name, rank in (
+                            ("dense", hit.summary.vector_rank),
+                            ("bm25", hit.summary.text_rank),
+                            ("pending", hit.summary.pending_rank),
+                            ("rerank", hit.summary.ce_rank),
+                        )
+                        if rank is not None
+                    },
+                )
+                for hit in answer.hits
+            ),
+            timings=dict(trace.timings_ms),
+            degraded=tuple(trace.degraded),
+            at=now,
+            expires_at=now + timedelta(hours=self._settings.search.receipt_ttl_h),
+        )
+
+
+async def _ended(task: asyncio.Future[GraphPriors]) -> None:
+    """Leave no read behind when the search failed before it needed the graphs."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    elif not task.cancelled():
+        task.exception()  # looked at, so that the loop does not report it as forgotten
+
+
+def window_of(limit: int, offset: int) -> int:
+    """Hits that the candidates must cover.
+
+    Pages of one list must see the same candidates, or an item moves between them: beyond the first
+    answer that fits an assistant's context, the window grows in steps and not with every page.
+    """
+    wanted = limit + offset
+    if offset == 0 and wanted <= CONTEXT_HITS:
+        return wanted
+    return -(-wanted // PAGE_WINDOW) * PAGE_WINDOW

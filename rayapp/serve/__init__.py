@@ -1,0 +1,1 @@
+"""Ray Serve: application, deployments, handles, the engine actor, job launcher."""

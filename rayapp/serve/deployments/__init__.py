@@ -1,0 +1,1 @@
+"""Shims over injected services, one per kind of resource."""

@@ -1,0 +1,107 @@
+"""The ingress: HTTP API, search and the clients of the stores in one process.
+
+A hop between deployments costs more than a whole search inside, so everything a request needs is
+here, and only models sit behind handles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from ray.serve.handle import DeploymentHandle
+
+from rayapp.api.app import create_api
+from rayapp.api.services import Services
+from rayapp.container import bootstrap
+from rayapp.container.parts import Parts
+from rayapp.core.breaker import BreakerState
+from rayapp.core.errors import RayappError
+from rayapp.core.ports import Metrics
+from rayapp.core.settings.model import Settings
+from rayapp.inference.ports import Reranker
+from rayapp.memory.scope import ReadScope
+from rayapp.search.requests import SearchQuery
+from rayapp.serve.deployments.process import Process
+from rayapp.serve.handles import HandleReranker
+from rayapp.serve.job_launcher import RayJobLauncher
+
+log = logging.getLogger("rayapp.search")
+# How often a lost index is noticed, seconds.
+WATCH_S = 1.0
+# Owns nothing: a search for it warms every code path and finds nothing.
+WARM_UP_USER = "rayapp:warm-up"
+WARM_UP_QUERIES = ("warm up", "חימום המערכת")
+
+
+def search_reranker(
+    settings: Settings, reranker: DeploymentHandle[Any], metrics: Metrics
+) -> Reranker:
+    """The model of a replica of its own, or features right here (decision 0024).
+
+    Features cost 2 ms for 30 candidates; sending the candidates away costs as much again.
+    """
+    if settings.reranker.backend == "features":
+        return bootstrap.rerank_service(settings, metrics)
+    return HandleReranker(reranker)
+
+
+class SearchDeployment:
+    """One replica of the ingress. Scaled by replicas; holds no state of any user."""
+
+    def __init__(
+        self, settings: Settings, embedding: DeploymentHandle[Any], reranker: DeploymentHandle[Any]
+    ) -> None:
+        self._settings = settings
+        self._process = Process(settings, embedding)
+        self._reranker = search_reranker(settings, reranker, self._process.metrics)
+        self._services: Services | None = None
+
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        """Called by Serve once the replica is constructed."""
+        app = create_api(self._current, self._process.startup)
+        app.router.lifespan_context = self._lifespan
+        return app
+
+    def _current(self) -> Services | None:
+        return self._services
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:
+        self._process.start(self._serve)
+        yield
+        self._process.stop()
+        if self._services is not None:
+            await self._services.models.close()
+
+    def _serve(self, parts: Parts) -> None:
+        services = bootstrap.build_services(
+            parts,
+            self._reranker,
+            bootstrap.remote_cache(self._settings),
+            self._process.startup.problems,
+            RayJobLauncher(self._settings),
+        )
+        self._process.keep(self._warm_up(services))
+        self._process.keep(self._watch(parts))
+
+    async def _watch(self, parts: Parts) -> None:
+        while True:
+            await parts.watch.look(parts.index, parts.stores.items)
+            now = parts.runtime.clock.monotonic()
+            opened = parts.watch.breaker.snapshot(now).state is not BreakerState.CLOSED
+            parts.runtime.metrics.gauge("breaker_open", float(opened), dependency="qdrant")
+            await asyncio.sleep(WATCH_S)
+
+    async def _warm_up(self, services: Services) -> None:
+        """The first request must not pay for imports, connections and models."""
+        for query in WARM_UP_QUERIES:
+            try:
+                await services.search.search(ReadScope(WARM_UP_USER), SearchQuery(query=query))
+            except RayappError as error:
+                log.warning("warm-up search failed: %s", error.message)
+        self._services = services

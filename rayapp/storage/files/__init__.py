@@ -1,0 +1,1 @@
+"""Folders of YAML files that ship with the package."""

@@ -1,0 +1,64 @@
+"""API keys, found by the SHA-256 of the key."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from rayapp.admin.ports import ApiKey
+from rayapp.storage.mongo.convert import utc
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import API_KEYS
+
+Document = dict[str, Any]
+
+
+class MongoApiKeyStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._keys = database.collection(API_KEYS)
+
+    async def add(self, key: ApiKey) -> None:
+        """Raises Conflict when the key is there already."""
+        doc = {
+            "key_hash": key.key_hash,
+            "principal": key.principal,
+            "user_id": key.user_id,
+            "scopes": sorted(key.scopes),
+            "created_at": utc(key.created_at),
+            "revoked_at": utc(key.revoked_at),
+        }
+        with translated():
+            await self._keys.insert_one(doc)
+
+    async def find(self, key_hash: str) -> ApiKey | None:
+        """Revoked keys as well: the caller looks at `revoked_at`."""
+        with translated():
+            doc = await self._keys.find_one({"key_hash": {"$eq": key_hash}})
+        return _api_key(doc) if doc else None
+
+    async def revoke(self, principal: str, at: datetime) -> int:
+        """Returns how many keys of `principal` were revoked now."""
+        with translated():
+            done = await self._keys.update_many(
+                {"principal": {"$eq": principal}, "revoked_at": None},
+                {"$set": {"revoked_at": utc(at)}},
+            )
+        return done.modified_count
+
+    async def all(self) -> list[ApiKey]:
+        """Oldest first."""
+        with translated():
+            cursor = self._keys.find(sort=[("created_at", 1), ("key_hash", 1)])
+            return [_api_key(doc) async for doc in cursor]
+
+
+def _api_key(doc: Document) -> ApiKey:
+    return ApiKey(
+        key_hash=doc["key_hash"],
+        principal=doc["principal"],
+        user_id=doc["user_id"],
+        scopes=frozenset(doc["scopes"]),
+        created_at=doc["created_at"],
+        revoked_at=doc["revoked_at"],
+    )

@@ -1,0 +1,157 @@
+"""The client of one MongoDB database: pool, time limits, write concern and schema."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from typing import Any
+from urllib.parse import urlsplit
+
+import pymongo
+from bson.codec_options import CodecOptions
+from pymongo import AsyncMongoClient, WriteConcern
+from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import OperationFailure
+
+from rayapp.core.errors import ConfigError, SchemaMismatch
+from rayapp.core.settings.model import MongoSettings
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import INDEXES, RECEIPTS, IndexSpec, stored_options
+
+Document = dict[str, Any]
+Collection = AsyncCollection[Document]
+
+# Building indexes or touching every item of a large store takes minutes, not an operation's limit.
+LONG_TIMEOUT_S = 600.0
+# IndexOptionsConflict, IndexKeySpecsConflict, CannotCreateIndex (a second text index).
+INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
+NAMESPACE_EXISTS = 48
+
+DURABLE = WriteConcern(w="majority", j=True)
+# Receipts overlap with the answer and may be lost (data model): the primary's word is enough.
+FAST = WriteConcern(w=1)
+
+
+class MongoDatabase:
+    """Opens lazily: constructing it never waits for a server. Times come back tz-aware UTC."""
+
+    def __init__(self, settings: MongoSettings) -> None:
+        self.settings = settings
+        self.client = _client(settings)
+        self._database = self.client.get_database(
+            settings.database,
+            codec_options=CodecOptions(tz_aware=True, tzinfo=UTC),
+            write_concern=DURABLE,
+        )
+
+    def __repr__(self) -> str:
+        return f"MongoDatabase({redacted(self.settings.uri)}, {self.settings.database!r})"
+
+    def collection(self, name: str) -> Collection:
+        if name == RECEIPTS:
+            return self._database.get_collection(name, write_concern=FAST)
+        return self._database.get_collection(name)
+
+    async def ping(self) -> float:
+        """Seconds of one round trip; raises StoreDown."""
+        started = time.perf_counter()
+        with translated():
+            await self.client.admin.command("ping")
+        return time.perf_counter() - started
+
+    async def ensure_schema(self) -> None:
+        """Create what is missing, read all of it back; SchemaMismatch names what differs."""
+        await self.ping()  # fails fast: within the long limit below, an absent server is waited for
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            for name, specs in INDEXES.items():
+                await self._ensure_collection(name)
+                for spec in specs:
+                    await self._ensure_index(name, spec)
+                await self._check_indexes(name, specs)
+
+    async def indexes(self, name: str) -> dict[str, Mapping[str, Any]]:
+        """The indexes of a collection by name, as the server describes them."""
+        with translated():
+            async with await self.collection(name).list_indexes() as cursor:
+                return {raw["name"]: raw async for raw in cursor}
+
+    async def watch(
+        self, pipeline: Sequence[Document], wait_ms: int, **start: Any
+    ) -> AsyncDatabaseChangeStream[Document]:
+        """What changes in all collections, with the row that an update left; raises as pymongo.
+
+        Args:
+            wait_ms: how long one look waits for a change.
+            start: `resume_after` or `start_at_operation_time`; neither: from now on.
+        """
+        return await self._database.watch(
+            pipeline, full_document="updateLookup", max_await_time_ms=wait_ms, **start
+        )
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    async def _ensure_collection(self, name: str) -> None:
+        try:
+            await self._database.command({"create": name})
+        except OperationFailure as error:
+            if error.code != NAMESPACE_EXISTS:
+                raise
+
+    async def _ensure_index(self, name: str, spec: IndexSpec) -> None:
+        try:
+            await self.collection(name).create_indexes([spec.model()])
+        except OperationFailure as error:
+            if error.code in INDEX_CONFLICT_CODES:
+                raise _mismatch(name, spec.name) from None
+            raise
+
+    async def _check_indexes(self, name: str, specs: tuple[IndexSpec, ...]) -> None:
+        stored = await self.indexes(name)
+        for spec in specs:
+            raw = stored.get(spec.name)
+            if raw is None or stored_options(raw) != spec.as_stored():
+                raise _mismatch(name, spec.name)
+
+
+def _client(settings: MongoSettings) -> AsyncMongoClient[Document]:
+    """Not `timeoutMS`: with it the driver waits that long for an absent server, not
+    `serverSelectionTimeoutMS`, and a store that is down must be known quickly.
+    """
+    if not settings.uri:
+        raise ConfigError("No MongoDB: set MONGODB_URI, or start the local stack.")
+    if not settings.uri.startswith(("mongodb://", "mongodb+srv://")):
+        raise ConfigError("MONGODB_URI must start with mongodb:// or mongodb+srv://.")
+    try:
+        with translated():
+            return AsyncMongoClient(
+                settings.uri,
+                appname="rayapp",
+                maxPoolSize=settings.pool_size,
+                waitQueueTimeoutMS=round(settings.timeout_s * 1000),
+                socketTimeoutMS=round(settings.timeout_s * 1000),
+                serverSelectionTimeoutMS=round(settings.server_selection_s * 1000),
+                connectTimeoutMS=round(settings.server_selection_s * 1000),
+                retryReads=True,
+                retryWrites=True,
+            )
+    except ValueError:
+        raise ConfigError(
+            "MONGODB_URI cannot be read: percent-encode the user and password, check the port."
+        ) from None
+
+
+def redacted(uri: str) -> str:
+    """`uri` without user, password and options, for logs."""
+    parts = urlsplit(uri)
+    hosts = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{hosts}"
+
+
+def _mismatch(collection: str, index: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"Index {index} of {collection} differs from this version's: drop it and start again.",
+        details={"collection": collection, "index": index},
+    )

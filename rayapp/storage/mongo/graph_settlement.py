@@ -1,0 +1,238 @@
+"""Settling what outcomes and changed items owe the graphs: flags and increments together.
+
+Two processes that settle the same rows at once conflict; the driver repeats the transaction of the
+one that lost, with a growing jittered pause, so nothing is counted twice or dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+import pymongo
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.read_concern import ReadConcern
+
+from rayapp.core.errors import InvalidInput
+from rayapp.core.settings.model import GraphSettings
+from rayapp.graphs.records import (
+    CO_OCCURS,
+    ContentChanges,
+    Contribution,
+    FollowUp,
+    OutcomeChanges,
+    RoutingIncrement,
+)
+from rayapp.graphs.rules.caps import Refused, Room, admitted_content, admitted_routing
+from rayapp.learning.records import OutcomeEvent, Withdrawn
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
+from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo.database import DURABLE, Collection, MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
+from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
+from rayapp.storage.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OUTCOMES, ROUTING
+from rayapp.storage.mongo.outcome_convert import withdrawal_document
+from rayapp.storage.mongo.predicates import own
+
+Document = dict[str, Any]
+Settle = Callable[[AsyncClientSession], Coroutine[Any, Any, bool]]
+# A tombstone whose point is gone: nothing holds it once it counts nowhere.
+GONE: Document = {
+    "status": Status.DELETED.value,
+    "index.op": IndexOp.DELETE.value,
+    "index.sync_state": SyncState.SYNCED.value,
+}
+
+
+class GraphSettlement:
+    def __init__(self, database: MongoDatabase, settings: GraphSettings) -> None:
+        self._database = database
+        self._caps = settings
+
+    async def settle_outcomes(
+        self, events: Sequence[OutcomeEvent], changes: OutcomeChanges
+    ) -> bool:
+        """The cleared flags are the guard: every event must still have had its own."""
+        if not events:
+            return True
+        owner = own(WriteScope(one_user(events)))
+        owing = {"$or": [{**owner, **one, "effects.graph": True} for one in _as_read(events)]}
+
+        async def settle(session: AsyncClientSession) -> bool:
+            cleared = await self._database.collection(OUTCOMES).update_many(
+                owing, {"$set": {"effects.graph": False}}, session=session
+            )
+            if cleared.modified_count != len(events):
+                await session.abort_transaction()
+                return False
+            admitted = OutcomeChanges(
+                routing=await self._admitted(owner, changes.routing, session),
+                actions=changes.actions,
+                solutions=changes.solutions,
+                documents=changes.documents,
+            )
+            await self._write(outcome_writes(owner["user_id"], admitted), session)
+            return True
+
+        return await self._in_transaction(settle)
+
+    async def settle_content(
+        self, done: FollowUp, contribution: Contribution, changes: ContentChanges
+    ) -> bool:
+        """The item is the guard: the version that was read, still due, with what was stored."""
+        item = done.item
+        owner = own(WriteScope(item.user_id))
+        items = self._database.collection(ITEMS)
+
+        async def settle(session: AsyncClientSession) -> bool:
+            doc = await items.find_one(
+                {**owner, **_read_state(item)}, {"contribution": 1}, session=session
+            )
+            stored, refused = contribution_of_document(doc.get("contribution") if doc else None)
+            if doc is None or stored != done.contributed:
+                await session.abort_transaction()
+                return False
+            admitted, outside = await self._admitted_content(
+                owner, changes, contribution, refused, session
+            )
+            known = contribution_document(contribution, outside)
+            await items.update_one(
+                {"_id": doc["_id"]},
+                [{"$set": {"contribution": {"$literal": known}, **SETTLED}}],
+                session=session,
+            )
+            await self._write(content_writes(owner["user_id"], admitted, item.updated_at), session)
+            await self._remove_orphans(owner, admitted, session)
+            if known is None:
+                await items.delete_one({"_id": doc["_id"], **GONE}, session=session)
+            return True
+
+        return await self._in_transaction(settle)
+
+    async def _in_transaction(self, settle: Settle) -> bool:
+        limit_s = self._database.settings.timeout_s
+        with translated():
+            # The session ends outside the limit: a transaction that is late is still aborted.
+            async with self._database.client.start_session() as session:
+                with pymongo.timeout(limit_s):
+                    return await session.with_transaction(
+                        settle, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
+                    )
+
+    async def _write(self, writes: dict[str, Operations], session: AsyncClientSession) -> None:
+        for name, operations in writes.items():
+            await self._database.collection(name).bulk_write(operations, session=session)
+
+    async def _admitted(
+        self,
+        owner: Document,
+        changes: Sequence[RoutingIncrement],
+        session: AsyncClientSession,
+    ) -> tuple[RoutingIncrement, ...]:
+        keys = {change.concept.key for change in changes}
+        rows = self._database.collection(ROUTING)
+        where = {"concept": {"$in": sorted(keys)}}
+        found = await _fields(rows, {**owner, **where}, ("concept",), session)
+        known = frozenset(key for (key,) in found)
+        free = await _free(rows, owner, self._caps.max_concepts, keys - known, session)
+        return admitted_routing(changes, Room(known, free))
+
+    async def _admitted_content(
+        self,
+        owner: Document,
+        changes: ContentChanges,
+        after: Contribution,
+        refused: Refused,
+        session: AsyncClientSession,
+    ) -> tuple[ContentChanges, Refused]:
+        keys = {change.concept.key for change in changes.nodes if change.mentions > 0}
+        pairs = {(change.source, change.target) for change in changes.edges if change.weight > 0}
+        nodes, edges = self._database.collection(NODES), self._database.collection(EDGES)
+        where: Document = {"node_id": {"$in": sorted(keys)}}
+        found = await _fields(nodes, {**owner, **where}, ("node_id",), session) if keys else []
+        known_nodes = frozenset(key for (key,) in found)
+        known_edges: frozenset[tuple[str, ...]] = frozenset()
+        if pairs:
+            where = {"source": {"$in": sorted({source for source, _ in pairs})}}
+            where["target"] = {"$in": sorted({target for _, target in pairs})}
+            where["relation"] = CO_OCCURS
+            found = await _fields(edges, {**owner, **where}, ("source", "target"), session)
+            known_edges = frozenset(found)
+        free_nodes = await _free(nodes, owner, self._caps.max_nodes, keys - known_nodes, session)
+        free_edges = await _free(edges, owner, self._caps.max_edges, pairs - known_edges, session)
+        return admitted_content(
+            changes, after, refused, Room(known_nodes, free_nodes), Room(known_edges, free_edges)
+        )
+
+    async def _remove_orphans(
+        self, owner: Document, changes: ContentChanges, session: AsyncClientSession
+    ) -> None:
+        """Edges of nodes that were removed with their last memory."""
+        keys = {change.concept.key for change in changes.nodes if change.mentions < 0}
+        if not keys:
+            return
+        where = {**owner, "node_id": {"$in": sorted(keys)}}
+        found = await _fields(self._database.collection(NODES), where, ("node_id",), session)
+        gone = {"$in": sorted(keys - {key for (key,) in found})}
+        if gone["$in"]:
+            await self._database.collection(EDGES).delete_many(
+                {"$or": [{**owner, "source": gone}, {**owner, "target": gone}]}, session=session
+            )
+
+
+# `$$NOW` inside a transaction is when it began. Backfill looks at what was looked at longest ago.
+SETTLED: Document = {"follow_up_at": None, "followed_at": "$$NOW"}
+
+
+def _as_read(events: Sequence[OutcomeEvent]) -> list[Document]:
+    """The rows of these events with no more withdrawn than when they were read."""
+    plain = [event.idempotency_key for event in events if event.withdrawn == Withdrawn()]
+    revised = [
+        {
+            "idempotency_key": event.idempotency_key,
+            "withdrawn": withdrawal_document(event)["withdrawn"],
+        }
+        for event in events
+        if event.withdrawn != Withdrawn()
+    ]
+    return [{"idempotency_key": {"$in": plain}, "withdrawn": None}, *revised]
+
+
+def one_user(events: Sequence[OutcomeEvent]) -> str:
+    users = {event.user_id for event in events}
+    if len(users) != 1:
+        raise InvalidInput("Outcomes of several users were settled at once: settle each user's.")
+    return users.pop()
+
+
+def _read_state(item: MemoryItem) -> Document:
+    """The row as the follow-up read it, still due."""
+    return {
+        "point_id": item.point_id,
+        "version": item.version,
+        "status": item.status.value,
+        **FOLLOW_UP_ONLY,
+    }
+
+
+async def _fields(
+    collection: Collection, where: Document, names: tuple[str, ...], session: AsyncClientSession
+) -> list[tuple[str, ...]]:
+    """Values of `names` of the matching rows; answered from the unique index alone."""
+    projection: Document = {"_id": 0, **dict.fromkeys(names, 1)}
+    cursor = collection.find(where, projection, session=session)
+    return [tuple(doc[name] for name in names) async for doc in cursor]
+
+
+async def _free(
+    collection: Collection,
+    owner: Document,
+    cap: int,
+    unknown: Iterable[object],
+    session: AsyncClientSession,
+) -> int:
+    """How many rows the user may still get; counted only when a new one is asked for."""
+    if not list(unknown):
+        return 0
+    return cap - await collection.count_documents(owner, limit=cap, session=session)

@@ -1,0 +1,140 @@
+"""The truth as its administrator sees it: sizes, free space, and what a removal takes away.
+
+No query here answers a user: all of them are for routes of the scope `admin`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pymongo
+from pymongo.errors import OperationFailure
+
+from rayapp.admin.records import CollectionSize, Compaction, SessionUser
+from rayapp.admin.rules.resets import KEPT_IN_RESET
+from rayapp.admin.rules.sessions import SESSION_USER
+from rayapp.core.errors import InvalidInput
+from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import (
+    API_KEYS,
+    INDEXES,
+    ITEMS,
+    JOBS,
+    LEASES,
+    PARTITIONS,
+)
+from rayapp.storage.mongo.predicates import NOT_DELETED, own
+
+Document = dict[str, Any]
+# Rows that no user owns, or that are a user's key.
+NOT_OF_A_USER = frozenset({ITEMS, API_KEYS, JOBS, PARTITIONS, LEASES})
+OF_SESSIONS = {"user_id": {"$regex": SESSION_USER}}
+# Session users of one answer; the rest is found when these are gone.
+MOST_SESSION_USERS = 10_000
+NAMESPACE_NOT_FOUND = 26
+
+
+class MongoHousekeeping:
+    """Implements `admin.ports.Housekeeping`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+
+    async def sizes(self) -> list[CollectionSize]:
+        found = await asyncio.gather(*(self._size(name) for name in sorted(INDEXES)))
+        return [size for size in found if size is not None]
+
+    async def compact(self, collection: str, timeout_s: float) -> Compaction:
+        """`force`: without it a primary refuses. Since 4.4 the server goes on reading and writing
+        meanwhile, and only waits with what changes the collection itself.
+        """
+        before = await self._size(_known(collection))
+        if before is None:
+            return Compaction(collection=collection, before_bytes=0, after_bytes=0)
+        error = None
+        command = {"compact": collection, "force": True}
+        try:
+            with translated(passing=OperationFailure), pymongo.timeout(timeout_s):
+                await self._database.collection(collection).database.command(command)
+        except OperationFailure as refused:
+            error = f"the server refused, code {refused.code}"
+        after = await self._size(collection) or before
+        return Compaction(
+            collection=collection,
+            before_bytes=before.storage_bytes,
+            after_bytes=after.storage_bytes,
+            error=error,
+        )
+
+    async def session_users(self) -> list[SessionUser]:
+        pipeline: list[Document] = [
+            {"$match": {**OF_SESSIONS, **NOT_DELETED}},
+            {
+                "$group": {
+                    "_id": "$user_id",
+                    "memories": {"$sum": 1},
+                    "last_change": {"$max": "$updated_at"},
+                }
+            },
+            {"$sort": {"last_change": 1, "_id": 1}},
+            {"$limit": MOST_SESSION_USERS},
+        ]
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            cursor = await self._database.collection(ITEMS).aggregate(pipeline)
+            return [
+                SessionUser(
+                    user_id=row["_id"], memories=row["memories"], last_change=row["last_change"]
+                )
+                async for row in cursor
+            ]
+
+    async def forget_rows(self, user_id: str) -> int:
+        owner = own(WriteScope(user_id))
+        names = sorted(INDEXES.keys() - NOT_OF_A_USER)
+        return sum([await self._remove(name, owner) for name in names])
+
+    async def remove_points(self, point_ids: Sequence[str]) -> int:
+        if not point_ids:
+            return 0
+        return await self._remove(ITEMS, {"point_id": {"$in": list(point_ids)}})
+
+    async def empty(self, collection: str) -> int:
+        if _known(collection) in KEPT_IN_RESET:
+            raise InvalidInput(f"{collection} is kept by a reset; name another collection.")
+        return await self._remove(collection, {})
+
+    async def _remove(self, name: str, where: Document) -> int:
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return (await self._database.collection(name).delete_many(where)).deleted_count
+
+    async def _size(self, name: str) -> CollectionSize | None:
+        try:
+            with translated(passing=OperationFailure):
+                cursor = await self._database.collection(name).aggregate(
+                    [{"$collStats": {"storageStats": {}}}]
+                )
+                rows = await cursor.to_list()
+        except OperationFailure as error:
+            if error.code == NAMESPACE_NOT_FOUND:
+                return None
+            with translated():
+                raise
+        stats = rows[0]["storageStats"]
+        return CollectionSize(
+            name=name,
+            count=int(stats["count"]),
+            size_bytes=int(stats["size"]),
+            storage_bytes=int(stats["storageSize"]),
+            index_bytes=int(stats["totalIndexSize"]),
+            free_bytes=int(stats.get("freeStorageSize", 0)),
+        )
+
+
+def _known(collection: str) -> str:
+    if collection not in INDEXES:
+        raise InvalidInput("This is no collection of this service; see /api/system/data-sizes.")
+    return collection

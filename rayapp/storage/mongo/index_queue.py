@@ -1,0 +1,315 @@
+"""The work queue of the indexer, kept in the `index` field of the items themselves.
+
+A pending item is due from `index.next_attempt_at`. Claiming it moves that time to the end of the
+claim, so one index finds new, backed-off and abandoned items alike. All times are the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pymongo
+from pymongo import DeleteOne, UpdateOne
+
+from rayapp.core.vectors import IndexSchema
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
+from rayapp.memory.ports import IndexBacklog, IndexResult
+from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo.convert import from_document, readable, utc
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import (
+    FAILED_BY_USER,
+    ITEMS,
+    PENDING_BY_USER,
+    PENDING_SINCE,
+    SYNC_DUE,
+)
+from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.requeue import RELEASED, queue_again
+
+Document = dict[str, Any]
+
+# Users served by one claim before the rest of the batch goes to the oldest items. Each costs two
+# index seeks; the next claim continues after the last of them.
+USERS_PER_CLAIM = 32
+
+IS_PENDING = {"index.sync_state": SyncState.PENDING.value}
+IS_FAILED = {"index.sync_state": SyncState.FAILED.value}
+IS_DUE = {"$expr": {"$lte": ["$index.next_attempt_at", "$$NOW"]}}
+IS_LATER = {"$expr": {"$gt": ["$index.next_attempt_at", "$$NOW"]}}
+
+
+class IndexQueue:
+    """Claims, results and counts of items that wait for the index."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._items = database.collection(ITEMS)
+        self._ping = database.ping
+        self._last_user = ""
+
+    async def claim(self, *, token: str, limit: int, claim_s: float) -> list[MemoryItem]:
+        """Take due items: a share per waiting user, newest and oldest, then the oldest of all."""
+        if limit < 1:
+            return []
+        with translated():
+            chosen = await self._shares(limit)
+            if len(chosen) < limit:
+                chosen += await self._oldest(limit - len(chosen), chosen)
+            if not chosen:
+                return []
+            ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
+            await self._items.update_many(
+                {"_id": {"$in": chosen}, **IS_PENDING, **IS_DUE},
+                [{"$set": {"index.claim": token, "index.next_attempt_at": ends}}],
+            )
+            cursor = self._items.find({"_id": {"$in": chosen}, "index.claim": token})
+            docs = await cursor.to_list()
+        by_id = {doc["_id"]: doc for doc in docs}
+        return readable([by_id[_id] for _id in chosen if _id in by_id], from_document)
+
+    async def finish(self, token: str, results: Sequence[IndexResult], schema: IndexSchema) -> int:
+        """Write results back under (point_id, rev, claim); items changed meanwhile become due."""
+        if not results:
+            return 0
+        writes: list[UpdateOne | DeleteOne] = []
+        for result in results:
+            writes += _finish_writes(token, result, schema)
+        points = [result.point_id for result in results]
+        with translated():
+            done = await self._items.bulk_write(writes, ordered=False)
+            if done.matched_count + done.deleted_count < len(results):
+                # What still carries the claim has another rev: it changed while it was indexed.
+                await self._items.update_many(
+                    {"point_id": {"$in": points}, "index.claim": token, **IS_PENDING},
+                    [{"$set": RELEASED}],
+                )
+        return done.matched_count + done.deleted_count
+
+    async def mark_all_pending(self) -> int:
+        """Queue a vector write of every active item; returns how many."""
+        change = {"index.op": IndexOp.VECTOR.value, **queue_again()}
+        await self._ping()  # fails fast: within the long limit, an absent server is waited for
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            done = await self._items.update_many(
+                {
+                    "status": Status.ACTIVE.value,
+                    "index.sync_state": {"$ne": SyncState.FAILED.value},
+                },
+                [{"$set": change}],
+            )
+        return done.modified_count
+
+    async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
+        if limit <= 0:
+            return []
+        where = {**IS_FAILED, **_owner(user_id)}
+        with translated():
+            found: list[MemoryItem] = []
+            async with self._items.find(where, batch_size=limit) as cursor:
+                # Row by row: one that cannot be read must not hide that another one failed.
+                async for doc in cursor:
+                    found += readable([doc], from_document)
+                    if len(found) == limit:
+                        break
+        return found
+
+    async def retry_failed(self, user_id: str | None = None) -> int:
+        """One atomic statement: an item that changes meanwhile is not touched twice."""
+        with translated():
+            done = await self._items.update_many(
+                {**IS_FAILED, **_owner(user_id)}, [{"$set": queue_again()}]
+            )
+        return done.modified_count
+
+    async def hasten(self, user_id: str | None) -> int:
+        """Failed items first: after that they are due, and the second statement leaves them."""
+        retried = await self.retry_failed(user_id)
+        with translated():
+            done = await self._items.update_many(
+                {**IS_PENDING, **_owner(user_id), "index.claim": None, **IS_LATER},
+                [{"$set": {"index.next_attempt_at": "$$NOW"}}],
+            )
+        return retried + done.modified_count
+
+    async def waiting(self, user_id: str | None) -> int:
+        all_users = user_id is None
+        total = 0
+        with translated():
+            for where, index in ((IS_PENDING, PENDING_BY_USER), (IS_FAILED, FAILED_BY_USER)):
+                total += await self._items.count_documents(
+                    {**where, **_owner(user_id)}, hint=(SYNC_DUE if all_users else index).name
+                )
+        return total
+
+    async def waiting_since(self, user_id: str | None, since: datetime) -> int:
+        where = {**IS_PENDING, **_owner(user_id), "index.pending_since": {"$lte": since}}
+        index = PENDING_SINCE if user_id is None else PENDING_BY_USER
+        with translated():
+            return await self._items.count_documents(where, hint=index.name)
+
+    async def backlog(self) -> IndexBacklog:
+        """Counts from index keys alone; the two ages read the documents they name."""
+        counts = {}
+        with translated():
+            for state in SyncState:
+                counts[state] = await self._items.count_documents(
+                    {"index.sync_state": state.value}, hint=SYNC_DUE.name
+                )
+            age = {"$divide": [{"$subtract": ["$$NOW", "$index.pending_since"]}, 1000]}
+            cursor = await self._items.aggregate(
+                [
+                    {"$match": IS_PENDING},
+                    {"$sort": {"index.sync_state": 1, "index.pending_since": 1}},
+                    {"$limit": 1},
+                    {"$project": {"age_s": age}},
+                ],
+                hint=PENDING_SINCE.name,
+            )
+            oldest = await cursor.to_list()
+            cursor = await self._items.aggregate(
+                [
+                    {"$match": {**IS_PENDING, "index.attempts": 0}},
+                    {"$sort": {"index.sync_state": 1, "index.pending_since": 1}},
+                    {"$limit": 1},
+                    {"$project": {"age_s": age}},
+                ],
+                hint=PENDING_SINCE.name,
+            )
+            untried = await cursor.to_list()
+        return IndexBacklog(
+            pending=counts[SyncState.PENDING],
+            synced=counts[SyncState.SYNCED],
+            failed=counts[SyncState.FAILED],
+            oldest_pending_s=max(0.0, oldest[0]["age_s"]) if oldest else 0.0,
+            oldest_untried_s=max(0.0, untried[0]["age_s"]) if untried else None,
+        )
+
+    async def oldest_due(self) -> datetime | None:
+        with translated():
+            doc = await self._items.find_one(
+                IS_PENDING,
+                {"index.next_attempt_at": 1},
+                sort=[("index.sync_state", 1), ("index.next_attempt_at", 1)],
+            )
+        due: datetime | None = doc["index"]["next_attempt_at"] if doc else None
+        return due
+
+    async def _shares(self, limit: int) -> list[Any]:
+        """Ids of due items, an equal share per user, round-robin over all who wait."""
+        users = await self._waiting_users()
+        if not users:
+            return []
+        users = users[:limit]
+        self._last_user = users[-1]
+        share = max(1, limit // len(users))
+        first, *rest = [
+            stages
+            for user in users
+            for count, direction in (((share + 1) // 2, -1), (share // 2, 1))
+            if count
+            for stages in [_due_of(user, count, direction)]
+        ]
+        unions = [{"$unionWith": {"coll": ITEMS, "pipeline": stages}} for stages in rest]
+        cursor = await self._items.aggregate(first + unions)
+        return list(dict.fromkeys([doc["_id"] async for doc in cursor]))[:limit]
+
+    async def _waiting_users(self) -> list[str]:
+        """The next users with pending items, in id order after the last one served."""
+        users: list[str] = []
+        for bound in ({"$gt": self._last_user}, {"$lte": self._last_user}):
+            room = USERS_PER_CLAIM - len(users)
+            if room:
+                cursor = await self._items.aggregate(
+                    [
+                        {"$match": {**IS_PENDING, "user_id": bound}},
+                        {"$group": {"_id": "$user_id"}},
+                        {"$sort": {"_id": 1}},
+                        {"$limit": room},
+                    ],
+                    hint=PENDING_BY_USER.name,
+                )
+                users += [doc["_id"] async for doc in cursor]
+        return users
+
+    async def _oldest(self, count: int, chosen: list[Any]) -> list[Any]:
+        cursor = (
+            self._items.find({**IS_PENDING, **IS_DUE}, {"_id": 1})
+            .sort([("index.sync_state", 1), ("index.next_attempt_at", 1)])
+            .hint(SYNC_DUE.name)
+            .limit(count + len(chosen))
+        )
+        taken = set(chosen)
+        return [doc["_id"] async for doc in cursor if doc["_id"] not in taken][:count]
+
+
+def _owner(user_id: str | None) -> Document:
+    """None: the queue is one for all users."""
+    return {} if user_id is None else own(WriteScope(user_id))
+
+
+def _due_of(user: str, count: int, direction: int) -> list[Document]:
+    """Stages that give `count` due items of `user`, newest (-1) or oldest (1) first."""
+    return [
+        {"$match": {**IS_PENDING, "user_id": user, **IS_DUE}},
+        {"$sort": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": direction}},
+        {"$limit": count},
+        {"$project": {"_id": 1}},
+    ]
+
+
+def _finish_writes(
+    token: str, result: IndexResult, schema: IndexSchema
+) -> list[UpdateOne | DeleteOne]:
+    guard: Document = {"point_id": result.point_id, "index.rev": result.rev, "index.claim": token}
+    if result.error is not None:
+        return [UpdateOne(guard, [{"$set": {**_failure(result), **_prefix(result)}}])]
+    writes: list[UpdateOne | DeleteOne] = []
+    if result.op is IndexOp.DELETE:
+        # The two filters exclude each other: an unordered bulk runs them in any order. A tombstone
+        # that still counts in the content graph stays until that was taken back.
+        dead = {"status": Status.DELETED.value, "contribution": None}
+        writes.append(DeleteOne({**guard, **dead}))
+        guard["$nor"] = [dead]
+    writes.append(UpdateOne(guard, [{"$set": {**_success(result, schema), **_prefix(result)}}]))
+    return writes
+
+
+def _prefix(result: IndexResult) -> Document:
+    said = result.context_prefix
+    return {"context_prefix": {"$literal": said}} if said else {}
+
+
+def _success(result: IndexResult, schema: IndexSchema) -> Document:
+    change: Document = {
+        "index.sync_state": SyncState.SYNCED.value,
+        "index.pending_since": None,
+        "index.attempts": 0,
+        "index.next_attempt_at": None,
+        "index.claim": None,
+        "index.last_error": None,
+        "index.indexed_at": "$$NOW",
+    }
+    if result.op is IndexOp.VECTOR:
+        change |= {
+            "index.model": {"$literal": schema.model},
+            "index.dims": schema.dims,
+            "index.analyser": {"$literal": schema.analyser},
+            "index.vector_hash": {"$literal": result.vector_hash},
+        }
+    return change
+
+
+def _failure(result: IndexResult) -> Document:
+    state = SyncState.FAILED if result.failed else SyncState.PENDING
+    retry_at = utc(result.next_attempt_at) or "$$NOW"
+    return {
+        "index.sync_state": state.value,
+        "index.attempts": {"$add": ["$index.attempts", int(result.blamed)]},
+        "index.next_attempt_at": None if result.failed else retry_at,
+        "index.claim": None,
+        "index.last_error": {"$literal": result.error},
+        **({"index.pending_since": None} if result.failed else {}),
+    }

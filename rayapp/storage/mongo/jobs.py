@@ -1,0 +1,349 @@
+"""Bulk jobs and their partitions. Every write of a driver is fenced; all times are the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import pymongo
+from pymongo import ASCENDING, DESCENDING, ReturnDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
+from pymongo.read_concern import ReadConcern
+
+from rayapp.bulk.model import (
+    FINAL_STATES,
+    Job,
+    JobState,
+    JobWish,
+    PartitionRow,
+    PartitionState,
+    Plan,
+    Step,
+)
+from rayapp.bulk.rules import (
+    IDLE_STATES,
+    SAMPLES_KEPT,
+    TAKEN_NO_MORE,
+    driven_by,
+    job_final,
+    lease_lost,
+    no_job,
+    no_partition,
+    plain,
+    plain_plan,
+    plain_step,
+    summed,
+)
+from rayapp.storage.mongo.convert import readable
+from rayapp.storage.mongo.database import DURABLE, MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import EXPIRES_FROM, JOBS, PARTITIONS
+
+Document = dict[str, Any]
+
+CREATED_NOW: Document = {"created_at": "$$NOW", "updated_at": "$$NOW"}
+NEWEST = [("created_at", DESCENDING), ("job_id", DESCENDING)]
+UNFINISHED: Document = {"state": {"$nin": sorted(FINAL_STATES)}}
+# `can_be_taken`: what the server checks in the same step in which it changes the row.
+FAILED_WITH_PLAN: Document = {"state": JobState.FAILED.value, "planned": True}
+TAKEABLE: Document = {
+    "$or": [{"state": {"$nin": sorted({*TAKEN_NO_MORE, JobState.FAILED})}}, FAILED_WITH_PLAN]
+}
+# `attempts_after_take`.
+ATTEMPTS: Document = {
+    "$switch": {
+        "branches": [
+            {
+                "case": {"$eq": ["$state", JobState.RUNNING.value]},
+                "then": {"$add": ["$attempts", 1]},
+            },
+            {"case": {"$eq": ["$state", JobState.FAILED.value]}, "then": 1},
+        ],
+        "default": {"$max": [1, "$attempts"]},
+    }
+}
+IS_IDLE: Document = {"$in": ["$state", sorted(IDLE_STATES)]}
+TOUCHED: Document = {"$currentDate": {"updated_at": True}}
+JOB_FIELDS = tuple(field.name for field in fields(Job))
+ROW_FIELDS = tuple(field.name for field in fields(PartitionRow))
+
+
+class MongoJobStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+        self._jobs = database.collection(JOBS)
+        self._rows = database.collection(PARTITIONS)
+
+    async def create(self, job: Job) -> bool:
+        """An upsert, because only an update knows the server's time."""
+        new = {"$mergeObjects": ["$$ROOT", {"$literal": _job_document(job)}, CREATED_NOW]}
+        # A document that exists has its kind; the one that an upsert begins with has only its id.
+        absent = {"$eq": [{"$type": "$kind"}, "missing"]}
+        change = [{"$replaceWith": {"$cond": [absent, new, "$$ROOT"]}}]
+        try:
+            with translated(passing=DuplicateKeyError):
+                done = await self._jobs.update_one({"job_id": job.job_id}, change, upsert=True)
+        except DuplicateKeyError:
+            return False
+        return done.upserted_id is not None
+
+    async def get(self, job_id: str) -> Job | None:
+        with translated():
+            doc = await self._jobs.find_one({"job_id": job_id})
+        return _job(doc) if doc else None
+
+    async def recent(self, kind: str | None, limit: int) -> list[Job]:
+        if limit < 1:
+            return []
+        where = {} if kind is None else {"kind": kind}
+        with translated():
+            docs = await self._jobs.find(where, sort=NEWEST, limit=limit).to_list()
+        return readable(docs, _job)
+
+    async def unfinished(self, kind: str) -> list[Job]:
+        with translated():
+            docs = await self._jobs.find({"kind": kind, **UNFINISHED}, sort=NEWEST).to_list()
+        return readable(docs, _job)
+
+    async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
+        """The job first: from then on its old driver plans, reports and ends nothing, and the new
+        one reads the partitions when no worker of the old one can move them any more."""
+        paused = {"$eq": ["$wish", JobWish.PAUSE.value]}
+        change = {
+            "state": JobState.RUNNING.value,
+            "wish": {"$cond": [paused, JobWish.RUN.value, "$wish"]},
+            "fence": fence,
+            "attempts": ATTEMPTS,
+            "error": None,
+            "exit_code": None,
+            "submission_id": {"$literal": submission_id},
+            "started_at": {"$ifNull": ["$started_at", "$$NOW"]},
+            "finished_at": None,
+            "updated_at": "$$NOW",
+        }
+        with translated():
+            doc = await self._jobs.find_one_and_update(
+                {"job_id": job_id, "fence": {"$lte": fence}, **TAKEABLE},
+                [{"$set": change}],
+                return_document=ReturnDocument.AFTER,
+            )
+            if doc is None:
+                job = await self._found(job_id)
+                raise lease_lost(job_id) if job.fence > fence else job_final(job_id, job.state)
+            await self._rows.update_many(
+                {"job_id": job_id, "fence": {"$lte": fence}},
+                {"$set": {"fence": fence}, "$unset": {EXPIRES_FROM: True}},
+            )
+        return _job(doc)
+
+    async def refence(self, job_id: str, old: int, new: int) -> None:
+        """The job first, as in `take`: it decides whose the partitions are."""
+        with translated():
+            done = await self._jobs.update_one(
+                {"job_id": job_id, "fence": {"$in": [old, new]}},
+                {"$set": {"fence": new}, **TOUCHED},
+            )
+            if not done.matched_count:
+                await self._found(job_id)
+                raise lease_lost(job_id)
+            await self._rows.update_many(
+                {"job_id": job_id, "fence": {"$lt": new}}, {"$set": {"fence": new}}
+            )
+
+    async def planned(self, job_id: str, fence: int, plan: Plan) -> None:
+        plan = plain_plan(plan)
+
+        async def store(session: AsyncClientSession) -> None:
+            done = await self._jobs.update_one(
+                {"job_id": job_id, "fence": fence, "planned": False},
+                {"$set": {"planned": True, "facts": plan.facts, "total": plan.total}, **TOUCHED},
+                session=session,
+            )
+            if not done.matched_count:
+                driven_by(await self._found(job_id, session), fence)
+                return
+            rows = [
+                PartitionRow(job_id=job_id, index=one.index, payload=one.payload, fence=fence)
+                for one in plan.partitions
+            ]
+            if rows:
+                documents = [_row_document(row) for row in rows]
+                await self._rows.insert_many(documents, session=session)
+
+        with translated():
+            # The session ends outside the limit: a transaction that is late is still aborted.
+            async with self._database.client.start_session() as session:
+                with pymongo.timeout(self._database.settings.timeout_s):
+                    await session.with_transaction(
+                        store, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
+                    )
+
+    async def partitions(self, job_id: str) -> list[PartitionRow]:
+        """All or an error: a job that overlooked a partition would end as if it were complete."""
+        with translated():
+            cursor = self._rows.find({"job_id": job_id}, sort=[("index", ASCENDING)])
+            return [_row(doc) async for doc in cursor]
+
+    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+        """A partition that is done stays as it is: a last step that is repeated counts once."""
+        step = plain_step(step)
+        state = PartitionState.DONE if step.cursor is None else PartitionState.WAITING
+        counts = {f"counts.{name}": n for name, n in step.counts.items()}
+        change: Document = {
+            "$inc": {"done": step.done, "failed": step.failed, "steps": 1, **counts},
+            "$set": {"cursor": step.cursor, "state": state.value},
+            "$push": {"samples": {"$each": step.samples, "$slice": SAMPLES_KEPT}},
+            **TOUCHED,
+        }
+        key = {"job_id": job_id, "index": index}
+        waiting = {"fence": fence, "state": PartitionState.WAITING.value}
+        with translated():
+            done = await self._rows.update_one({**key, **waiting}, change)
+            job = await self._found(job_id)
+            if not done.matched_count:
+                row = await self._rows.find_one(key)
+                if row is None:
+                    raise no_partition(job_id, index)
+                driven_by(_row(row), fence)
+        return job.wish
+
+    async def progress(self, job_id: str, fence: int) -> Job:
+        sums = {name: {"$sum": f"${name}"} for name in ("done", "failed")}
+        group = {"_id": None, **sums, "counts": {"$push": "$counts"}}
+        with translated():
+            cursor = await self._rows.aggregate([{"$match": {"job_id": job_id}}, {"$group": group}])
+            rows = await cursor.to_list()
+        found: Document = rows[0] if rows else {"done": 0, "failed": 0, "counts": []}
+        total = {"done": found["done"], "failed": found["failed"]}
+        return await self._driven(
+            job_id, fence, {"$set": {**total, "counts": summed(found["counts"])}, **TOUCHED}
+        )
+
+    async def stage(self, job_id: str, fence: int, name: str) -> None:
+        await self._driven(job_id, fence, {"$set": {"stage": name}, **TOUCHED})
+
+    async def end(
+        self,
+        job_id: str,
+        fence: int,
+        state: JobState,
+        *,
+        report: Mapping[str, Any] | None = None,
+        error: str | None = None,
+        exit_code: int | None = None,
+    ) -> Job:
+        """A job that has ended stays as it is: a repeated end changes nothing."""
+        final = state in FINAL_STATES
+        change: Document = {"state": state.value, "report": plain(report), "error": error}
+        change["exit_code"] = exit_code
+        times = {"updated_at": True, "finished_at": True} if final else {"updated_at": True}
+        if not final:
+            change["finished_at"] = None
+        where = {"job_id": job_id, "fence": fence, **UNFINISHED}
+        with translated():
+            doc = await self._jobs.find_one_and_update(
+                where,
+                {"$set": change, "$currentDate": times},
+                return_document=ReturnDocument.AFTER,
+            )
+        job = _job(doc) if doc else await self._found(job_id)
+        driven_by(job, fence)
+        await self._let_go(job)
+        return job
+
+    async def wish(self, job_id: str, wish: JobWish) -> Job:
+        change: Document = {"wish": wish.value, "updated_at": "$$NOW"}
+        where: Document = {"job_id": job_id, **UNFINISHED}
+        if wish is JobWish.CANCEL:
+            change["state"] = {"$cond": [IS_IDLE, JobState.CANCELLED.value, "$state"]}
+            change["finished_at"] = {"$cond": [IS_IDLE, "$$NOW", "$finished_at"]}
+        if wish is JobWish.RUN:
+            where = {"job_id": job_id, "$or": [UNFINISHED, FAILED_WITH_PLAN]}
+            change |= _if_failed(state=JobState.SUBMITTED.value, attempts=0)
+            change |= _if_failed(error=None, exit_code=None, finished_at=None)
+        with translated():
+            doc = await self._jobs.find_one_and_update(
+                where, [{"$set": change}], return_document=ReturnDocument.AFTER
+            )
+        if doc is None:
+            raise job_final(job_id, (await self._found(job_id)).state)
+        job = _job(doc)
+        await self._let_go(job)
+        return job
+
+    async def submitted(self, job_id: str, submission_id: str) -> None:
+        resting = {"$eq": ["$state", JobState.PAUSED.value]}
+        change: Document = {
+            "submission_id": {"$literal": submission_id},
+            "state": {"$cond": [resting, JobState.SUBMITTED.value, "$state"]},
+            "updated_at": "$$NOW",
+        }
+        with translated():
+            done = await self._jobs.update_one({"job_id": job_id}, [{"$set": change}])
+        if not done.matched_count:
+            raise no_job(job_id)
+
+    async def _let_go(self, job: Job) -> None:
+        """The partitions of a job that has ended expire with it."""
+        if job.final:
+            with translated():
+                await self._rows.update_many(
+                    {"job_id": job.job_id}, {"$currentDate": {EXPIRES_FROM: True}}
+                )
+
+    async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
+        """An update by a pipeline: names of a report may be paths to an ordinary one."""
+        report: Document = {"$mergeObjects": ["$report", {"$literal": plain(facts)}]}
+        with translated():
+            done = await self._jobs.update_one(
+                {"job_id": job_id}, [{"$set": {"report": report, "updated_at": "$$NOW"}}]
+            )
+        if not done.matched_count:
+            raise no_job(job_id)
+
+    async def _driven(self, job_id: str, fence: int, change: Document) -> Job:
+        """The job after `change` by its driver."""
+        with translated():
+            doc = await self._jobs.find_one_and_update(
+                {"job_id": job_id, "fence": fence}, change, return_document=ReturnDocument.AFTER
+            )
+        if doc is None:
+            await self._found(job_id)
+            raise lease_lost(job_id)
+        return _job(doc)
+
+    async def _found(self, job_id: str, session: AsyncClientSession | None = None) -> Job:
+        with translated():
+            doc = await self._jobs.find_one({"job_id": job_id}, session=session)
+        if doc is None:
+            raise no_job(job_id)
+        return _job(doc)
+
+
+def _if_failed(**values: Any) -> Document:
+    failed = {"$eq": ["$state", JobState.FAILED.value]}
+    return {name: {"$cond": [failed, value, f"${name}"]} for name, value in values.items()}
+
+
+def _job_document(job: Job) -> Document:
+    doc = {name: getattr(job, name) for name in JOB_FIELDS}
+    json = {name: plain(doc[name]) for name in ("params", "facts", "counts", "report")}
+    return {**doc, **json, "state": job.state.value, "wish": job.wish.value}
+
+
+def _job(doc: Document) -> Job:
+    values = {name: doc[name] for name in JOB_FIELDS if name in doc}
+    return Job(**{**values, "state": JobState(doc["state"]), "wish": JobWish(doc["wish"])})
+
+
+def _row_document(row: PartitionRow) -> Document:
+    doc = {name: getattr(row, name) for name in ROW_FIELDS}
+    return {**doc, "samples": list(row.samples), "state": row.state.value}
+
+
+def _row(doc: Document) -> PartitionRow:
+    values = {name: doc[name] for name in ROW_FIELDS if name in doc}
+    changed = {"state": PartitionState(doc["state"]), "samples": tuple(doc["samples"])}
+    return PartitionRow(**{**values, **changed})

@@ -1,0 +1,99 @@
+"""Personalities: one row per user with its templates by id, so that every change is one update."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from rayapp.assistant.personality.records import MAX_TEMPLATES, Shelf, Template
+from rayapp.assistant.personality.rules.library import refuse_full
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.storage.mongo.convert import utc
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import PERSONALITY
+from rayapp.storage.mongo.predicates import mine, own
+
+Document = dict[str, Any]
+# The first template of a user races with itself: the one that lost finds the row then.
+TRIES = 3
+# `kept` lists the ids: an upsert cannot count the fields of `templates`, but it can ask whether
+# the last place of a list is free.
+LAST_PLACE = f"kept.{MAX_TEMPLATES - 1}"
+
+
+class MongoPersonalityStore:
+    """Implements `assistant.ports.PersonalityStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(PERSONALITY)
+
+    async def shelf(self, scope: ReadScope) -> Shelf:
+        with translated():
+            doc = await self._rows.find_one(mine(scope))
+        if doc is None:
+            return Shelf()
+        stored = doc.get("templates") or {}
+        found = {template_id: _template(template_id, row) for template_id, row in stored.items()}
+        return Shelf(templates=found, active=doc.get("active"))
+
+    async def put(self, scope: WriteScope, template: Template, *, activate: bool) -> bool:
+        place = f"templates.{template.template_id}"
+        room = [{place: {"$exists": True}}, {LAST_PLACE: {"$exists": False}}]
+        at = utc(template.updated_at)
+        values: Document = {
+            f"{place}.name": template.name,
+            f"{place}.description": template.description,
+            f"{place}.content": template.content,
+            f"{place}.updated_at": at,
+        }
+        if activate:
+            values |= {"active": template.template_id}
+        update = {
+            "$set": values,
+            "$min": {f"{place}.created_at": at},
+            "$addToSet": {"kept": template.template_id},
+        }
+        for _ in range(TRIES):
+            try:
+                with translated(passing=DuplicateKeyError):
+                    before = await self._rows.find_one_and_update(
+                        {**own(scope), "$or": room},
+                        update,
+                        {place: 1},
+                        upsert=True,
+                        return_document=ReturnDocument.BEFORE,
+                    )
+            except DuplicateKeyError:
+                continue
+            stored = (before or {}).get("templates") or {}
+            return template.template_id in stored
+        raise refuse_full()
+
+    async def activate(self, scope: WriteScope, template_id: str, at: datetime) -> None:
+        change = {"$set": {"active": template_id, "activated_at": utc(at)}}
+        with translated():
+            await self._rows.update_one(own(scope), change, upsert=True)
+
+    async def delete(self, scope: WriteScope, template_id: str) -> bool:
+        place = f"templates.{template_id}"
+        where = {**own(scope), place: {"$exists": True}, "active": {"$ne": template_id}}
+        with translated():
+            done = await self._rows.update_one(
+                where, {"$unset": {place: ""}, "$pull": {"kept": template_id}}
+            )
+        return done.modified_count == 1
+
+
+def _template(template_id: str, row: Document) -> Template:
+    return Template(
+        template_id=template_id,
+        name=row["name"],
+        description=row["description"],
+        content=row["content"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )

@@ -1,0 +1,78 @@
+"""The ledger of model calls: one row per call, summed per user on demand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pymongo import DESCENDING
+
+from rayapp.inference.ports import CallSeen, UsageRow, UsageTotal
+from rayapp.memory.scope import ReadScope
+from rayapp.storage.mongo.convert import utc
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import MODEL_USAGE, MODEL_USAGE_TTL_S
+from rayapp.storage.mongo.predicates import mine
+
+FIELDS = (
+    "user_id",
+    "helper",
+    "model",
+    "prompt_version",
+    "at",
+    "cost",
+    "ok",
+    "duration_ms",
+    "ask_id",
+    "answered",
+)
+SEEN = tuple(CallSeen.__dataclass_fields__)
+# The TTL monitor runs once a minute; an expired row counts as gone at once.
+OLDEST_AT = {"$subtract": ["$$NOW", MODEL_USAGE_TTL_S * 1000]}
+
+
+class MongoUsageStore:
+    """Implements `UsageStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(MODEL_USAGE)
+
+    async def add(self, row: UsageRow) -> None:
+        utc(row.at)
+        document: dict[str, Any] = {name: getattr(row, name) for name in FIELDS}
+        document["prompt_tokens"] = row.usage.prompt_tokens
+        document["completion_tokens"] = row.usage.completion_tokens
+        document["estimated"] = row.usage.estimated
+        with translated():
+            await self._rows.insert_one(document)
+
+    async def total(self, scope: ReadScope, since: datetime) -> UsageTotal:
+        utc(since)
+        where = {**mine(scope), "at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
+        tokens = {"$add": ["$prompt_tokens", "$completion_tokens"]}
+        sums = {"calls": {"$sum": 1}, "tokens": {"$sum": tokens}, "cost": {"$sum": "$cost"}}
+        steps = [{"$match": where}, {"$group": {"_id": "$helper", **sums}}, {"$sort": {"_id": 1}}]
+        with translated():
+            groups = await (await self._rows.aggregate(steps)).to_list()
+        return UsageTotal(
+            calls=sum(group["calls"] for group in groups),
+            tokens=sum(group["tokens"] for group in groups),
+            cost=sum(group["cost"] for group in groups),
+            by_helper={
+                group["_id"]: (group["calls"], group["tokens"], group["cost"]) for group in groups
+            },
+        )
+
+    async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
+        """Of all users: it tells how the model does, and nothing about anybody."""
+        utc(since)
+        if limit < 1:
+            return []
+        where = {"at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
+        fields = {"_id": 0, **dict.fromkeys(SEEN, 1)}
+        with translated():
+            docs = await self._rows.find(
+                where, fields, sort=[("at", DESCENDING)], limit=limit
+            ).to_list()
+        return [CallSeen(**doc) for doc in docs]

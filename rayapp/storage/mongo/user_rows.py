@@ -1,0 +1,132 @@
+"""Rows of one user as a whole: what is hidden, what there is, and what is cleared."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pymongo
+from pymongo import DESCENDING, ReplaceOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.records import RowCounts
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo.convert import from_document, readable
+from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.deletions import Deletions
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import (
+    ACTIONS,
+    BOOKS,
+    EDGES,
+    EXCHANGES,
+    HIDDEN_ONLY,
+    ITEMS,
+    NODES,
+    RECEIPTS,
+    ROUTING,
+    SESSIONS,
+    SOLUTIONS,
+    VERSIONS,
+)
+from rayapp.storage.mongo.item_writes import revision_document
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+
+Document = dict[str, Any]
+# `point_id` makes one order among memories that were hidden in the same millisecond.
+NEWEST_HIDDEN = [("archived_at", DESCENDING), ("point_id", DESCENDING)]
+
+
+class MongoUserRows:
+    """Implements `memory.ports.UserRows`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
+        if limit < 1:
+            return []
+        where = {**mine(scope), **HIDDEN_ONLY}
+        items = self._database.collection(ITEMS)
+        with translated():
+            docs = await items.find(where, sort=NEWEST_HIDDEN, limit=limit).to_list()
+        return readable(docs, from_document)
+
+    async def counts(self, scope: ReadScope) -> RowCounts:
+        sessions, nodes, edges, *learned = await asyncio.gather(
+            *(self._count(name, mine(scope)) for name in (SESSIONS, NODES, EDGES, *LEARNED))
+        )
+        return RowCounts(sessions=sessions, nodes=nodes, edges=edges, learned=sum(learned))
+
+    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
+        if limit < 1:
+            return 0
+        owner = own(scope)
+        items, versions = self._database.collection(ITEMS), self._database.collection(VERSIONS)
+        deletions = Deletions(self._database)
+        wanted = {**owner, "tier": tier.value, **NOT_DELETED}
+
+        async def delete(session: AsyncClientSession) -> int:
+            docs = await items.find(wanted, limit=limit, session=session).to_list()
+            if not docs:
+                return 0
+            winners = [doc["memory_id"] for doc in docs]
+            # The type is what lets the server use the partial index.
+            merged = {**owner, "merged_into": {"$in": winners, "$type": "string"}, **NOT_DELETED}
+            merged["_id"] = {"$nin": [doc["_id"] for doc in docs]}
+            docs += await items.find(merged, session=session).to_list()
+            gone = [ReplaceOne({"_id": doc["_id"]}, _tombstone(doc, at)) for doc in docs]
+            await items.bulk_write(gone, ordered=False, session=session)
+            ids = [doc["memory_id"] for doc in docs]
+            await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
+            await deletions.add(docs, session)
+            return len(docs)
+
+        limit_s = self._database.settings.timeout_s
+        with translated(), pymongo.timeout(limit_s):
+            async with self._database.client.start_session() as session:
+                return await session.with_transaction(delete, write_concern=DURABLE)
+
+    async def clear_sessions(self, scope: WriteScope) -> int:
+        """Receipts first: a session that is left shows that the rest is to be repeated."""
+        await self._clear(RECEIPTS, own(scope))
+        await self._clear(EXCHANGES, own(scope))
+        return await self._clear(SESSIONS, own(scope))
+
+    async def clear_graph(self, scope: WriteScope) -> int:
+        """What items say that they added goes first: a node that is left shows that the rest is to
+        be repeated. `follow_up_at` stays, so what changes just now adds itself to the new graph.
+        """
+        owner = own(scope)
+        added = {**owner, "contribution": {"$ne": None}}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            await self._database.collection(ITEMS).update_many(
+                added, {"$set": {"contribution": None}}
+            )
+        return sum([await self._clear(name, owner) for name in GRAPHS])
+
+    async def clear_documents(self, scope: WriteScope) -> int:
+        return await self._clear(BOOKS, own(scope))
+
+    async def _count(self, name: str, where: Document) -> int:
+        with translated():
+            return await self._database.collection(name).count_documents(where)
+
+    async def _clear(self, name: str, where: Document) -> int:
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return (await self._database.collection(name).delete_many(where)).deleted_count
+
+
+def _tombstone(doc: Document, at: datetime) -> Document:
+    """The deleted form of a row; what the graphs know of it stays until they have let go."""
+    item = from_document(doc)
+    return revision_document(replace(deleted(item, at), version=item.version + 1), doc)
+
+
+LEARNED = (ROUTING, ACTIONS, SOLUTIONS)
+GRAPHS = (*LEARNED, EDGES, NODES)

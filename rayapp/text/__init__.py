@@ -1,0 +1,1 @@
+"""Hebrew and English text: normal forms, tokens, lemmas, concepts, secrets."""

@@ -1,0 +1,81 @@
+"""Three forms of a text: for matching, for the content hash, and what may be stored at all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+from rayapp.text.hebrew import GERESH, GERSHAYIM, HEBREW_LETTER, MAQAF, POINTS
+
+# Bidi controls, zero-width characters, soft hyphen and byte-order mark: invisible in a line.
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+# The same without the joiners: those change what an emoji or a Persian word is.
+_INVISIBLE_BUT_JOINERS = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+_GERESH_LIKE = re.compile(f"(?<=[{HEBREW_LETTER}])[\u05f3\u2018\u2019\u201b\u2032\u00b4`]")
+_GERSHAYIM_LIKE = re.compile(
+    f"(?<=[{HEBREW_LETTER}])(?:[\u05f4\u201c\u201d\u201e\u201f\u2033]|'')(?=[{HEBREW_LETTER}])"
+)
+_SEPARATORS = re.compile(f"[{MAQAF}\u05c0]")
+_WHITESPACE = re.compile(r"\s+")
+# Letters and a symbol by their category, drawn as nothing: Hangul fillers, the blank Braille cell.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# C0 without tab, newline and carriage return; DEL and C1; lone surrogates.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def normalize(text: str) -> str:
+    """The form used for matching: case and final letters are kept, points and marks are not.
+
+    NFKC; niqqud, cantillation, bidi and zero-width marks removed; maqaf becomes a space; geresh
+    and gershayim of a Hebrew word become ' and "; whitespace collapsed.
+    """
+    if text.isascii():
+        return " ".join(text.split())
+    # Presentation forms decompose into letter and point, so points go after NFKC.
+    text = _INVISIBLE.sub("", POINTS.sub("", unicodedata.normalize("NFKC", text)))
+    text = _GERESH_LIKE.sub(GERESH, text)
+    text = _GERSHAYIM_LIKE.sub(GERSHAYIM, text)
+    return _WHITESPACE.sub(" ", _SEPARATORS.sub(" ", text)).strip()
+
+
+def canonical(text: str) -> str:
+    """The form behind the content hash: equal for texts a reader would call the same.
+
+    Unicode composition, invisible marks, whitespace and case do not count. NFC and not NFKC:
+    compatibility folding makes 10² and 102 one text. Points, punctuation and word order count.
+    """
+    text = _INVISIBLE_BUT_JOINERS.sub("", unicodedata.normalize("NFC", text))
+    # Case folding can leave composed letters apart (İ), hence the second NFC.
+    folded = unicodedata.normalize("NFC", text.casefold())
+    return _WHITESPACE.sub(" ", folded).strip()
+
+
+def content_hash(text: str) -> str:
+    """SHA-256 of the canonical form, 64 hex digits."""
+    return hashlib.sha256(canonical(text).encode("utf-8")).hexdigest()
+
+
+def shows_nothing(text: str) -> bool:
+    """Whether a reader sees no character: only spaces, controls, format and bidi characters, and
+    marks that combine with a letter that is not there."""
+    return all(
+        unicodedata.category(letter)[0] in "CZM" or letter in _BLANK_LETTERS for letter in text
+    )
+
+
+def find_forbidden(text: str) -> str | None:
+    """Name and place of the first character that may not be stored, None when all may.
+
+    Bidi marks are allowed: Hebrew text needs them, and prompts escape them.
+    """
+    match = _FORBIDDEN.search(text)
+    if match is None:
+        return None
+    code = ord(match.group())
+    kind = "lone surrogate" if code >= 0xD800 else "control character"
+    return f"{kind} U+{code:04X} at character {match.start()}"

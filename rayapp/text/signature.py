@@ -1,0 +1,158 @@
+"""What two near-duplicates must share before one may stand for the other.
+
+Similar wording hides the differences that matter: an amount, a "not", another name. A pair
+kept apart by mistake costs one line in an answer, a pair merged by mistake loses a fact, so
+every rule here errs towards keeping apart.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from rayapp.text.hebrew import GERSHAYIM, is_hebrew, unify_finals
+from rayapp.text.lemmas import lemma
+from rayapp.text.normalize import normalize
+from rayapp.text.stopwords import STOP_WORDS
+from rayapp.text.tokens import tokens
+
+# Texts compared in one search: the shown hits and their neighbours.
+CACHE_TEXTS = 4096
+
+_NEGATION_LIST = """
+    not no never none nobody nothing nowhere neither nor without cannot dont doesnt didnt isnt
+    arent wasnt werent wont cant couldnt wouldnt shouldnt
+    לא אין בלי אל ללא אינו אינה אינם אינן איני אינך אינני אינכם טרם בלתי אי
+    שלא ולא הלא ואין שאין בלא שאינו שאינה שאינם ואינו ואינה
+"""
+_NEGATIONS = frozenset(_NEGATION_LIST.split())
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, words in {
+        2: "two twice שתיים שניים שתי פעמיים",
+        3: "three שלוש שלושה שלושת",
+        4: "four ארבע ארבעה ארבעת",
+        5: "five חמש חמישה חמשת",
+        6: "six שש שישה ששת",
+        7: "seven שבע שבעה שבעת",
+        8: "eight שמונה שמונת",
+        9: "nine תשע תשעה תשעת",
+        10: "ten עשר עשרה עשרת",
+        11: "eleven",
+        12: "twelve",
+        20: "twenty עשרים",
+        30: "thirty שלושים",
+        40: "forty ארבעים",
+        50: "fifty חמישים",
+        60: "sixty שישים",
+        70: "seventy שבעים",
+        80: "eighty שמונים",
+        90: "ninety תשעים",
+        100: "hundred מאה",
+        1000: "thousand אלף",
+        1000000: "million מיליון",
+    }.items()
+    for word in words.split()
+}
+# Words that turn a statement round without a negation.
+_OPPOSITE_LIST = """
+    love/hate like/dislike like/hate love/dislike allow/forbid allow/deny enable/disable
+    before/after increase/decrease on/off open/close start/stop start/end buy/sell accept/reject
+    accept/refuse always/never more/less good/bad hot/cold win/lose left/right first/last up/down
+    true/false add/remove import/export with/without
+    אוהב/שונא אהב/שנא לפני/אחרי מותר/אסור יותר/פחות תמיד/לעולם עלה/ירד קנה/מכר פתח/סגר
+    התחיל/סיים טוב/רע חם/קר עם/בלי ימין/שמאל נכון/שגוי הוסיף/הסיר ראשון/אחרון
+"""
+_OPPOSITES = [pair.split("/") for pair in _OPPOSITE_LIST.split()]
+_OPPOSITE_WORDS = frozenset(word for pair in _OPPOSITES for word in pair)
+_DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_WORD = re.compile(r"\w[\w'’]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parts of a text that near-duplicates must agree on.
+
+    Attributes:
+        numbers: digits and number words in the order they stand, as text ("1,000" is "1000").
+        negations: how many words negate.
+        entities: capitalised words and Hebrew acronyms, lower case, stop words left out.
+        words: all words as written, lower case, and the lemmas.
+        lemmas: the content words as lemmas only.
+        cased: the text has capitals, so its names can be told from other words.
+    """
+
+    numbers: tuple[str, ...]
+    negations: int
+    entities: frozenset[str]
+    words: frozenset[str]
+    lemmas: frozenset[str]
+    cased: bool
+
+    @property
+    def negated(self) -> bool:
+        return self.negations % 2 == 1
+
+
+@lru_cache(maxsize=CACHE_TEXTS)
+def signature(text: str) -> Signature:
+    """The signature of a text; cached, because a search compares a text with many."""
+    plain = normalize(text)
+    numbers: list[str] = []
+    forms: set[str] = set()
+    negations = 0
+    for token in tokens(plain):
+        word = token.text
+        found = _numbers(word)
+        numbers += found
+        negations += word in _NEGATIONS or word.endswith("n't")
+        if not found and (word not in STOP_WORDS or word in _OPPOSITE_WORDS):
+            forms.add(unify_finals(lemma(word)))
+    spelt = [word.rstrip("'’").removesuffix("'s") for word in _WORD.findall(plain)]
+    entities = {word.lower() for word in spelt if "A" <= word[0] <= "Z"} - STOP_WORDS
+    acronyms = {word for word in forms if is_hebrew(word) and GERSHAYIM in word}
+    return Signature(
+        numbers=tuple(numbers),
+        negations=negations,
+        entities=frozenset(entities | acronyms),
+        words=frozenset(forms | {word.lower() for word in spelt}),
+        lemmas=frozenset(forms),
+        cased=bool(entities),
+    )
+
+
+def difference(a: str, b: str) -> str | None:
+    """Why the two texts must stay apart ("numbers", "polarity", "entities", "names"), or None."""
+    one, other = signature(a), signature(b)
+    if one.numbers != other.numbers:
+        return "numbers"
+    if one.negations != other.negations or _opposite(one, other) or _opposite(other, one):
+        return "polarity"
+    if not one.entities <= other.words or not other.entities <= one.words:
+        return "entities"
+    # Hebrew and all-lower-case text do not mark names: a word exchanged for another may be one.
+    if not (one.cased and other.cased) and one.lemmas - other.lemmas and other.lemmas - one.lemmas:
+        return "names"
+    return None
+
+
+def may_collapse(a: str, b: str) -> bool:
+    """True when nothing that matters tells the two near-duplicates apart."""
+    return difference(a, b) is None
+
+
+def _numbers(word: str) -> list[str]:
+    if word in _NUMBER_WORDS:
+        return [_NUMBER_WORDS[word]]
+    return [number.replace(",", "") for number in _DIGITS.findall(word)]
+
+
+def _opposite(one: Signature, other: Signature) -> bool:
+    only_one, only_other = one.lemmas - other.lemmas, other.lemmas - one.lemmas
+    return any(left in only_one and right in only_other for left, right in _opposite_lemmas())
+
+
+@cache
+def _opposite_lemmas() -> list[tuple[str, str]]:
+    return [(unify_finals(lemma(one)), unify_finals(lemma(other))) for one, other in _OPPOSITES]

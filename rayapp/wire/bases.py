@@ -1,0 +1,124 @@
+"""Types and bases that the request bodies share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+
+from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
+from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier
+
+# Far above the longest concept that a text yields, far below what a server takes in a URL.
+MAX_CONCEPT_CHARS = 512
+
+
+# Of one page, and how deep paging by offset goes; deeper paging takes a cursor.
+MAX_PAGE = 200
+MAX_OFFSET = 10_000
+MAX_FILTER_VALUES = 500
+MAX_REASON_CHARS = 100
+MAX_ID_CHARS = 512
+MAX_SUMMARY_CHARS = 10_000
+# Of a wrong value that an error names: enough to find it in a body.
+MAX_ECHO_CHARS = 40
+
+
+class Strict(BaseModel):
+    """Our own routes: an unknown field is an error, because a misspelt filter must not widen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lenient(BaseModel):
+    """Routes of the first client, which sends fields that mean nothing here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def _utc(value: datetime) -> datetime:
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must lie within the years 1 to 9999 in UTC") from None
+
+
+def _only_text(value: Any) -> Any:
+    # Digits alone would be read as seconds since 1970.
+    if isinstance(value, datetime) or (isinstance(value, str) and "-" in value):
+        return value
+    raise ValueError("must be an ISO-8601 string such as 2026-05-01T09:30:00Z")
+
+
+def _tier(value: Any) -> Any:
+    tier = parse_tier(value) if isinstance(value, str) else None
+    if tier is None:
+        names = ", ".join([*Tier, *TIER_ALIASES])
+        raise ValueError(f"{_shown(value)} is no tier; the tiers are {names}")
+    return tier
+
+
+def _shown(value: Any) -> str:
+    """What was sent, short enough for a sentence."""
+    text = value if isinstance(value, str) else repr(value)
+    cut = text if len(text) <= MAX_ECHO_CHARS else f"{text[: MAX_ECHO_CHARS - 1]}…"
+    return f"{cut!r}" if isinstance(value, str) else cut
+
+
+def _memory_id(value: str) -> str:
+    # `fullmatch`: a trailing newline is not part of an id, though `$` would let it pass.
+    if not MEMORY_ID_PATTERN.fullmatch(value):
+        raise ValueError("must be 1 to 128 characters of letters, digits and . _ : @ -")
+    return value
+
+
+def _label(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+UtcTime = Annotated[datetime, BeforeValidator(_only_text), AfterValidator(_utc)]
+TierName = Annotated[
+    Tier,
+    BeforeValidator(_tier),
+    Field(
+        json_schema_extra={"enum": [*(tier.value for tier in Tier), *TIER_ALIASES]},
+        description="A tier; `documents` is another name of `books`.",
+    ),
+]
+MemoryId = Annotated[
+    str,
+    AfterValidator(_memory_id),
+    Field(json_schema_extra={"pattern": "^[A-Za-z0-9._:@-]{1,128}$"}),
+]
+Label = Annotated[str, Field(max_length=MAX_LABEL_CHARS), AfterValidator(_label)]
+Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_TAGS)]
+Values = Annotated[
+    tuple[Annotated[str, Field(max_length=MAX_ID_CHARS)], ...],
+    Field(max_length=MAX_FILTER_VALUES),
+]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+Flag = StrictBool
+Whole = Annotated[int, Field(strict=True)]
+OneOrMore = BeforeValidator(_as_list)
+
+# What a key is made of, as it is checked and as it is documented.
+IDEMPOTENCY_KEY_PATTERN = "^[!-~]{1,255}$"
+
+IdempotencyKey = Annotated[
+    Annotated[str, Field(json_schema_extra={"pattern": IDEMPOTENCY_KEY_PATTERN})] | None,
+    Field(
+        description="Wins over the `Idempotency-Key` header. The same key and body again get the "
+        "first answer, marked `duplicate`."
+    ),
+]

@@ -1,0 +1,287 @@
+"""Shapes that the first client reads: memory bank, statistics, health, system."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from rayapp.memory.requests import BulkStatus
+from rayapp.wire.answers import Answer
+
+
+class ToolSource(Answer):
+    """Origin of a fact that a tool delivered."""
+
+    toolName: str
+    url: str | None
+    description: str | None
+    descriptionHe: str | None
+    conversationTitle: str | None
+    collectedAt: datetime | None
+
+
+class BankView(Answer):
+    """A memory of the memory bank; `score` is the better of Wilson and quality, 0 to 1."""
+
+    id: str
+    memory_id: str
+    text: str
+    tags: list[str]
+    status: str
+    tier: str
+    score: float
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    archived_reason: str | None
+    source: ToolSource | None
+    sourcePersonalityId: str | None
+    sourcePersonalityName: str | None
+
+
+class BankListAnswer(Answer):
+    """A page of the memory bank."""
+
+    success: Literal[True]
+    memories: list[BankView]
+    total: int
+    degraded: list[str]
+
+
+class BankItemAnswer(Answer):
+    """One memory of any tier."""
+
+    success: Literal[True]
+    memory: BankView
+    degraded: list[str]
+
+
+class BankStoreAnswer(Answer):
+    """A fact was kept, or was there already (`duplicate`)."""
+
+    success: Literal[True]
+    id: str
+    memory_id: str
+    message: str
+    duplicate: bool
+    archived: list[str]
+    degraded: list[str]
+
+
+class BankStatsAnswer(Answer):
+    """Counts of the memory bank."""
+
+    success: Literal[True]
+    total_memories: int
+    active: int
+    archived: int
+    unique_tags: int
+    tags: list[str]
+    degraded: list[str]
+
+
+class BulkResultView(Answer):
+    """What became of one id."""
+
+    memory_id: str
+    status: BulkStatus
+
+
+class BulkArchiveAnswer(Answer):
+    """How many facts exist, how many changed, and what became of each id."""
+
+    success: bool
+    matched: int
+    modified: int
+    results: list[BulkResultView]
+    degraded: list[str]
+    duplicate: bool | None = None
+
+
+class BulkDeleteAnswer(Answer):
+    """How many were deleted, and what became of each id."""
+
+    success: bool
+    deleted: int
+    results: list[BulkResultView]
+    degraded: list[str]
+    duplicate: bool | None = None
+
+
+class TierStatsView(Answer):
+    """Counts of one tier; success_rate = worked / (worked + failed), 0.5 when there are none."""
+
+    active_count: int
+    archived_count: int
+    deleted_count: int
+    uses_total: int
+    success_rate: float
+    memoryBank: int | None = Field(
+        None, description="Of memory_bank: memories in a store of older clients, always 0."
+    )
+
+
+class ActionExample(Answer):
+    """One outcome of an action; `doc_id` is the memory it was about."""
+
+    timestamp: datetime
+    outcome: str
+    doc_id: str
+
+
+class ActionStatsView(Answer):
+    """How an action did in a kind of context, over all tiers."""
+
+    context_type: str
+    action_type: str
+    success_rate: float
+    total_uses: int
+    examples: list[ActionExample]
+
+
+class StatsBody(Answer):
+    """All seven tiers; a rate of nothing is null. `cache_hit_rate` is of this replica."""
+
+    user_id: str
+    as_of: datetime
+    cache_hit_rate: float | None
+    promotion_rate: float | None
+    demotion_rate: float | None
+    derived_window_ms: int
+    tiers: dict[str, TierStatsView]
+    action_effectiveness: list[ActionStatsView]
+
+
+class BuiltIn(Answer):
+    """Time to build the answer."""
+
+    built_ms: float
+
+
+class StatsAnswer(Answer):
+    """Statistics of one user."""
+
+    success: Literal[True]
+    stats: StatsBody
+    meta: BuiltIn
+    degraded: list[str]
+
+
+class GrowthRow(Answer):
+    """One UTC day; `totalMemories` is cumulative, `bySource` counts that day."""
+
+    date: str
+    totalMemories: int
+    bySource: dict[str, int]
+
+
+class GrowthAnswer(RootModel[list[GrowthRow]]):
+    """A bare array, oldest day first, gaps filled."""
+
+
+class ComponentView(Answer):
+    """Health of one dependency."""
+
+    name: str
+    healthy: bool
+    latencyMs: float
+    message: str
+    details: dict[str, Any]
+
+
+class HealthSummary(Answer):
+    """Counts of components."""
+
+    total: int
+    healthy: int
+    unhealthy: int
+
+
+class HealthAnswer(Answer):
+    """`unhealthy` (503): a dependency without which nothing works is away."""
+
+    status: Literal["healthy", "degraded", "unhealthy"]
+    timestamp: datetime
+    components: list[ComponentView]
+    summary: HealthSummary
+    metrics: dict[str, Any] | None = Field(None, description="Only with `full=true`.")
+    checkDurationMs: float
+
+
+class BacklogView(BaseModel):
+    """Counts over all users; claimed and backing-off memories are pending."""
+
+    pending: int
+    synced: int
+    failed: int
+    oldest_pending_s: float
+
+
+class DiagnosticsAnswer(BaseModel):
+    """More fields than these, for people and for the first client."""
+
+    model_config = ConfigDict(extra="allow")
+    success: Literal[True]
+    index: BacklogView
+
+
+class BuildView(Answer):
+    """What was built; `git_sha` is null outside a build that sets it."""
+
+    git_sha: str | None
+    node_env: str
+
+
+class VersionAnswer(Answer):
+    """Version of the service."""
+
+    success: Literal[True]
+    version: str
+    build: BuildView
+
+
+class SystemHealthBody(Answer):
+    """Services by name, each with `ok` and `base_url`."""
+
+    ok: bool
+    warnings: list[str]
+    services: dict[str, dict[str, Any]]
+
+
+class SystemHealthAnswer(Answer):
+    """Short health for the settings page."""
+
+    success: Literal[True]
+    health: SystemHealthBody
+
+
+class DiskView(Answer):
+    """Disk of the data directory."""
+
+    path: str
+    total_bytes: int
+    free_bytes: int
+    used_bytes: int
+    used_ratio: float
+
+
+class DiskAnswer(Answer):
+    """Disk space."""
+
+    success: Literal[True]
+    disk: DiskView
+
+
+class AliveAnswer(Answer):
+    """The process answers."""
+
+    ok: Literal[True]
+
+
+class ReadyAnswer(Answer):
+    """Whether requests can be served, and why not."""
+
+    ready: bool
+    reasons: list[str] | None = None

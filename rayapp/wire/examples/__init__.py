@@ -1,0 +1,1 @@
+"""Values shown in the API document."""

@@ -1,0 +1,154 @@
+"""Bodies and query fields of the hooks that chat programs call around a turn."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from rayapp.memory.tiers import DATAGOV_TIERS, Tier
+from rayapp.wire.bases import Lenient, MemoryId, Name, OneOrMore, Whole
+from rayapp.wire.context import MAX_BUDGET, TurnMessage
+from rayapp.wire.filters import TierList
+from rayapp.wire.learning import MAX_SCORES
+from rayapp.wire.search import Sort
+
+CONTEXT_ALIASES = {"sortBy": "sort_by", "tier": "tiers", "conversationId": "conversation_id"}
+EXCHANGE_ALIASES = {
+    "conversationId": "conversation_id",
+    "messageId": "message_id",
+    "tokenBudget": "token_budget",
+    "toolsCalled": "tools_called",
+}
+SCORE_ALIASES = {
+    "conversationId": "conversation_id",
+    "messageId": "message_id",
+    "memoryIds": "memory_ids",
+    "citations": "memory_ids",
+}
+# Hits of the context hook (client contract).
+DEFAULT_HITS = 10
+MOST_HITS = 50
+MIN_QUERY_CHARS = 2
+# Messages of one call: a conversation of a thousand turns, which the body limit hardly holds.
+MOST_MESSAGES = 2_000
+MOST_TOOLS = 500
+MAX_FEEDBACK_CHARS = 2_000
+
+
+def _at_most(value: int) -> int:
+    return min(value, MOST_HITS)
+
+
+def _comma_list(value: object) -> object:
+    """`"a,b"`, as the first client sends it in a URL."""
+    names = value if isinstance(value, list) else [value]
+    if not all(isinstance(name, str) for name in names):
+        return value
+    return [part.strip() for name in names for part in str(name).split(",") if part.strip()]
+
+
+def _core(tiers: tuple[Tier, ...]) -> tuple[Tier, ...]:
+    for tier in tiers:
+        if tier in DATAGOV_TIERS:
+            raise ValueError(f"{tier.value} is no tier of the hooks; ask /api/memory/search")
+    return tiers
+
+
+def _long_enough(value: str) -> str:
+    if len(value.strip()) < MIN_QUERY_CHARS:
+        raise ValueError(f"needs at least {MIN_QUERY_CHARS} characters; ask something")
+    return value
+
+
+def _one_per_message(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    return [{"content": one} if isinstance(one, str) else one for one in value]
+
+
+def _tool_names(value: object) -> object:
+    """Names, or function schemas as chat programs hold them."""
+    return [_tool_name(one) for one in value] if isinstance(value, list) else value
+
+
+def _tool_name(one: object) -> object:
+    if isinstance(one, dict):
+        inner = one.get("function")
+        one = inner.get("name") if isinstance(inner, dict) else one.get("name")
+    return one
+
+
+def _whole(value: Any) -> Any:
+    """Not `true`, and not 1.0: Literal alone takes both for 1."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("must be 1, 0 or -1")
+    return value
+
+
+HookLimit = Annotated[int, Field(ge=1), AfterValidator(_at_most)]
+HookTiers = Annotated[TierList, BeforeValidator(_comma_list), AfterValidator(_core)]
+HookQuestion = Annotated[str, AfterValidator(_long_enough)]
+ToolNames = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
+    BeforeValidator(_tool_names),
+    OneOrMore,
+    Field(max_length=MOST_TOOLS),
+]
+
+
+class HookContextQuery(Lenient):
+    """What the context hook takes, in a body or in a URL."""
+
+    query: HookQuestion = Field(description="The question, in any language.")
+    limit: HookLimit = Field(DEFAULT_HITS, description=f"Hits, {MOST_HITS} at most.")
+    tiers: HookTiers | None = Field(None, description="Of the five core tiers; all when absent.")
+    sort_by: Sort | None = Field(None, description="Order; the recipe's when absent.")
+    conversation_id: Name | None = Field(
+        None, description="Kept in the receipt; `scoring_required` is about it."
+    )
+
+
+class ExchangeBody(Lenient):
+    """The messages so far, the newest last."""
+
+    conversation_id: Name = Field(description="The conversation.")
+    message_id: Name = Field(description="Of the answer: with it, a turn is kept once.")
+    messages: Annotated[
+        tuple[TurnMessage, ...], BeforeValidator(_one_per_message), Field(min_length=1)
+    ] = Field(
+        max_length=MOST_MESSAGES,
+        description="Every field of a message comes back.",
+        json_schema_extra={"minItems": 1},
+    )
+    limit: HookLimit = Field(DEFAULT_HITS, description=f"Memories to find, {MOST_HITS} at most.")
+    token_budget: Annotated[Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
+        None, description="Tokens of the context; context.token_budget when absent."
+    )
+    tools: ToolNames = Field((), description="Tools offered in this turn: names, or schemas.")
+    tools_called: ToolNames = Field(
+        (), description="Tools called in this turn; `tool_calls` of the messages are added."
+    )
+
+
+class HookScoreBody(Lenient):
+    """A thumb on an answer."""
+
+    message_id: Name = Field(description="The answer that is scored.")
+    conversation_id: Name | None = Field(None, description="Conversation of the answer.")
+    score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)] = Field(
+        description="1 worked, 0 partial, -1 failed."
+    )
+    memory_ids: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
+        (), description="Memories to score; what the answer was given with when absent."
+    )
+    feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARS)] | None = Field(
+        None, description="Taken for the first client; not kept."
+    )
+
+
+class HookScoreQuery(Lenient):
+    """Which answer."""
+
+    message_id: Name = Field(description="The answer.")
+    conversation_id: Name | None = Field(None, description="The newest one that has it.")

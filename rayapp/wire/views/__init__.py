@@ -1,0 +1,1 @@
+"""Values as JSON objects, built by hand."""

@@ -1,1 +1,0 @@
-"""Parts of the composition root, one module per concern."""

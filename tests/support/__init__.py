@@ -1,0 +1,1 @@
+"""Stores in memory, fake services, contract suites and servers for tests."""

@@ -1,0 +1,75 @@
+"""Personalities and the data pages over in-memory stores."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from rayapp.admin.ports import ApiKeyStore
+from rayapp.admin.upkeep import UpkeepStores
+from rayapp.container.data import DataServices, data_services
+from rayapp.container.parts import DataStores
+from rayapp.core.runtime import Runtime
+from rayapp.memory.ports import Memories
+from tests.support.fake_jobs import JobParts
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.housekeeping import InMemoryHousekeeping, InMemoryLegacyBank
+from tests.support.stores.jobs import InMemoryItemScan
+from tests.support.stores.personality import InMemoryPersonalityStore
+from tests.support.stores.stores import InMemoryReceiptStore
+from tests.support.stores.user_rows import InMemoryUserRows
+
+Sessions = MutableMapping[tuple[str, str], Any]
+Exchanges = MutableMapping[tuple[str, str, str], Any]
+
+
+def data_stores(
+    items: InMemoryMemoryStore,
+    graphs: InMemoryGraphStore,
+    receipts: InMemoryReceiptStore,
+    sessions: Sessions | None = None,
+    exchanges: Exchanges | None = None,
+) -> DataStores:
+    """`sessions`: rows by (user, conversation); `exchanges`: by (user, conversation, message)."""
+    sessions = {} if sessions is None else sessions
+    exchanges = {} if exchanges is None else exchanges
+    personality = InMemoryPersonalityStore()
+    tables: dict[str, MutableMapping[Any, Any]] = {
+        "memory_versions": items._versions,
+        "receipts": receipts._receipts,
+        "kg_nodes": graphs._rows.nodes,
+        "kg_edges": graphs._rows.edges,
+        "kg_routing": graphs._rows.routing,
+        "kg_actions": graphs._rows.actions,
+        "known_solutions": graphs._rows.solutions,
+        "books": graphs._rows.documents,
+        "personality": personality._shelves,
+        "sessions": sessions,
+        "exchanges": exchanges,
+        "api_keys": {},
+    }
+    return DataStores(
+        rows=InMemoryUserRows(items, graphs, receipts, sessions, exchanges),
+        housekeeping=InMemoryHousekeeping(items, tables),
+        legacy=InMemoryLegacyBank(),
+        personality=personality,
+    )
+
+
+def fake_data_services(
+    stores: DataStores,
+    items: InMemoryMemoryStore,
+    jobs: JobParts,
+    api_keys: ApiKeyStore,
+    memories: Memories,
+    runtime: Runtime,
+) -> DataServices:
+    others = UpkeepStores(
+        housekeeping=stores.housekeeping,
+        scan=InMemoryItemScan(items),
+        jobs=jobs.store,
+        api_keys=api_keys,
+        index=jobs.index,
+    )
+    return data_services(stores, others, items, memories, runtime)

@@ -1,0 +1,255 @@
+"""The whole service on in-memory fakes and a fake clock, with switches that take parts away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rayapp.api.services import Services
+from rayapp.container import bootstrap
+from rayapp.container.parts import DataStores, Parts, Stores
+from rayapp.core.errors import RayappError
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.index.monitor import IndexWatch
+from rayapp.index.service import IndexingService
+from rayapp.inference.backends.static_embedding import StaticBackend
+from rayapp.inference.ports import EmbedderInfo, TextKind
+from rayapp.learning.leader import MaintenanceService
+from rayapp.learning.outbox import EffectsService
+from rayapp.learning.promotion import PromotionService
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.search.requests import SearchAnswer, SearchQuery
+from tests.support.clock import FakeClock
+from tests.support.fake_data import data_stores
+from tests.support.fake_jobs import FakeLauncher
+from tests.support.models import NoBreakers
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.event_stream import InMemoryEventStream
+from tests.support.stores.exchanges import InMemoryExchangeQueue
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.index import InMemoryIndex
+from tests.support.stores.jobs import (
+    InMemoryItemScan,
+    InMemoryJobStore,
+    InMemoryQuarantine,
+)
+from tests.support.stores.lifecycle import InMemoryLifecycleStore
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.sessions import InMemorySessionStore
+from tests.support.stores.shared_items import InMemorySharedItems
+from tests.support.stores.stores import (
+    InMemoryApiKeyStore,
+    InMemoryEventStore,
+    InMemoryIdempotencyStore,
+    InMemoryLeaseStore,
+    InMemoryReceiptStore,
+)
+from tests.support.stores.usage import InMemoryUsageStore
+
+
+@lru_cache(maxsize=1)
+def bundled_model() -> StaticBackend:
+    """The real embedded default, loaded once per test process."""
+    return StaticBackend("bilingual-static-1")
+
+
+class Switchable:
+    """Stands before a part; while `error` is set, every awaited call raises it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.error: RayappError | None = None
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        if not callable(found):
+            return found
+
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(name)
+            if self.error is not None:
+                raise self.error
+            return await found(*args, **kwargs)
+
+        return guarded
+
+
+class ModelEmbedder(NoBreakers):
+    """Implements `Embedder` on the bundled model; `hang` blocks until cancelled."""
+
+    def __init__(self) -> None:
+        self.hang = False
+
+    async def info(self) -> EmbedderInfo:
+        return await bundled_model().info()
+
+    async def embed(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[Vector]:
+        if self.hang:
+            await asyncio.sleep(timeout_s)
+            raise TimeoutError
+        vectors = await bundled_model().encode(texts, kind)
+        return [vector / float((vector @ vector) ** 0.5) for vector in vectors]
+
+    async def health(self) -> dict[str, Any]:
+        return {"healthy": True}
+
+
+class FixedReranker(NoBreakers):
+    """Implements `Reranker`: `score` decides; None = no reranker."""
+
+    def __init__(self, score: Callable[[str, str], float] | None = None) -> None:
+        self.score = score
+
+    async def rerank(
+        self, query: str, documents: Sequence[str], *, timeout_s: float
+    ) -> list[float] | None:
+        if self.score is None:
+            return None
+        return [self.score(query, document) for document in documents]
+
+    async def health(self) -> dict[str, Any]:
+        return {"healthy": True}
+
+
+class Harness:
+    """`await Harness.open()`; then `services`, `indexing` and the switchable parts."""
+
+    parts: Parts
+    services: Services
+    indexing: IndexingService
+    promotion: PromotionService
+    effects: EffectsService
+    maintenance: MaintenanceService
+    watch: IndexWatch
+    schema: IndexSchema
+
+    def __init__(self, settings: Settings, clock: Any = None) -> None:
+        self.clock: Any = clock or FakeClock()
+        self.metrics = InMemoryMetrics()
+        self.settings = settings
+        items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
+        self.events = InMemoryEventStore(self.clock)
+        self.leases = InMemoryLeaseStore(self.clock)
+        self.sessions = InMemorySessionStore(self.clock)
+        outcomes = InMemoryOutcomeStore(items, receipts, self.clock)
+        self.items: Any = Switchable(items)
+        self.receipts: Any = Switchable(receipts)
+        self.outcomes: Any = Switchable(outcomes)
+        graphs = InMemoryGraphStore(items, outcomes, self.clock, settings.graph)
+        self.graphs: Any = Switchable(graphs)
+        self.lifecycle: Any = Switchable(
+            InMemoryLifecycleStore(items, self.events, self.leases, graphs)
+        )
+        self.jobs: Any = Switchable(InMemoryJobStore(self.clock))
+        self.stream = InMemoryEventStream(self.clock)
+        self.scan: Any = Switchable(InMemoryItemScan(items))
+        self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
+        self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
+        self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
+        self.index: Any = Switchable(InMemoryIndex())
+        self.model = ModelEmbedder()
+        self.embedder: Any = Switchable(self.model)
+        self.reranker: Any = Switchable(FixedReranker())
+        self.problems: list[str] = []
+        self.launcher = FakeLauncher()
+
+    @classmethod
+    async def open(cls, **overrides: Any) -> Harness:
+        """A started service; `overrides` are settings."""
+        return await cls(load_settings(env={}, overrides=overrides)).opened()
+
+    async def opened(self) -> Harness:
+        """Itself, with an index and services."""
+        texts = bootstrap.load_texts()
+        model = await self.model.info()
+        schema = bootstrap.schema_of(model, texts.analyser)
+        await self.index.open(schema)
+        await self.index.rebuilt()
+        parts = Parts(
+            runtime=bootstrap.runtime_of(self.settings, self.metrics, self.clock),
+            stores=self._stores(),
+            index=self.index,
+            embedder=self.embedder,
+            texts=texts,
+            schema=schema,
+            watch=bootstrap.index_watch(self.settings),
+            langs=frozenset(model.langs),
+        )
+        self.parts = parts
+        self.watch = parts.watch
+        self.schema = schema
+        self.promotion = bootstrap.build_promotion(parts)
+        self.effects = bootstrap.build_effects(parts)
+        self.maintenance = bootstrap.build_maintenance(parts, self.launcher)
+        self.services = bootstrap.build_services(
+            parts, self.reranker, None, self.problems, self.launcher
+        )
+        self.indexing = bootstrap.build_indexing(parts)
+        return self
+
+    def _stores(self) -> Stores:
+        return Stores(
+            items=self.items,
+            receipts=self.receipts,
+            events=self.events,
+            leases=self.leases,
+            api_keys=InMemoryApiKeyStore(),
+            idempotency=InMemoryIdempotencyStore(),
+            outcomes=self.outcomes,
+            lifecycle=self.lifecycle,
+            graphs=self.graphs,
+            jobs=self.jobs,
+            scan=self.scan,
+            usage=InMemoryUsageStore(self.clock),
+            quarantine=self.quarantine,
+            shared=self.shared,
+            stream=self.stream,
+            data=self._data(),
+            exchanges=self.exchanges,
+            sessions=self.sessions,
+        )
+
+    def _data(self) -> DataStores:
+        """Over what is behind the switches: these stores reach into the rows."""
+        behind = (self.items.inner, self.graphs.inner, self.receipts.inner)
+        return data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
+
+    async def settle(self) -> int:
+        """Run the outbox until nothing is owed; how much was settled."""
+        total = 0
+        while settled := await self.effects.run_once():
+            total += settled
+        return total
+
+    async def store(self, text: str, *, user: str = "dana", **fields: Any) -> str:
+        """Store one memory and give its id."""
+        result = await self.services.memories.store(
+            WriteScope(user), NewMemory(text=text, **fields)
+        )
+        assert result.memory_id is not None
+        return result.memory_id
+
+    async def drain(self) -> int:
+        """Run the indexer until nothing is due; the number of items worked on."""
+        total = 0
+        while worked := await self.indexing.run_once():
+            total += worked
+        return total
+
+    async def search(self, query: str, *, user: str = "dana", **fields: Any) -> SearchAnswer:
+        return await self.services.search.search(
+            ReadScope(user), SearchQuery(query=query, **fields)
+        )
+
+    async def found(self, query: str, **fields: Any) -> list[str]:
+        """Ids of the hits, in order."""
+        answer = await self.search(query, **fields)
+        return [hit.item.memory_id for hit in answer.hits]

@@ -1,0 +1,136 @@
+"""What every `OutcomeStore` must do with a verdict that takes the place of an earlier one."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rayapp.learning.records import OutcomeEvent, Withdrawn
+from rayapp.memory.item import Outcome, Stats, point_id_of
+from tests.support.builders import an_item
+from tests.support.outcome_contract import (
+    AT,
+    DANA,
+    LIMITS,
+    OutcomeStores,
+    a_book_item,
+    an_event,
+)
+
+A, B = point_id_of("dana", "a"), point_id_of("dana", "b")
+LATE = AT + timedelta(days=1)
+
+
+async def verdict(
+    stores: OutcomeStores,
+    *memory_ids: str,
+    outcome: Outcome = Outcome.WORKED,
+    instead_of: tuple[OutcomeEvent, ...] = (),
+    **fields: Any,
+) -> OutcomeEvent:
+    keys = tuple(event.idempotency_key for event in instead_of)
+    return await stores.record(*memory_ids, outcome=outcome, replaces=keys, **fields)
+
+
+async def kept(stores: OutcomeStores, event: OutcomeEvent) -> OutcomeEvent:
+    found = await stores.outcomes.find(DANA, event.idempotency_key)
+    assert found is not None
+    return found
+
+
+async def owing(stores: OutcomeStores) -> set[str]:
+    due = await stores.outcomes.due("graph", 100, before=LATE)
+    return {event.idempotency_key for event in due}
+
+
+class OutcomeVerdictContract:
+    """Counters as those of the last verdict alone, and what the graphs are owed."""
+
+    @pytest.mark.parametrize("last", list(Outcome))
+    async def test_only_the_last_verdict_of_an_answer_counts(
+        self, stores: OutcomeStores, last: Outcome
+    ) -> None:
+        expires = AT + timedelta(days=10)
+        await stores.put(an_item(memory_id="a", expires_at=expires))
+        await stores.put(an_item(memory_id="b", expires_at=expires))
+        events: list[OutcomeEvent] = []
+        for outcome in (Outcome.WORKED, Outcome.FAILED, Outcome.FAILED, Outcome.PARTIAL, last):
+            events.append(await verdict(stores, "a", outcome=outcome, instead_of=tuple(events)))
+        await verdict(stores, "b", outcome=last)
+        changed, once = await stores.item("a"), await stores.item("b")
+        assert changed.stats == once.stats
+        assert changed.expires_at == once.expires_at
+        (one,) = events[-1].applied
+        assert (one.uses, one.score) == (1, once.stats.score)
+        assert await kept(stores, events[-1]) == events[-1]
+
+    async def test_a_score_at_its_limit_comes_back(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a", stats=Stats(score=0.9)))
+        first = await verdict(stores, "a")
+        assert (await stores.item("a")).stats.score == 1.0
+        await verdict(stores, "a", outcome=Outcome.UNKNOWN, instead_of=(first,))
+        assert (await stores.item("a")).stats.score == 0.9
+
+    async def test_other_outcomes_stay(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a"), an_item(memory_id="b"))
+        first = await verdict(stores, "a", "b")
+        await stores.record("a", outcome=Outcome.PARTIAL)
+        await verdict(stores, "a", outcome=Outcome.FAILED, instead_of=(first,))
+        a, b = (await stores.item("a")).stats, (await stores.item("b")).stats
+        assert (a.uses, a.worked_count, a.partial_count, a.failed_count) == (2, 0, 1, 1)
+        assert (b.uses, b.worked_count) == (1, 1)
+        assert (await kept(stores, first)).withdrawn == Withdrawn(points=(A,))
+
+    async def test_an_event_the_graphs_have_not_seen_owes_only_what_stands(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"), an_item(memory_id="b"))
+        whole, part = await verdict(stores, "a"), await verdict(stores, "a", "b")
+        both = (whole, part)
+        new = await verdict(stores, "a", outcome=Outcome.FAILED, instead_of=both)
+        assert await owing(stores) == {part.idempotency_key, new.idempotency_key}
+        assert [(await kept(stores, one)).counted for one in both] == [None, None]
+
+    async def test_an_event_the_graphs_counted_owes_the_difference(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"), an_item(memory_id="b"))
+        old = await verdict(stores, "a", "b")
+        assert await stores.outcomes.settle("graph", [old]) == 1
+        new = await verdict(stores, "a", outcome=Outcome.FAILED, instead_of=(old,))
+        found = await kept(stores, old)
+        assert (found.counted, found.withdrawn) == (Withdrawn(), Withdrawn(points=(A,)))
+        assert await owing(stores) == {old.idempotency_key, new.idempotency_key}
+        await stores.outcomes.settle("graph", [found])
+        await verdict(stores, "b", outcome=Outcome.FAILED, instead_of=(old, new))
+        found = await kept(stores, old)
+        assert (found.counted, found.withdrawn) == (Withdrawn((A,)), Withdrawn((A, B)))
+
+    async def test_a_book_is_judged_by_the_newest_verdict(self, stores: OutcomeStores) -> None:
+        await stores.put(a_book_item("p-1", "book-1"))
+        old = await verdict(stores, "p-1")
+        new = await verdict(stores, "p-1", outcome=Outcome.FAILED, instead_of=(old,))
+        assert (await kept(stores, old)).withdrawn == Withdrawn(documents=("book-1",))
+        assert await owing(stores) == {new.idempotency_key}
+
+    async def test_a_withdrawn_failure_is_none(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a"), an_item(memory_id="b"))
+        old = await verdict(stores, "a", "b", outcome=Outcome.FAILED)
+        await verdict(stores, "a", instead_of=(old,))
+        assert await stores.outcomes.failures(DANA, [A]) == []
+        assert len(await stores.outcomes.failures(DANA, [A, B])) == 1
+
+    async def test_a_repeated_call_takes_back_once(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a"))
+        await stores.record("a")
+        old = await verdict(stores, "a")
+        event = an_event("a", outcome=Outcome.FAILED, replaces=(old.idempotency_key,))
+        answers = await asyncio.gather(
+            *(stores.outcomes.record(event, LIMITS, strict=True) for _ in range(4))
+        )
+        assert sorted(known for _, known in answers) == [False, True, True, True]
+        stats = (await stores.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (2, 1, 1)

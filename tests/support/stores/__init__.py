@@ -1,0 +1,317 @@
+"""A working `MemoryStore` in process memory, for tests and demos. One event loop only.
+
+It passes the same contract suite as the MongoDB store, with times cut to milliseconds like there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from rayapp.core.errors import DuplicateMemory, NotFound, VersionConflict
+from rayapp.core.ports import Clock
+from rayapp.memory.item import (
+    MemoryItem,
+    MemoryVersion,
+    Status,
+    SyncState,
+)
+from rayapp.memory.paging import SortKey, decode_cursor, encode_cursor, sort_values
+from rayapp.memory.ports import InsertResult, Page, TierCount
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.filtering import (
+    MANUAL_SOURCE,
+    bare_words,
+    checked_user,
+    matches,
+    may_read,
+)
+from rayapp.memory.rules.revision import queued, revised, revived
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from tests.support.stores.queue import InMemoryQueue
+from tests.support.stores.rows import Row, stored_form, to_ms, version_form
+
+TEXT_WEIGHT, SUMMARY_WEIGHT, TAG_WEIGHT = 10, 5, 3  # the weights of the text index
+NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class InMemoryMemoryStore(InMemoryQueue):
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._versions: dict[tuple[str, str], list[MemoryVersion]] = {}
+        self._deletions: Counter[tuple[str, Tier]] = Counter()
+
+    async def ensure_schema(self) -> None:
+        """Nothing to create."""
+
+    async def ping(self) -> float:
+        return 0.0
+
+    # --- writes
+
+    async def insert(self, item: MemoryItem) -> InsertResult:
+        item = stored_form(queued(item))
+        by_id = self._rows.get(item.point_id)
+        if by_id is not None and by_id.item.status is not Status.DELETED:
+            return InsertResult(inserted=False, existing=by_id.item, clash="id")
+        same = self._same_text(item)
+        if same is not None and item.status is Status.ACTIVE:
+            return InsertResult(inserted=False, existing=same, clash="text")
+        if by_id is not None:
+            item = revived(by_id.item, item)
+        pending = item.index.sync_state is SyncState.PENDING
+        contributed = by_id.contributed if by_id is not None else None
+        followed = contributed is not None or item.tier in FOLLOWED_TIERS
+        self._rows[item.point_id] = Row(
+            item,
+            item.stored_at if pending else None,
+            follow_up_at=item.stored_at if followed else None,
+            contributed=contributed,
+        )
+        return InsertResult(inserted=True)
+
+    async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
+        return [await self.insert(item) for item in items]
+
+    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+        row = self._own_row(scope, memory_id)
+        quality = replace(row.item.quality, mentioned_count=row.item.quality.mentioned_count + 1)
+        updated_at = max(row.item.updated_at, to_ms(at))
+        row.item = replace(row.item, quality=quality, updated_at=updated_at)
+
+    async def replace(
+        self, item: MemoryItem, *, expected_version: int, row: MemoryVersion
+    ) -> MemoryItem:
+        place = self._own_row(WriteScope(item.user_id), item.memory_id)
+        stored = place.item
+        if stored.version != expected_version:
+            raise VersionConflict(
+                f"{item.memory_id} changed meanwhile: read it again and repeat the edit.",
+                details={"memory_id": item.memory_id, "version": stored.version},
+            )
+        new = stored_form(revised(stored, item, row))
+        other = self._same_text(new)
+        if new.status is Status.ACTIVE and other is not None and other.point_id != new.point_id:
+            raise DuplicateMemory(
+                f"An active memory with this text exists: use {other.memory_id}.",
+                details={"memory_id": other.memory_id},
+            )
+        place.revise(new)
+        key = (item.user_id, item.memory_id)
+        if new.status is Status.DELETED:
+            self._versions.pop(key, None)
+            self._deletions[new.user_id, new.tier] += 1
+            self._erase_merged(new)
+        else:
+            self._versions.setdefault(key, []).insert(0, version_form(row))
+        return new
+
+    def _erase_merged(self, winner: MemoryItem) -> None:
+        """The items that became part of a deleted one hold its facts: they go with it."""
+        for place in self._rows.values():
+            item = place.item
+            mine = item.user_id == winner.user_id and item.merged_into == winner.memory_id
+            if mine and item.status is not Status.DELETED:
+                gone = replace(deleted(item, winner.updated_at), version=item.version + 1)
+                place.revise(stored_form(gone))
+                self._versions.pop((item.user_id, item.memory_id), None)
+                self._deletions[item.user_id, item.tier] += 1
+
+    # --- reads
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        item = self._by_id(scope, memory_id)
+        if item is None or item.merged_into is None:
+            return item
+        return self._by_id(scope, item.merged_into)
+
+    async def by_points(self, scope: ReadScope, point_ids: Sequence[str]) -> list[MemoryItem]:
+        wanted = set(point_ids)
+        return [item for item in self._living(scope) if item.point_id in wanted]
+
+    async def find_duplicate(
+        self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
+    ) -> MemoryItem | None:
+        user_id = checked_user(scope.user_id)
+        return self._active_text((user_id, tier, dedup_scope, content_hash))
+
+    async def page(
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        *,
+        sort: SortKey,
+        limit: int,
+        cursor: str | None = None,
+        offset: int = 0,
+        text_query: str | None = None,
+    ) -> Page:
+        last: tuple[Any, ...] | None = decode_cursor(cursor, sort) if cursor is not None else None
+        if limit < 1:
+            return Page([], None)
+        words = None if text_query is None else bare_words(text_query)
+        found = [
+            item
+            for item in self._select(scope, where)
+            if (last is None or sort_values(item, sort) < last)
+            and (words is None or _text_score(item, words) > 0)
+        ]
+        found.sort(key=lambda item: sort_values(item, sort), reverse=True)
+        items = found[offset : offset + limit]
+        more = len(found) > offset + limit
+        return Page(items, encode_cursor(items[-1], sort) if more else None)
+
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        found = self._select(scope, where)
+        if text_query is None:
+            return len(found)
+        words = bare_words(text_query)
+        return sum(_text_score(item, words) > 0 for item in found)
+
+    async def pending(
+        self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
+    ) -> list[MemoryItem]:
+        states = {SyncState.PENDING, SyncState.FAILED} if with_failed else {SyncState.PENDING}
+        waiting = [item for item in self._select(scope, where) if item.index.sync_state in states]
+        waiting.sort(key=lambda item: item.stored_at, reverse=True)
+        return waiting[: max(0, limit)]
+
+    async def text_search(
+        self, scope: ReadScope, where: ItemFilter, query: str, limit: int
+    ) -> list[tuple[MemoryItem, float]]:
+        words = bare_words(query)
+        hits = [(item, _text_score(item, words)) for item in self._select(scope, where)]
+        hits = [hit for hit in hits if hit[1] > 0]
+        hits.sort(key=lambda hit: hit[1], reverse=True)
+        return hits[: max(0, limit)]
+
+    async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
+        rows = self._versions.get((checked_user(scope.user_id), memory_id), [])
+        return rows[: max(0, limit)]
+
+    async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
+        user_id = checked_user(scope.user_id)
+        items = [
+            row.item
+            for row in self._rows.values()
+            if row.item.user_id == user_id
+            and row.item.tier is tier
+            and row.item.status is Status.ACTIVE
+        ]
+        items.sort(
+            key=lambda item: (
+                item.superseded_by is None,
+                item.quality.quality_score,
+                item.stats.wilson_score,
+                item.stats.last_outcome_at or NEVER,
+                item.point_id,
+            )
+        )
+        return items[: max(0, limit)]
+
+    # --- counts
+
+    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
+        everyone = (row.item for row in self._rows.values())
+        rows = list(everyone) if scope is None else self._readable(scope)
+        living = [item for item in rows if item.status is not Status.DELETED]
+        by_tier = {tier: [item for item in living if item.tier is tier] for tier in Tier}
+        gone = {tier: self._deleted(scope, tier) for tier in Tier}
+        return [
+            _tier_count(tier, items, gone[tier])
+            for tier, items in by_tier.items()
+            if items or gone[tier]
+        ]
+
+    def _deleted(self, scope: ReadScope | None, tier: Tier) -> int:
+        return sum(
+            count
+            for (user, one), count in self._deletions.items()
+            if one is tier and (scope is None or user == scope.user_id)
+        )
+
+    async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
+        items = self._select(scope, ItemFilter(tiers=(tier,), include_superseded=True))
+        return sorted({tag for item in items for tag in item.tags})
+
+    async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
+        items = [item for item in self._living(scope) if item.user_id == scope.user_id]
+        days = Counter(
+            (i.stored_at.astimezone(UTC).strftime("%Y-%m-%d"), i.source.tool_name or MANUAL_SOURCE)
+            for i in items
+            if i.stored_at >= since
+        )
+        base = sum(1 for item in items if item.stored_at < since)
+        return [("", "", base), *((day, label, n) for (day, label), n in sorted(days.items()))]
+
+    # --- inside
+
+    def _select(self, scope: ReadScope, where: ItemFilter) -> list[MemoryItem]:
+        return [item for item in self._readable(scope) if matches(item, where)]
+
+    def _readable(self, scope: ReadScope) -> list[MemoryItem]:
+        checked_user(scope.user_id)
+        return [row.item for row in self._rows.values() if may_read(scope, row.item)]
+
+    def _living(self, scope: ReadScope) -> list[MemoryItem]:
+        return [item for item in self._readable(scope) if item.status is not Status.DELETED]
+
+    def _own_row(self, scope: WriteScope, memory_id: str) -> Row:
+        user_id = checked_user(scope.user_id)
+        for row in self._rows.values():
+            item = row.item
+            if item.user_id == user_id and item.memory_id == memory_id:
+                if item.status is not Status.DELETED:
+                    return row
+                break
+        raise NotFound(
+            f"No memory {memory_id}: check the id, it may have been deleted.",
+            details={"memory_id": memory_id},
+        )
+
+    def _by_id(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        found = [item for item in self._living(scope) if item.memory_id == memory_id]
+        found.sort(key=lambda item: item.user_id != scope.user_id)
+        return found[0] if found else None
+
+    def _same_text(self, item: MemoryItem) -> MemoryItem | None:
+        return self._active_text((item.user_id, item.tier, item.dedup_scope, item.content_hash))
+
+    def _active_text(self, key: tuple[str, Tier, str, str]) -> MemoryItem | None:
+        for row in self._rows.values():
+            item = row.item
+            mine = (item.user_id, item.tier, item.dedup_scope, item.content_hash)
+            if mine == key and item.status is Status.ACTIVE:
+                return item
+        return None
+
+
+def _text_score(item: MemoryItem, words: list[str]) -> float:
+    parts = ((item.text, TEXT_WEIGHT), (item.summary or "", SUMMARY_WEIGHT))
+    tagged = tuple((tag, TAG_WEIGHT) for tag in item.tags)
+    return float(
+        sum(weight for text, weight in parts + tagged for word in bare_words(text) if word in words)
+    )
+
+
+def _tier_count(tier: Tier, items: list[MemoryItem], deleted_ever: int) -> TierCount:
+    def total(read: Callable[[MemoryItem], int]) -> int:
+        return sum(read(item) for item in items)
+
+    states = Counter(item.status for item in items)
+    return TierCount(
+        tier=tier,
+        active=states[Status.ACTIVE],
+        archived=states[Status.ARCHIVED],
+        deleted=deleted_ever,
+        uses_total=total(lambda item: item.stats.uses),
+        worked=total(lambda item: item.stats.worked_count),
+        failed=total(lambda item: item.stats.failed_count),
+        waiting=total(lambda item: item.index.sync_state is not SyncState.SYNCED),
+    )

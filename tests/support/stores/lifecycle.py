@@ -1,0 +1,177 @@
+"""A working `LifecycleStore` in process memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from rayapp.bulk.ports import Lease
+from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
+from rayapp.learning.records import Move
+from rayapp.learning.rules.promotion import could_move
+from rayapp.learning.rules.transition import after_move, gone, winner_of
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.ports import Event
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.tiers import Tier
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.rows import Row, stored_form, version_form
+from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
+
+
+class InMemoryLifecycleStore:
+    """`graphs` holds what the graphs remember of the items; None where they are not looked at."""
+
+    def __init__(
+        self,
+        items: InMemoryMemoryStore,
+        events: InMemoryEventStore,
+        leases: InMemoryLeaseStore,
+        graphs: InMemoryGraphStore | None = None,
+    ) -> None:
+        self._items = items
+        self._events = events
+        self._leases = leases
+        self._graphs = graphs
+
+    async def candidates(
+        self,
+        *,
+        judged: bool,
+        user_id: str | None,
+        now: datetime,
+        after: MemoryItem | None,
+        limit: int,
+    ) -> list[MemoryItem]:
+        """Exactly what `could_move` says."""
+        owner = None if user_id is None else checked_user(user_id)
+        found = [
+            row.item
+            for row in self._items._rows.values()
+            if owner in (None, row.item.user_id)
+            and (after is None or _place(row.item) > _place(after))
+            and judged == (row.item.stats.uses > 0)
+            and could_move(row.item, now)
+        ]
+        found.sort(key=_place)
+        return found[: max(0, limit)]
+
+    async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        owner, wanted = checked_user(user_id), set(memory_ids)
+        return [
+            row.item
+            for row in self._items._rows.values()
+            if row.item.user_id == owner
+            and row.item.memory_id in wanted
+            and row.item.status is Status.ACTIVE
+        ]
+
+    async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
+        return self._equal(replace(item, tier=tier), {})
+
+    async def transition(
+        self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
+    ) -> list[MemoryItem]:
+        if lease is not None:
+            self._check(lease)
+        try:
+            changed = self._changed(moves)
+        except (VersionConflict, NotFound, DuplicateMemory):
+            if events and self._happened(moves, events):
+                return [self._row(move).item for move in moves]
+            raise
+        for event in events:
+            await self._events.add(event)
+        for move, item in changed:
+            self._row(move).revise(item)
+            key = (item.user_id, item.memory_id)
+            self._items._versions.setdefault(key, []).insert(0, version_form(move.row))
+            self._repoint(item, [item for _, item in changed])
+        return [item for _, item in changed]
+
+    async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
+        """Counts every exchange, those that were archived or deleted meanwhile too."""
+        conversations: dict[str, list[str | None]] = {}
+        for row in self._items._rows.values():
+            item = row.item
+            if item.tier is Tier.WORKING and item.stored_at >= since:
+                conversations.setdefault(item.user_id, []).append(item.source.conversation_id)
+        counted = [
+            (user_id, len(found), len(set(found) - {None}))
+            for user_id, found in conversations.items()
+        ]
+        return sorted(counted, key=lambda row: (-row[1], row[0]))
+
+    # --- inside
+
+    def _check(self, lease: Lease) -> None:
+        held = self._leases._leases.get(lease.name)
+        if held is None or (held.holder, held.fence) != (lease.holder, lease.fence):
+            raise Conflict(
+                "Another owner took over: nothing was moved, it goes on with the work.",
+                code="lease_lost",
+                details={"lease": lease.name},
+            )
+
+    def _happened(self, moves: Sequence[Move], events: Sequence[Event]) -> bool:
+        """The events alone prove nothing: the items themselves must have left the version read."""
+        recorded = all(event.event_id in self._events._events for event in events)
+        return recorded and all(
+            self._row(move).item.version > move.expected_version for move in moves
+        )
+
+    def _changed(self, moves: Sequence[Move]) -> list[tuple[Move, MemoryItem]]:
+        """The items after `moves`, in order; raises before anything is written."""
+        new: dict[str, MemoryItem] = {}
+        for move in moves:
+            item = stored_form(after_move(self._row(move).item, move))
+            other = self._equal(item, new)
+            if item.status is Status.ACTIVE and other is not None:
+                raise DuplicateMemory(
+                    f"An active memory with this text exists: use {other.memory_id}.",
+                    details={"memory_id": other.memory_id},
+                )
+            new[item.point_id] = item
+        return [(move, new[move.item.point_id]) for move in moves]
+
+    def _row(self, move: Move) -> Row:
+        row = self._items._rows.get(move.item.point_id)
+        if row is None or row.item.status is Status.DELETED:
+            raise gone(move)
+        return row
+
+    def _equal(self, item: MemoryItem, new: dict[str, MemoryItem]) -> MemoryItem | None:
+        """Another active item with the text of `item` in its tier, once `new` is in force."""
+        for row in self._items._rows.values():
+            other = new.get(row.item.point_id, row.item)
+            if (
+                other.point_id != item.point_id
+                and other.status is Status.ACTIVE
+                and _text_key(other) == _text_key(item)
+            ):
+                return other
+        return None
+
+    def _repoint(self, loser: MemoryItem, items: Sequence[MemoryItem]) -> None:
+        """Chains are flattened when they are written, so that a read follows one step.
+
+        The winner is one of `items`, the items of this transition.
+        """
+        if loser.merged_into is None:
+            return
+        for row in self._items._rows.values():
+            if (row.item.user_id, row.item.merged_into) == (loser.user_id, loser.memory_id):
+                row.item = replace(row.item, merged_into=loser.merged_into)
+        winner = winner_of(loser, items)
+        if winner is not None and self._graphs is not None:
+            self._graphs._rows.hand_over(loser, winner)
+
+
+def _place(item: MemoryItem) -> tuple[str, str]:
+    return item.user_id, item.point_id
+
+
+def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
+    return item.user_id, item.tier, item.dedup_scope, item.content_hash

@@ -1,0 +1,224 @@
+"""A working `OutcomeStore` in process memory. One event loop only: no step waits in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.ports import Clock
+from rayapp.learning.ports import OutcomeLimits
+from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
+from rayapp.learning.rules.outcome_plan import (
+    GUEST_MEMORY_WINDOW,
+    GuestLimits,
+    OutcomePlan,
+    Target,
+    check_same,
+    guest_limits,
+    plan_outcome,
+    recorded,
+)
+from rayapp.learning.rules.outcomes import judged
+from rayapp.learning.rules.verdicts import (
+    movement,
+    replacement,
+    standing,
+    taken_back,
+    withdrawing,
+)
+from rayapp.memory.item import MemoryItem, Outcome, Status, point_id_of
+from rayapp.memory.rules.creation import dedup_scope
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import TIER_POLICY, Tier
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.rows import to_ms
+from tests.support.stores.stores import InMemoryReceiptStore
+
+
+@dataclass(slots=True)
+class EventRow:
+    """One event and the effects it still owes."""
+
+    event: OutcomeEvent
+    owed: set[Effect]
+
+
+class InMemoryOutcomeStore:
+    """Implements `OutcomeStore`."""
+
+    def __init__(
+        self, items: InMemoryMemoryStore, receipts: InMemoryReceiptStore, clock: Clock
+    ) -> None:
+        self._items = items
+        self._receipts = receipts
+        self._clock = clock
+        self._events: dict[tuple[str, str], EventRow] = {}
+        self._judged: dict[str, set[str]] = {}
+
+    async def record(
+        self, event: OutcomeEvent, limits: OutcomeLimits, *, strict: bool
+    ) -> tuple[OutcomeEvent, bool]:
+        event = replace(event, at=to_ms(event.at))
+        key = (checked_user(event.user_id), event.idempotency_key)
+        first = self._events.get(key)
+        if first is not None:
+            check_same(first.event, event)
+            return first.event, True
+        found = {name: t for name in event.memory_ids if (t := self._target(event.user_id, name))}
+        guest = None if event.owner else self._guest(event, limits)
+        plan = plan_outcome(event, found, guest=guest, strict=strict)
+        if plan.closes_turn and event.receipt_id is not None:
+            self._close_turn(event, event.receipt_id, limits, plan)
+        self._replace(event, found, plan)
+        applied = {target.point_id: self._apply(event, target) for target in plan.targets}
+        done = recorded(event, plan, applied)
+        owed: set[Effect] = set()
+        if done.applied or done.documents:
+            owed.add("graph")
+        if done.applied:
+            owed.add("promotion")
+        self._events[key] = EventRow(done, owed)
+        return done, False
+
+    async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
+        row = self._events.get((checked_user(scope.user_id), idempotency_key))
+        return row.event if row else None
+
+    async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
+        user_id = checked_user(scope.user_id)
+        keys = [k for user, k in self._events if user == user_id and k.startswith(prefix)]
+        newest = sorted(keys, reverse=True)[: max(0, limit)]
+        return [self._events[user_id, key].event for key in newest]
+
+    async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
+        owing = [row.event for row in self._events.values() if effect in row.owed]
+        owing = [event for event in owing if event.at < before]
+        return sorted(owing, key=lambda event: event.at)[: max(0, limit)]
+
+    async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
+        rows = [row for event in events if (row := self._owing(event, effect))]
+        for row in rows:
+            row.owed.discard(effect)
+        return len(rows)
+
+    async def backlog(self) -> int:
+        return sum(bool(row.owed) for row in self._events.values())
+
+    async def failures(self, scope: ReadScope, point_ids: Sequence[str]) -> list[OutcomeEvent]:
+        user_id = checked_user(scope.user_id)
+        failed = [
+            row.event
+            for row in self._events.values()
+            if row.event.user_id == user_id and row.event.outcome is Outcome.FAILED
+        ]
+        failed.sort(key=lambda event: (event.at, event.idempotency_key), reverse=True)
+        newest: dict[str, OutcomeEvent] = {}
+        for event in failed:
+            for one in standing(event, event.withdrawn).applied:
+                newest.setdefault(one.point_id, event)
+        chosen = {newest[p].idempotency_key for p in point_ids if p in newest}
+        return [event for event in failed if event.idempotency_key in chosen]
+
+    def settle_graph(self, events: Sequence[OutcomeEvent]) -> bool:
+        """Clear the `graph` flags of all of them, or, when one has none, of none."""
+        rows = [self._owing(event, "graph") for event in events]
+        pairs = zip(rows, events, strict=True)
+        read = [row for row, one in pairs if row and row.event.withdrawn == one.withdrawn]
+        if len(read) < len(events):
+            return False
+        for row in read:
+            row.owed.discard("graph")
+        return True
+
+    # --- inside
+
+    def _owing(self, event: OutcomeEvent, effect: Effect) -> EventRow | None:
+        row = self._events.get((event.user_id, event.idempotency_key))
+        return row if row is not None and effect in row.owed else None
+
+    def _target(self, user_id: str, name: str) -> Target | None:
+        item = self._living(user_id, name)
+        if item is None:
+            item = self._living(SYSTEM_USER, name)
+            if item is None or not TIER_POLICY[item.tier].shared:
+                return None
+        if item.merged_into is not None:
+            item = self._living(item.user_id, item.merged_into)
+            if item is None:
+                return None
+        book = item.tier is Tier.BOOKS
+        return Target(
+            memory_id=item.memory_id,
+            point_id=item.point_id,
+            tier=item.tier,
+            doc_id=dedup_scope(item.tier, item.source) if book else item.source.doc_id,
+            stored_by=item.stored_by,
+        )
+
+    def _living(self, user_id: str, memory_id: str) -> MemoryItem | None:
+        row = self._items._rows.get(point_id_of(user_id, memory_id))
+        if row is None or row.item.status is Status.DELETED:
+            return None
+        return row.item
+
+    def _guest(self, event: OutcomeEvent, limits: OutcomeLimits) -> GuestLimits:
+        receipt = self._receipts.held(event.user_id, event.receipt_id or "")
+        if receipt is None or receipt.principal != event.principal:
+            return GuestLimits()
+        past = [
+            (row.event.at, tuple(one.point_id for one in row.event.applied))
+            for row in self._events.values()
+            if row.event.user_id == event.user_id
+            and row.event.principal == event.principal
+            and row.event.at > event.at - GUEST_MEMORY_WINDOW
+        ]
+        return guest_limits(
+            (shown.memory_id for shown in receipt.shown),
+            self._judged.get(receipt.receipt_id, ()),
+            past,
+            event.at,
+            limits.guest_per_hour,
+        )
+
+    def _close_turn(
+        self, event: OutcomeEvent, receipt_id: str, limits: OutcomeLimits, plan: OutcomePlan
+    ) -> None:
+        keep_until = to_ms(limits.keep_receipt_until)
+        self._receipts.scored(event.user_id, receipt_id, event.at, keep_until)
+        if not event.owner:
+            self._judged.setdefault(receipt_id, set()).update(plan.points)
+
+    def _replace(self, event: OutcomeEvent, found: Mapping[str, Target], plan: OutcomePlan) -> None:
+        """Take back what the verdicts before this one did to its items."""
+        known = [self._events.get((event.user_id, key)) for key in event.replaces or ()]
+        rows = {row.event.idempotency_key: row for row in known if row}
+        change = replacement([row.event for row in rows.values()], event, found, plan)
+        now = to_ms(self._clock.now())
+        for point_id, takings in change.takings.items():
+            held = self._items._rows[point_id]
+            held.hold(taken_back(held.item, takings, event.at), now)
+        for key, taken in change.withdrawn.items():
+            row = rows[key]
+            row.event, owes = withdrawing(row.event, taken, owes="graph" in row.owed)
+            row.owed.discard("graph")
+            row.owed.update({"graph"} if owes else ())
+
+    def _apply(self, event: OutcomeEvent, target: Target) -> AppliedOutcome:
+        row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
+        item = judged(row.item, event.outcome, event.at, now)
+        before = row.item
+        row.hold(item, now)
+        applied = AppliedOutcome(
+            memory_id=item.memory_id,
+            point_id=item.point_id,
+            tier=item.tier,
+            uses=item.stats.uses,
+            success_count=item.stats.success_count,
+            score=item.stats.score,
+            wilson_score=item.stats.wilson_score,
+            doc_id=item.source.doc_id,
+        )
+        return applied if event.replaces is None else movement(before, event, applied)

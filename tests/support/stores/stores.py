@@ -1,0 +1,190 @@
+"""Receipts, events, leases, API keys and idempotency keys in process memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rayapp.admin.ports import ApiKey, IdempotencyRow
+from rayapp.bulk.ports import Lease
+from rayapp.core.errors import Conflict
+from rayapp.core.ports import Clock
+from rayapp.memory.ports import Event
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.scope import ReadScope
+from rayapp.search.ports import Receipt
+
+EVENT_LIFETIME = timedelta(days=90)
+IDEMPOTENCY_LIFETIME = timedelta(hours=24)
+
+
+class InMemoryReceiptStore:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._receipts: dict[str, Receipt] = {}
+
+    async def put(self, receipt: Receipt) -> None:
+        if receipt.receipt_id in self._receipts:
+            raise Conflict("The same row exists already: read it instead of adding it.")
+        self._receipts[receipt.receipt_id] = receipt
+
+    async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
+        user_id, receipt = checked_user(scope.user_id), self._receipts.get(receipt_id)
+        if receipt is None or receipt.user_id != user_id:
+            return None
+        return receipt if receipt.expires_at > self._clock.now() else None
+
+    async def latest(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
+    ) -> list[Receipt]:
+        user_id, now = checked_user(scope.user_id), self._clock.now()
+        found = [
+            receipt
+            for receipt in self._receipts.values()
+            if receipt.user_id == user_id
+            and receipt.conversation_id == conversation_id
+            and receipt.expires_at > now
+            and not (unscored and receipt.scored_at)
+        ]
+        found.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
+        return found[: max(0, limit)]
+
+    async def questions(
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        limit: int,
+        *,
+        besides_turn: str | None = None,
+    ) -> list[tuple[str, tuple[str, ...], datetime]]:
+        living = await self.latest(scope, conversation_id, len(self._receipts))
+        found = [one for one in living if besides_turn is None or one.turn_id != besides_turn]
+        return [(one.query, one.concepts, one.at) for one in found[: max(0, limit)]]
+
+    async def recent(self, limit: int) -> list[Receipt]:
+        living = [r for r in self._receipts.values() if r.expires_at > self._clock.now()]
+        living.sort(key=lambda receipt: (receipt.at, receipt.receipt_id), reverse=True)
+        return living[: max(0, limit)]
+
+    def held(self, user_id: str, receipt_id: str) -> Receipt | None:
+        """The user's receipt, expired or not; asked by the outcome store."""
+        receipt = self._receipts.get(receipt_id)
+        return receipt if receipt is not None and receipt.user_id == user_id else None
+
+    def scored(self, user_id: str, receipt_id: str, at: datetime, keep_until: datetime) -> None:
+        """Called by the outcome store: a scored receipt lives longer and ends its turn."""
+        receipt = self.held(user_id, receipt_id)
+        if receipt is not None:
+            self._receipts[receipt_id] = replace(
+                receipt, scored_at=at, expires_at=max(receipt.expires_at, keep_until)
+            )
+
+
+class InMemoryEventStore:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._events: dict[str, Event] = {}
+
+    async def add(self, event: Event) -> None:
+        if event.event_id in self._events:
+            raise Conflict("The same row exists already: read it instead of adding it.")
+        self._events[event.event_id] = event
+
+    async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]:
+        """Newest first."""
+        user_id, since = checked_user(scope.user_id), self._clock.now() - EVENT_LIFETIME
+        found = [
+            event
+            for event in self._events.values()
+            if event.user_id == user_id and kind in (None, event.kind) and event.at > since
+        ]
+        found.sort(key=lambda event: (event.at, event.event_id), reverse=True)
+        return found[: max(0, limit)]
+
+
+class InMemoryLeaseStore:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._leases: dict[str, Lease] = {}
+        self._released: dict[str, datetime] = {}
+
+    async def acquire(self, name: str, holder: str, ttl_s: float) -> Lease | None:
+        """Renewing keeps the fence; any other way to get the lease raises it."""
+        held, alive = self._leases.get(name), await self.current(name)
+        if alive is not None and alive.holder != holder:
+            return None
+        fence = alive.fence if alive else (held.fence if held else 0) + 1
+        lease = Lease(name, holder, fence, self._clock.now() + timedelta(seconds=ttl_s))
+        self._leases[name] = lease
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        held = self._leases.get(lease.name)
+        if held and (held.holder, held.fence) == (lease.holder, lease.fence):
+            now = self._clock.now()
+            self._leases[lease.name] = replace(held, expires_at=now)
+            self._released[lease.name] = now
+
+    async def last_released(self, name: str) -> datetime | None:
+        return self._released.get(name)
+
+    async def current(self, name: str) -> Lease | None:
+        held = self._leases.get(name)
+        return held if held and held.expires_at > self._clock.now() else None
+
+
+class InMemoryApiKeyStore:
+    def __init__(self) -> None:
+        self._keys: dict[str, ApiKey] = {}
+
+    async def add(self, key: ApiKey) -> None:
+        """Raises Conflict when the key is there already."""
+        if key.key_hash in self._keys:
+            raise Conflict("The same row exists already: read it instead of adding it.")
+        self._keys[key.key_hash] = key
+
+    async def find(self, key_hash: str) -> ApiKey | None:
+        """Revoked keys as well: the caller looks at `revoked_at`."""
+        return self._keys.get(key_hash)
+
+    async def revoke(self, principal: str, at: datetime) -> int:
+        """Returns how many keys of `principal` were revoked now."""
+        revoked = [
+            replace(key, revoked_at=at)
+            for key in self._keys.values()
+            if key.principal == principal and key.revoked_at is None
+        ]
+        self._keys |= {key.key_hash: key for key in revoked}
+        return len(revoked)
+
+    async def all(self) -> list[ApiKey]:
+        """Oldest first."""
+        return sorted(self._keys.values(), key=lambda key: (key.created_at, key.key_hash))
+
+
+class InMemoryIdempotencyStore:
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str, str], IdempotencyRow] = {}
+
+    async def begin(self, row: IdempotencyRow) -> IdempotencyRow | None:
+        first = self._rows.get(_key(row))
+        if first is not None and first.at > row.at - IDEMPOTENCY_LIFETIME:
+            return first
+        self._rows[_key(row)] = row
+        return None
+
+    async def finish(self, row: IdempotencyRow) -> None:
+        first = self._rows.get(_key(row))
+        if first is not None:
+            self._rows[_key(row)] = replace(
+                first, state=row.state, status=row.status, response=row.response
+            )
+
+    async def drop(self, row: IdempotencyRow) -> None:
+        first = self._rows.get(_key(row))
+        if first is not None and first.state == "running" and first.at == row.at:
+            del self._rows[_key(row)]
+
+
+def _key(row: IdempotencyRow) -> tuple[str, str, str]:
+    return row.user_id, row.route, row.key

@@ -1,0 +1,116 @@
+"""Rows of one user as a whole, in process memory. It passes the contract suite of MongoDB's."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.records import RowCounts
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.ghosts import hidden_reason
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.rows import stored_form, to_ms
+from tests.support.stores.stores import InMemoryReceiptStore
+
+
+class InMemoryUserRows:
+    """Implements `memory.ports.UserRows`. `sessions`: rows by (user, conversation);
+    `exchanges`: by (user, conversation, message)."""
+
+    def __init__(
+        self,
+        items: InMemoryMemoryStore,
+        graphs: InMemoryGraphStore,
+        receipts: InMemoryReceiptStore,
+        sessions: MutableMapping[tuple[str, str], Any],
+        exchanges: MutableMapping[tuple[str, str, str], Any],
+    ) -> None:
+        self._store = items
+        self._items = items._rows
+        self._graphs = graphs._rows
+        self._receipts = receipts._receipts
+        self._sessions = sessions
+        self._exchanges = exchanges
+
+    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
+        user_id = checked_user(scope.user_id)
+        found = [
+            row.item
+            for row in self._items.values()
+            if row.item.user_id == user_id and hidden_reason(row.item) is not None
+        ]
+        found.sort(key=lambda item: (item.archived_at, item.point_id), reverse=True)
+        return found[: max(0, limit)]
+
+    async def counts(self, scope: ReadScope) -> RowCounts:
+        user_id = checked_user(scope.user_id)
+        return RowCounts(
+            sessions=_count(self._sessions, user_id),
+            nodes=_count(self._graphs.nodes, user_id),
+            edges=_count(self._graphs.edges, user_id),
+            learned=sum(
+                _count(rows, user_id)
+                for rows in (self._graphs.routing, self._graphs.actions, self._graphs.solutions)
+            ),
+        )
+
+    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
+        user_id = checked_user(scope.user_id)
+        before = self._living(user_id)
+        page = [item for item in before if item.tier is tier]
+        for item in page[: max(0, limit)]:
+            if self._items[item.point_id].item.status is Status.DELETED:
+                continue  # it went with its winner
+            gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
+            self._items[item.point_id].revise(gone)
+            self._store._versions.pop((user_id, item.memory_id), None)
+            self._store._deletions[user_id, tier] += 1
+            self._store._erase_merged(gone)
+        return len(before) - len(self._living(user_id))
+
+    def _living(self, user_id: str) -> list[MemoryItem]:
+        rows = (row.item for row in self._items.values() if row.item.user_id == user_id)
+        return [item for item in rows if item.status is not Status.DELETED]
+
+    async def clear_sessions(self, scope: WriteScope) -> int:
+        user_id = checked_user(scope.user_id)
+        for receipt in list(self._receipts.values()):
+            if receipt.user_id == user_id:
+                del self._receipts[receipt.receipt_id]
+        _clear(self._exchanges, user_id)
+        return _clear(self._sessions, user_id)
+
+    async def clear_graph(self, scope: WriteScope) -> int:
+        user_id, graphs = checked_user(scope.user_id), self._graphs
+        for row in self._items.values():
+            if row.item.user_id == user_id:
+                row.contributed = None
+        kinds: tuple[MutableMapping[Any, Any], ...] = (
+            graphs.routing,
+            graphs.actions,
+            graphs.solutions,
+            graphs.edges,
+            graphs.nodes,
+        )
+        return sum(_clear(rows, user_id) for rows in kinds)
+
+    async def clear_documents(self, scope: WriteScope) -> int:
+        return _clear(self._graphs.documents, checked_user(scope.user_id))
+
+
+def _count(rows: MutableMapping[Any, Any], user_id: str) -> int:
+    return sum(key[0] == user_id for key in rows)
+
+
+def _clear(rows: MutableMapping[Any, Any], user_id: str) -> int:
+    keys = [key for key in rows if key[0] == user_id]
+    for key in keys:
+        del rows[key]
+    return len(keys)

@@ -1,0 +1,288 @@
+"""Conversations that are learned from, on the whole service over fakes and a scripted model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+from rayapp.assistant.conversations.rules.fingerprint import fingerprints_of
+from rayapp.assistant.extraction.executor import Doing
+from rayapp.assistant.extraction.known import KnownMemories
+from rayapp.assistant.extraction.policies import Deciders
+from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.service import ExchangeLearning
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import load_settings
+from rayapp.core.vectors import IndexSchema
+from rayapp.index.service import IndexingService
+from rayapp.inference.chat.question import HelperName, ModelQuestion, ModelReply, WhyNot
+from rayapp.inference.chat.rules.answers import (
+    HistorySummary,
+    MergedMemory,
+    OutcomeJudgement,
+    ProfileFindings,
+)
+from rayapp.inference.ports import Asking
+from rayapp.learning.outcomes import OutcomesService
+from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.requests import ItemQuery, NewMemory
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import Tier
+from rayapp.search.ports import Receipt, Shown
+from tests.support.clock import FakeClock
+from tests.support.harness import ModelEmbedder, Switchable
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.exchanges import InMemoryExchangeQueue
+from tests.support.stores.index import InMemoryIndex
+from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.stores import (
+    InMemoryEventStore,
+    InMemoryLeaseStore,
+    InMemoryReceiptStore,
+)
+
+T = TypeVar("T")
+DANA, READS = WriteScope("dana", "agent"), ReadScope("dana", include_shared=False)
+Answer = Callable[[dict[str, Any]], Any]
+
+
+def nothing(variables: dict[str, Any]) -> str:
+    return "NOTHING"
+
+
+def nobody(variables: dict[str, Any]) -> ProfileFindings:
+    return ProfileFindings(items=[])
+
+
+def unsure(variables: dict[str, Any]) -> OutcomeJudgement:
+    return judgement("unknown", 0.2)
+
+
+def judgement(outcome: str, confidence: float) -> OutcomeJudgement:
+    return OutcomeJudgement.model_validate({"outcome": outcome, "confidence": confidence})
+
+
+@dataclass
+class ScriptedAnswers:
+    """`Asking`: `answers` by helper; a str that is a `WhyNot` in `why` is no answer.
+
+    `asked` holds every question, in order.
+    """
+
+    off: set[HelperName] = field(default_factory=set)
+    why: dict[HelperName, WhyNot] = field(default_factory=dict)
+    asked: list[tuple[HelperName, dict[str, Any]]] = field(default_factory=list)
+    answers: dict[HelperName, Answer] = field(
+        default_factory=lambda: {
+            "outcome_detection": unsure,
+            "profile_detection": nobody,
+            "fact_extraction": nothing,
+            "history_summary": lambda variables: HistorySummary(bullets=[]),
+            "merge_duplicates": lambda variables: MergedMemory(same=False, confidence=1.0),
+        }
+    )
+
+    def enabled(self, helper: HelperName) -> bool:
+        return helper not in self.off
+
+    async def close(self) -> None:
+        self.off.update(self.answers)
+
+    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]:
+        self.asked.append((question.helper, dict(question.variables)))
+        if question.helper in self.why:
+            return ModelReply(why=self.why[question.helper])
+        value = self.answers[question.helper](dict(question.variables))
+        assert isinstance(value, question.answer)
+        return ModelReply(value=cast(T, value))
+
+    def questions(self, helper: HelperName) -> list[dict[str, Any]]:
+        return [variables for name, variables in self.asked if name == helper]
+
+
+class World:
+    """`await World.open()`, then `say` and `learn`."""
+
+    schema: IndexSchema
+
+    def __init__(self, models: Asking) -> None:
+        self.models = models
+        self.clock = FakeClock()
+        settings = load_settings(env={})
+        self.runtime = bootstrap.runtime_of(settings, InMemoryMetrics(), self.clock)
+        self.items = InMemoryMemoryStore(self.clock)
+        self.receipts = InMemoryReceiptStore(self.clock)
+        self.events = InMemoryEventStore(self.clock)
+        self.leases = InMemoryLeaseStore(self.clock)
+        self.outcome_rows = InMemoryOutcomeStore(self.items, self.receipts, self.clock)
+        self.queue = InMemoryExchangeQueue(self.clock)
+        self.index: Any = Switchable(InMemoryIndex())
+        self.embedder = ModelEmbedder()
+        self.memories = MemoriesService(
+            self.items,
+            clock=self.clock,
+            metrics=self.runtime.metrics,
+            limits=TextLimits(text=10_000, memory_bank=5_000),
+            capacity=1_000,
+            new_id=self.runtime.new_id,
+        )
+        self.outcomes = OutcomesService(
+            self.outcome_rows, self.receipts, self.memories, runtime=self.runtime
+        )
+        self.numbers = itertools.count(1)
+        self.learning = self.worker()
+
+    @classmethod
+    async def open(cls, models: Asking | None = None) -> World:
+        self = cls(models or ScriptedAnswers())
+        await self.begin()
+        return self
+
+    async def begin(self) -> None:
+        """Open the index; before anything else."""
+        analyser = bootstrap.load_texts().analyser
+        self.schema = bootstrap.schema_of(await self.embedder.info(), analyser)
+        await self.index.open(self.schema)
+        await self.index.rebuilt()
+
+    @property
+    def script(self) -> ScriptedAnswers:
+        assert isinstance(self.models, ScriptedAnswers)
+        return self.models
+
+    def worker(self, **replaced: Any) -> ExchangeLearning:
+        """A process that learns; several share the stores. `replaced`: parts that fail."""
+        queue = replaced.get("queue", self.queue)
+        deciders = Deciders(
+            models=self.models,
+            queue=queue,
+            receipts=self.receipts,
+            known=KnownMemories(self.items, self.index, self.embedder, timeout_s=5.0),
+            versions=lambda helper, language: f"{language}1",
+        )
+        doing = Doing(
+            replaced.get("memories", self.memories),
+            replaced.get("outcomes", self.outcomes),
+            replaced.get("events", self.events),
+            runtime=self.runtime,
+        )
+        return ExchangeLearning(queue, deciders, doing, runtime=self.runtime)
+
+    async def index_all(self) -> None:
+        """Run the indexer until nothing is due."""
+        indexing = IndexingService(
+            self.items,
+            self.index,
+            self.embedder,
+            bootstrap.load_texts().analyser,
+            self.leases,
+            schema=self.schema,
+            runtime=self.runtime,
+        )
+        indexing.on_deleted = indexing.on_hidden = self.queue.purge
+        while await indexing.run_once():
+            pass
+
+    async def store(self, text: str, **fields: Any) -> str:
+        result = await self.memories.store(DANA, NewMemory(text=text, **fields))
+        assert result.memory_id is not None
+        return result.memory_id
+
+    async def receipt(self, *shown: str, number: int = 1) -> str:
+        receipt = Receipt(
+            receipt_id=f"r-{number}",
+            user_id="dana",
+            query="?",
+            recipe="default",
+            shown=tuple(
+                Shown(position=n, memory_id=m, tier=Tier.WORKING, final=0.5)
+                for n, m in enumerate(shown, start=1)
+            ),
+            at=self.clock.now(),
+            expires_at=self.clock.now() + timedelta(hours=24),
+            conversation_id="c-1",
+            principal="agent",
+        )
+        await self.receipts.put(receipt)
+        return receipt.receipt_id
+
+    async def say(
+        self,
+        user: str,
+        answer: str,
+        *,
+        kept: bool = True,
+        injected: Sequence[str] = (),
+        receipt_id: str | None = None,
+        shown: Sequence[str] = (),
+        conversation: str = "c-1",
+        trust: float | None = None,
+    ) -> LearnedExchange:
+        """One turn: stored as a memory, and left for the worker."""
+        message_id = f"m-{next(self.numbers)}"
+        self.clock.advance(10)
+        memory_id = None
+        if kept:
+            memory_id = await self.store(
+                f"User: {user}\nAssistant: {answer}",
+                trust=trust,
+                source=Source(
+                    type=SourceType.ASSISTANT,
+                    conversation_id=conversation,
+                    message_id=message_id,
+                ),
+            )
+        exchange = LearnedExchange(
+            user_id="dana",
+            conversation_id=conversation,
+            message_id=message_id,
+            user_text=user,
+            answer=answer,
+            memory_id=memory_id,
+            at=self.clock.now(),
+            principal="agent",
+            injected=fingerprints_of(injected),
+            receipt_id=receipt_id,
+            shown=tuple(shown),
+        )
+        await self.queue.offer(DANA, exchange)
+        return exchange
+
+    async def learn(self, worker: ExchangeLearning | None = None) -> int:
+        """Work until nothing is due."""
+        total = 0
+        while done := await (worker or self.learning).run_once():
+            total += done
+        return total
+
+    async def learned(self) -> list[MemoryItem]:
+        where = ItemFilter(tags_any=("learned",))
+        listed = await self.memories.page(READS, where, ItemQuery())
+        return sorted(listed.items, key=lambda item: item.text)
+
+    async def texts(self) -> list[str]:
+        return [item.text for item in await self.learned()]
+
+    async def item(self, memory_id: str | None) -> MemoryItem:
+        assert memory_id is not None
+        return await self.memories.get(READS, memory_id)
+
+    async def uses(self, *memory_ids: str | None) -> list[int]:
+        return [(await self.item(one)).stats.uses for one in memory_ids]
+
+    def kept_texts(self, exchange: LearnedExchange) -> str:
+        """All that the queue still says of a turn."""
+        kept = self.queue._rows[exchange.key]
+        return f"{kept.exchange.user_text}{kept.exchange.answer}{kept.plan or ''}"
+
+    def notes(self, exchange: LearnedExchange) -> dict[str, str]:
+        return self.queue.result_of(exchange)[1]
+
+    def state(self, exchange: LearnedExchange) -> str:
+        return self.queue.result_of(exchange)[0]

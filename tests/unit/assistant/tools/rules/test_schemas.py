@@ -1,0 +1,93 @@
+"""One definition, three schemas: what each promises, and the golden file of all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from rayapp.assistant.tools.records import ToolDefinition
+from rayapp.assistant.tools.rules.definitions import TOOLS
+from rayapp.assistant.tools.rules.schemas import json_schema, openai_function, strict_schema
+
+FILE = Path(__file__).parent / "schemas.json"
+HEBREW = range(0x05D0, 0x05EB)
+BY_NAME = pytest.mark.parametrize("tool", TOOLS, ids=lambda one: one.name)
+
+
+def shown() -> dict[str, Any]:
+    return {
+        tool.name: {"openai": openai_function(tool), "json_schema": json_schema(tool)}
+        for tool in TOOLS
+    }
+
+
+def test_the_schemas_are_those_of_the_golden_file() -> None:
+    """A changed schema changes what models do: look at it, then run this file as a module."""
+    assert json.loads(FILE.read_text(encoding="utf-8")) == shown()
+
+
+def test_the_tools_are_the_seven_of_the_contract() -> None:
+    assert [tool.name for tool in TOOLS] == [
+        "get_context_insights",
+        "search_memory",
+        "record_response",
+        "add_to_memory_bank",
+        "update_memory",
+        "archive_memory",
+        "score_memories",
+    ]
+
+
+@BY_NAME
+def test_a_description_speaks_both_languages(tool: ToolDefinition) -> None:
+    english, hebrew = tool.description.split("\n")
+    assert english.isascii()
+    assert any(ord(letter) in HEBREW for letter in hebrew)
+
+
+@BY_NAME
+def test_the_json_schema_is_valid(tool: ToolDefinition) -> None:
+    for schema in (json_schema(tool), strict_schema(tool)):
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def objects(schema: Any) -> list[dict[str, Any]]:
+    """All object schemas within."""
+    if isinstance(schema, list):
+        return [one for inner in schema for one in objects(inner)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if "properties" in schema else []
+    return own + [one for inner in schema.values() for one in objects(inner)]
+
+
+@BY_NAME
+def test_a_strict_schema_keeps_the_rules_of_strict_calling(tool: ToolDefinition) -> None:
+    schema = strict_schema(tool)
+    for one in objects(schema):
+        assert one["additionalProperties"] is False
+        assert sorted(one["required"]) == sorted(one["properties"])
+    text = json.dumps(schema)
+    assert not [
+        word for word in ("minLength", "maxLength", "default", "examples") if f'"{word}":' in text
+    ]
+
+
+@BY_NAME
+def test_in_a_strict_schema_optional_arguments_may_be_null(tool: ToolDefinition) -> None:
+    optional = {one.name: None for one in tool.parameters if not one.required}
+    schema = strict_schema(tool)
+    for name in optional:
+        jsonschema.validate(None, schema["properties"][name])
+    for one in tool.parameters:
+        if one.required:
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(None, schema["properties"][one.name])
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(shown(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Graph rows that a test writes down, behind the reads of `GraphStore`, and a counter of reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rayapp.container import bootstrap
+from rayapp.core.errors import RayappError
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import Runtime
+from rayapp.core.settings.model import load_settings
+from rayapp.graphs.records import (
+    ActionRow,
+    ContentEdge,
+    ContentNode,
+    ContentStats,
+    GraphPriors,
+    KnownSolution,
+    RoutingRow,
+)
+from rayapp.memory.scope import ReadScope, WriteScope
+from tests.support.clock import FakeClock
+
+
+def runtime(clock: FakeClock) -> Runtime:
+    return bootstrap.runtime_of(load_settings(env={}), InMemoryMetrics(), clock)
+
+
+class Counting:
+    """Stands before a store: counts awaited calls, and fails them while `error` is set."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.calls: list[str] = []
+        self.error: RayappError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+
+        async def counted(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(name)
+            if self.error is not None:
+                raise self.error
+            return await found(*args, **kwargs)
+
+        return counted
+
+
+@dataclass(slots=True)
+class GraphRows:
+    """The reads of `GraphStore` for the user `dana`; other users have no graph."""
+
+    routing: list[RoutingRow] = field(default_factory=list)
+    content: list[ContentNode] = field(default_factory=list)
+    edges: list[ContentEdge] = field(default_factory=list)
+    used: list[ActionRow] = field(default_factory=list)
+    solutions: list[KnownSolution] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    async def priors(
+        self,
+        scope: ReadScope,
+        *,
+        concepts: Sequence[str],
+        context_type: str,
+        problem_hash: str | None,
+    ) -> GraphPriors:
+        self.asked = {"concepts": concepts, "context_type": context_type}
+        if scope.user_id != "dana":
+            return GraphPriors()
+        return GraphPriors(
+            routing=tuple(row for row in self.routing if row.concept in concepts),
+            nodes=tuple(row for row in self.content if row.node_id in concepts),
+            actions=tuple(row for row in self.used if row.context_type == context_type),
+            solutions=tuple(row for row in self.solutions if row.problem_hash == problem_hash),
+        )
+
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
+        found = sorted(self.routing, key=lambda row: row.last_seen_at, reverse=True)
+        return found[:limit] if scope.user_id == "dana" else []
+
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+        found = sorted(self.content, key=lambda row: (-row.avg_quality, row.node_id))
+        return found[:limit] if scope.user_id == "dana" else []
+
+    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
+        found = [row for row in self.content if row.node_id in node_ids]
+        return found if scope.user_id == "dana" else []
+
+    async def edges_of(
+        self, scope: ReadScope, node_ids: Sequence[str], limit: int
+    ) -> list[ContentEdge]:
+        found = [row for row in self.edges if {row.source, row.target} & set(node_ids)]
+        found.sort(key=lambda row: -row.weight)
+        return found[:limit] if scope.user_id == "dana" else []
+
+    async def actions(
+        self, scope: ReadScope, *, context_type: str | None, limit: int
+    ) -> list[ActionRow]:
+        found = [row for row in self.used if context_type in (None, row.context_type)]
+        found.sort(key=lambda row: -row.counters.uses)
+        return found[:limit] if scope.user_id == "dana" else []
+
+    async def stats(self, scope: ReadScope) -> ContentStats:
+        return ContentStats(nodes=len(self.content), edges=len(self.edges), last_updated_at=None)
+
+    async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
+        self.asked = {"limit": limit, "dry_run": dry_run}
+        return min(limit, 12)

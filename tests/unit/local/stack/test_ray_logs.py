@@ -1,0 +1,62 @@
+"""Ray's logs outlive the folder of its sockets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rayapp.local.stack import ray_logs
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.stack import down
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Iterator[StackPaths]:
+    made = StackPaths.of(tmp_path / "data")
+    made.create()
+    yield made
+    down(made.data)
+
+
+def session(paths: StackPaths, name: str, text: str) -> Path:
+    logs = paths.ray / name / "logs"
+    (logs / "serve").mkdir(parents=True)
+    (logs / "serve" / "replica.log").write_text(text)
+    latest = paths.ray / "session_latest"
+    latest.unlink(missing_ok=True)
+    latest.symlink_to(name)
+    return logs
+
+
+def test_down_keeps_the_logs_of_the_last_session(paths: StackPaths) -> None:
+    session(paths, "session_2026_1", "first")
+    down(paths.data)
+    assert not paths.sockets.exists()
+    kept = paths.kept_ray_logs / "serve" / "replica.log"
+    assert kept.read_text() == "first"
+    paths.create()
+    session(paths, "session_2026_2", "second")
+    down(paths.data)
+    assert kept.read_text() == "second"
+    assert sorted(os.listdir(paths.logs)) == ["ray"]
+
+
+def test_large_files_and_pipes_are_left_out(
+    paths: StackPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_logs, "LARGEST_FILE_BYTES", 10)
+    logs = session(paths, "session_2026_1", "short")
+    (logs / "long.log").write_text("x" * 11)
+    os.mkfifo(logs / "pipe")
+    assert ray_logs.keep_ray_logs(paths) == paths.kept_ray_logs
+    assert sorted(os.listdir(paths.kept_ray_logs)) == ["serve"]
+
+
+def test_without_a_session_an_earlier_copy_stays(paths: StackPaths) -> None:
+    paths.kept_ray_logs.mkdir()
+    (paths.kept_ray_logs / "old.log").write_text("old")
+    assert ray_logs.keep_ray_logs(paths) is None
+    assert (paths.kept_ray_logs / "old.log").exists()

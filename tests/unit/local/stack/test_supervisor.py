@@ -1,0 +1,81 @@
+"""What the supervisor survives, and what it says of a start that failed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from rayapp.core.errors import ConfigError
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.local.stack.child import Child
+from rayapp.local.stack.front import Front
+from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.plan import Plan
+from rayapp.local.stack.supervisor import DEFAULT_APP, Supervisor
+
+GIVEN = {
+    "mongo": {"uri": "mongodb://db/"},
+    "redis": {"url": "redis://cache"},
+    "qdrant": {"url": "http://index"},
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(env={}, overrides={"data": {"dir": str(tmp_path)}, **GIVEN})
+
+
+@pytest.fixture
+def supervisor(settings: Settings, tmp_path: Path) -> Supervisor:
+    paths = StackPaths.of(tmp_path)
+    for folder in (paths.run, paths.logs):
+        folder.mkdir()
+    made = Supervisor(paths, settings, DEFAULT_APP)
+    made._plan = Plan(paths, settings)
+    return made
+
+
+class FullDisk(Front):
+    def look(self) -> int | None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_haproxy_that_cannot_be_started_does_not_end_the_stack(
+    supervisor: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor._keep_front(FullDisk(StackPaths.of(tmp_path), tmp_path / "haproxy"))
+    assert "haproxy cannot be started: [Errno 28] No space left" in capsys.readouterr().out
+    assert "haproxy" not in supervisor.state.restarts
+
+
+def test_a_start_that_ray_cut_short_says_what_ray_said(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """The driver is ended then, and has printed nothing."""
+    paths = StackPaths.of(tmp_path)
+    paths.log("deploy").write_text("")
+    paths.log("ray").write_text("Some Ray subprocesses exited unexpectedly: raylet\n")
+    said = supervisor._why_not_deployed(paths.log("deploy"))
+    assert said.startswith("Ray ended while the application started: Some Ray subprocesses")
+
+
+def test_a_ray_that_ended_while_it_started_is_started_once_more(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarted: list[Child] = []
+    monkeypatch.setattr(supervisor, "_restart_ray", restarted.append)
+    supervisor._start_ray_again(ConfigError("Ray ended."))
+    assert [child.name for child in restarted] == ["ray"]
+    assert supervisor.state.restarts == {"ray": 1}
+
+
+def test_a_start_that_failed_for_another_reason_is_not_repeated(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_ray_ended", lambda: False)
+    with pytest.raises(ConfigError, match=r"no application\.$"):
+        supervisor._start_ray_again(ConfigError("There is no application."))
+    assert supervisor.state.restarts == {}

@@ -1,0 +1,90 @@
+"""What the index does not hold yet is scored as if it did."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rayapp.search.rules.candidates import Candidate
+from rayapp.search.rules.fusion import speaks
+from rayapp.search.rules.pending import IndexedHit, engine_idf, pending_scores
+from rayapp.text.analyser import Analyser, inverse_frequencies, score
+from tests.support.builders import an_item
+
+ANALYSER = Analyser()
+WORDS = ("boiler", "code", "night", "run", "4711", "ERR_77", "הדוד", "קוד", "בחיפה", "getUserName")
+TEXTS = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=12
+)
+
+
+@given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), st.data())
+def test_a_text_that_the_hits_hold_gets_the_score_of_the_engine(
+    texts: list[str], question: str, data: st.DataObject
+) -> None:
+    documents = [ANALYSER.document(text) for text in texts]
+    query, idf = ANALYSER.query(question), inverse_frequencies(documents)
+    scored = [IndexedHit(one, score(query, one, idf)) for one in documents]
+    hits = [hit for hit in scored if hit.score > 0.0]
+    if not hits:
+        return
+    again = data.draw(st.sampled_from(hits))
+    found = pending_scores(query, {"p": again.document}, hits, len(texts))
+    assert found["p"] == pytest.approx(again.score, rel=0.02)
+
+
+def test_one_word_alone_shows_the_idf_of_the_engine() -> None:
+    query = ANALYSER.query("boiler")
+    hit = ANALYSER.document("the boiler")
+    idf = dict.fromkeys(query.indices, 3.0)
+    known = engine_idf(query, [IndexedHit(hit, score(query, hit, idf))])
+    assert score(query, hit, known) == pytest.approx(score(query, hit, idf))
+
+
+def test_a_word_that_nothing_indexed_holds_weighs_more_than_words_that_much_does() -> None:
+    query = ANALYSER.query("the night run ERR_4711x")
+    idf = inverse_frequencies([ANALYSER.document("the night run")] * 50)
+    hits = [IndexedHit(d, score(query, d, idf)) for d in [ANALYSER.document("the night run")] * 9]
+    pending = {"named": ANALYSER.document("ERR_4711x"), "run": ANALYSER.document("the night run")}
+    found = pending_scores(query, pending, hits, 50)
+    assert found["named"] > 5 * found["run"]
+    assert found["run"] == pytest.approx(hits[0].score, rel=0.01)
+
+
+@pytest.mark.parametrize("indexed", [0, 10, 100_000])
+def test_among_near_equal_neighbours_the_word_itself_wins(indexed: int) -> None:
+    names = [f"zqsearch0x0001ab{n:02d}" for n in range(40)]
+    pending = {name: ANALYSER.document(f"Marker {name} for the fault run") for name in names}
+    for name in names:
+        found = pending_scores(ANALYSER.query(name), pending, (), indexed)
+        best, second = sorted(found.values())[-1], sorted(found.values())[-2]
+        assert found[name] == best
+        assert second < best
+
+
+def test_nothing_shared_is_nothing_found() -> None:
+    pending = {"p": ANALYSER.document("tea")}
+    assert pending_scores(ANALYSER.query("boiler"), pending, (), 10) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("ERR_4711x", False),
+        ("zqsearch0x0001ab12", False),
+        ("d9b1d7db-4f5c-4a0e-8d5d-1f5c2a3b4c5d", False),
+        ("4711", False),
+        ("build-7.1 build-7.2", False),
+        ("well-known", True),
+        ("getUserName", True),
+        ("where is ERR_4711x", True),
+        ("איפה ERR_4711x", True),
+        ("boiler", True),
+        ("", True),
+    ],
+)
+def test_nearness_says_nothing_of_an_identifier(question: str, said: bool) -> None:
+    with_words = [Candidate(item=an_item(), pending=1.0), Candidate(item=an_item(), dense=0.9)]
+    assert speaks(question, with_words) is said
+    assert speaks(question, with_words[1:])

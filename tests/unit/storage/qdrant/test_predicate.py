@@ -1,0 +1,124 @@
+"""The tenant predicate and the translation of every filter field."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.qdrant.fields import (
+    BOOL_FIELDS,
+    FLOAT_FIELDS,
+    INTEGER_FIELDS,
+    KEYWORD_FIELDS,
+    TENANT_FIELD,
+)
+from rayapp.storage.qdrant.predicate import (
+    ANY_OF_FIELDS,
+    AnyOf,
+    Clause,
+    Flag,
+    HasIds,
+    OneOf,
+    Predicate,
+    Range,
+    count_predicate,
+    not_newer_than,
+    predicate_of,
+)
+from tests.support.vector_index_cases import EMPTY_LISTS, FILTER_CANARIES, item_filters
+
+MINE = AnyOf("user_id", ("ann",))
+BOTH = AnyOf("user_id", ("ann", SYSTEM_USER))
+SYSTEM_SHARED = Predicate(
+    (AnyOf("user_id", (SYSTEM_USER,)), AnyOf("tier", ("datagov_expansion", "datagov_schema")))
+)
+MINE_OR_SHARED = OneOf((Predicate((MINE,)), SYSTEM_SHARED))
+
+
+@pytest.mark.parametrize(
+    ("include_shared", "tiers", "expected"),
+    [
+        (True, None, MINE_OR_SHARED),
+        (False, None, MINE),
+        (True, (Tier.BOOKS, Tier.WORKING), MINE),
+        (True, (), MINE),
+        (True, (Tier.DATAGOV_SCHEMA,), BOTH),
+        (False, (Tier.DATAGOV_SCHEMA,), MINE),
+        (True, (Tier.DATAGOV_SCHEMA, Tier.BOOKS), MINE_OR_SHARED),
+    ],
+)
+def test_tenant_clause_comes_first(
+    include_shared: bool, tiers: tuple[Tier, ...] | None, expected: Clause
+) -> None:
+    scope = ReadScope("ann", include_shared)
+    assert predicate_of(scope, ItemFilter(), tiers).must[0] == expected
+    assert predicate_of(scope, ItemFilter(tiers=tiers)).must[0] == expected
+
+
+@given(where=item_filters(), shared=st.booleans(), tiers=st.lists(st.sampled_from(Tier)))
+def test_every_scoped_predicate_names_the_user(
+    where: ItemFilter, shared: bool, tiers: list[Tier]
+) -> None:
+    head = predicate_of(ReadScope("ann", shared), where, tuple(tiers)).must[0]
+    assert head in (MINE, BOTH, MINE_OR_SHARED)
+    assert shared or head == MINE
+
+
+def test_every_filter_field_is_translated() -> None:
+    """A field added to ItemFilter must get a canary in the contract."""
+    assert {f.name for f in fields(ItemFilter)} - set(FILTER_CANARIES) == {
+        "valid_at",
+        "include_superseded",
+    }
+    assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
+
+
+def keys_of(predicate: Predicate) -> set[str]:
+    found: set[str] = set()
+    for clause in (*predicate.must, *predicate.must_not):
+        if isinstance(clause, OneOf):
+            found |= set().union(*(keys_of(option) for option in clause.options))
+        elif not isinstance(clause, HasIds):
+            found.add(clause.key)
+    return found
+
+
+@pytest.mark.parametrize("case", FILTER_CANARIES, ids=str)
+def test_every_key_of_a_predicate_is_indexed(case: str) -> None:
+    indexed = {TENANT_FIELD, *KEYWORD_FIELDS, *FLOAT_FIELDS, *BOOL_FIELDS, *INTEGER_FIELDS}
+    where = FILTER_CANARIES[case][2]
+    assert keys_of(predicate_of(ReadScope("ann"), where)) <= indexed
+    assert keys_of(not_newer_than(3)) <= indexed
+
+
+@pytest.mark.parametrize("field", EMPTY_LISTS)
+def test_empty_list_is_known_to_match_nothing(field: str) -> None:
+    conditions: dict[str, Any] = {field: ()}
+    assert ItemFilter(**conditions).matches_nothing
+    assert predicate_of(ReadScope("ann"), ItemFilter(**conditions)).matches_nothing
+
+
+def test_disjoint_tiers_match_nothing() -> None:
+    where = ItemFilter(tiers=(Tier.BOOKS,))
+    assert predicate_of(ReadScope("ann"), where, (Tier.HISTORY,)).matches_nothing
+    assert not predicate_of(ReadScope("ann"), where, (Tier.BOOKS,)).matches_nothing
+
+
+def test_count_over_everything_has_no_condition() -> None:
+    assert count_predicate(None, None) is None
+    assert count_predicate(ReadScope("ann", False), None) == Predicate((MINE,))
+    everyone = count_predicate(None, ItemFilter())
+    assert everyone == Predicate((AnyOf("status", ("active",)),), (Flag("superseded", True),))
+
+
+def test_rev_guard_names_the_points_it_was_given() -> None:
+    newer = Range(key="rev", gt=4.0)
+    assert not_newer_than(4) == Predicate((), (newer,))
+    assert not_newer_than(4, ("a", "b")) == Predicate((HasIds(("a", "b")),), (newer,))
