@@ -32,7 +32,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from examples.scripted_model import MEMORY, WEB_SEARCH, load_script
-from rayapp.assistant.conversations.rules.attribution import read_attribution
+from rayapp.assistant.conversations.rules import read_attribution
 from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.learning import OutcomeName
 from rayapp.core.errors import RayappError

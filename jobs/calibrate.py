@@ -39,13 +39,12 @@ from rayapp.core.settings.model import CONFIG_DIR, Settings, load_settings
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.search.feature_reranker import BUNDLED, read_rerank_model
-from rayapp.search.rules.answering import Features, features_of
-from rayapp.search.rules.calibration import Calibration, file_name
+from rayapp.search.rules.confidence import Calibration, Features, features_of, file_name
 from rayapp.search.rules.ranking import Ranked, with_rerank
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from rayapp.search.rules.rerank_features import Features as RerankFeatures
 from rayapp.search.rules.rerank_words import WordTable
-from rayapp.storage.files.recipes import load_calibration
+from rayapp.storage.files import load_calibration
 
 Floats = npt.NDArray[np.float64]
 NAMES = ("cosine", "coverage", "passage", "words", "number_missing")

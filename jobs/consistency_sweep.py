@@ -9,15 +9,14 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.kinds import CONSISTENCY
+from rayapp.bulk.model import CONSISTENCY
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.index.consistency.comparison import Repairs
-from rayapp.index.consistency.log import SweepLog
-from rayapp.index.consistency.service import SweepStores, SweepWork
+from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

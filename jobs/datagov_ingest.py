@@ -27,7 +27,7 @@ from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.datagov.service import DatagovIngest
-from rayapp.storage.datagov.source import CKAN, open_source
+from rayapp.storage.datagov.ckan import CKAN, open_source
 
 # The whole catalogue takes an idle indexer a few seconds; a busy one goes on after the job.
 INDEX_WAIT_S = 120.0

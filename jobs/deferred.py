@@ -9,11 +9,11 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.kinds import DEFERRED, checked_params
+from rayapp.bulk.model import DEFERRED, checked_params
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.settings.model import Settings
-from rayapp.index.deferred.work import DeferredWork
+from rayapp.index.deferred import DeferredWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

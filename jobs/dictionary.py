@@ -22,8 +22,8 @@ from jobs.suites.suite import read_json
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import CONFIG_DIR
 from rayapp.local.cli.output import report_console
-from rayapp.storage.files.expansions import load_expansions
-from rayapp.text.coverage import Coverage, coverage_of, pairs_by_domain
+from rayapp.storage.files import load_expansions
+from rayapp.text.expansions import Coverage, coverage_of, pairs_by_domain
 
 CATALOGUE = Path("datagov") / "enterprise_schemas.json"
 

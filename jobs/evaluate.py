@@ -41,7 +41,7 @@ from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.local.cli.output import report_console
-from rayapp.search.rules.ablation import FEATURES, ablated_name
+from rayapp.search.rules.recipes import FEATURES, ablated_name
 
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 

@@ -27,10 +27,10 @@ from jobs.job_arguments import parser_of
 from jobs.joining import STDERR, connect, submission_id
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
-from rayapp.bulk.following import STOPPED, RunRequest
+from rayapp.bulk.lease import PASSING, STOPPED, RunRequest
 from rayapp.bulk.model import Job, Plan
 from rayapp.bulk.ports import JobWork
-from rayapp.bulk.results import (
+from rayapp.bulk.rules import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_DONE,
@@ -38,13 +38,12 @@ from rayapp.bulk.results import (
     JobResult,
 )
 from rayapp.bulk.runner import JobRunner, JobStores
-from rayapp.bulk.steps import PASSING
 from rayapp.client.discovery import data_dir_of
 from rayapp.client.progress import Bar, Progress
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.logging import configure_logging
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.local.stack import stack
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from rayapp.bulk.results import EXIT_DEPENDENCY
+from rayapp.bulk.rules import EXIT_DEPENDENCY
 from rayapp.core.errors import ConfigError, JobsDown
 from rayapp.core.settings.model import Settings
 

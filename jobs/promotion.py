@@ -9,13 +9,12 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.kinds import PROMOTION
+from rayapp.bulk.model import PROMOTION
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
-from rayapp.learning.promotion import PromotionService
-from rayapp.learning.promotion_work import PromotionWork
+from rayapp.learning.promotion import PromotionService, PromotionWork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

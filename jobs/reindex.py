@@ -13,15 +13,15 @@ from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.kinds import REINDEX, checked_params
+from rayapp.bulk.model import REINDEX, checked_params
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.index.reindex.parts import ReindexParts
-from rayapp.index.reindex.rollback import RollbackWork
 from rayapp.index.reindex.service import ReindexWork
+from rayapp.index.reindex.switch import RollbackWork
 from rayapp.memory.tiers import Tier
 
 

@@ -16,13 +16,13 @@ from ray.exceptions import RayError, RayTaskError
 
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
+from rayapp.bulk.lease import Pace, PartitionSteps
 from rayapp.bulk.model import Job, PartitionRow
 from rayapp.bulk.ports import JobWork, WorkerLost
-from rayapp.bulk.steps import Pace, PartitionSteps
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import JobsDown, RayappError
 from rayapp.core.logging import configure_logging
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings
 
 log = logging.getLogger("rayapp.jobs")

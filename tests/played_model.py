@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from examples.scripted_model import Script, reply_to
-from rayapp.inference.chat.question import HelperName
+from rayapp.inference.ports import HelperName
 from rayapp.inference.prompts.loader import LANGUAGES, load_prompts
 from tests.support.chat_server import ChatRequest, Reply, chat_server, good, shape
 

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from rayapp.api.app import create_api
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
 from tests.support.harness import Harness
 

@@ -24,7 +24,7 @@ import numpy as np
 from jobs.build.bilingual_fit import EnglishRows, FitRecipe, HebrewRows, Sources, fit
 from jobs.build.pair_files import NAMES, PAIRS, read_dictionary, read_pairs
 from jobs.build.static import quantise, write_npz
-from rayapp.inference.rules.hebrew_features import RULES
+from rayapp.inference.backends.static_model import RULES
 
 FORMAT = 2
 NAME = "bilingual-static-1"

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from jobs.build.pair_files import Pair
 from jobs.build.ridge import ChainedRows, Floats, SparseRows, ridge, sparse_rows
 from jobs.build.static import quantise, read_embeddings
-from rayapp.inference.rules.hebrew_features import grams, hebrew_words, lemma_of, without_hebrew
+from rayapp.inference.backends.static_model import grams, hebrew_words, lemma_of, without_hebrew
 from rayapp.text.normalize import normalize
 
 # Length of the average English half of our pairs in the English model: the unit of the penalty.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rayapp.core.errors import ConfigError
-from rayapp.storage.files.expansions import load_expansions
+from rayapp.storage.files import load_expansions
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.normalize import canonical
 

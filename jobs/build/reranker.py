@@ -26,8 +26,7 @@ from rayapp.inference.backends.static_model import StaticModel, find_model, load
 from rayapp.search.feature_reranker import BUNDLED
 from rayapp.search.rules.evaluation import Judged
 from rayapp.search.rules.recipes import Recipe, RerankBlend
-from rayapp.search.rules.rerank_features import FEATURES, Features, Floats
-from rayapp.search.rules.rerank_model import RerankModel, as_tree
+from rayapp.search.rules.rerank_features import FEATURES, Features, Floats, RerankModel, as_tree
 from rayapp.search.rules.rerank_words import WordTable
 
 NAME = "features-1"

@@ -17,7 +17,7 @@ from rich.table import Table
 from jobs.suites.compare import CHANCE, Difference, compare
 from jobs.suites.rows import Row
 from jobs.suites.runner import RunOptions
-from rayapp.search.rules.ablation import ablated_name
+from rayapp.search.rules.recipes import ablated_name
 
 HEAD = ("suite", "set", "measure", "with", "without", "change", "95 % interval", "n")
 LEFT = 3  # columns of HEAD that hold words

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from rayapp.admin.ports import ApiKey, ApiKeyStore, Scope
 from rayapp.core.errors import InvalidInput, NotFound, Unauthorized
 from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 
 KEY_PREFIX = "rk_"
 # 256 random bits: nothing to guess, so a fast hash is enough and no salt is needed.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 
-from rayapp.admin.ports import EventFeed, EventStream
-from rayapp.admin.stream_events import Frame, MarkKind, StreamMark, StreamRequest
+from rayapp.admin.ports import EventFeed, EventStream, Frame, MarkKind, StreamMark, StreamRequest
 from rayapp.core.errors import NotFound, Overloaded, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.memory.scope import ReadScope

@@ -7,19 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
 from rayapp.core.disk_space import DiskReport, DiskState
 from rayapp.core.errors import RayappError
-from rayapp.core.ports import BreakerOwner, Clock
-from rayapp.core.runtime import Runtime
+from rayapp.core.runtime import BreakerOwner, Clock, Runtime
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.consistency.log import last_report
+from rayapp.index.consistency.service import last_report
 from rayapp.index.ports import VectorIndex
 from rayapp.inference.ports import Cache, Embedder, Models, Reranker
 from rayapp.learning.ports import OutcomeStore
-from rayapp.learning.rules.schedule import OWNER_LEASE
+from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore, TierCount
 

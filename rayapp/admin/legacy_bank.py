@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rayapp.admin.ports import LegacyBank
-from rayapp.admin.records import LegacyFact, Migration, Verification
-from rayapp.admin.rules import legacy
+from rayapp.admin import rules
+from rayapp.admin.ports import LegacyBank, LegacyFact, Migration, Verification
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem, Status
@@ -109,11 +108,11 @@ class LegacyMove:
         return replace(done, migrated=done.migrated + 1)
 
     async def _archive(self, scope: WriteScope, fact: LegacyFact) -> None:
-        if not legacy.is_archived(fact):
+        if not rules.is_archived(fact):
             return
         try:
             await self._memories.archive(
-                scope, legacy.memory_id_of(fact), reason=ARCHIVED_REASON, expected_version=UNTOUCHED
+                scope, rules.memory_id_of(fact), reason=ARCHIVED_REASON, expected_version=UNTOUCHED
             )
         except (NotFound, Conflict):
             # Somebody changed it in these milliseconds: their word counts.
@@ -121,9 +120,9 @@ class LegacyMove:
 
     def _usable(self, fact: LegacyFact) -> NewMemory | InvalidInput:
         try:
-            if legacy.is_deleted(fact):
+            if rules.is_deleted(fact):
                 return InvalidInput("The old row was deleted; it stays so.", code="empty_text")
-            new = legacy.new_memory(fact, self._clock.now())
+            new = rules.new_memory(fact, self._clock.now())
             creation.check_new(new, self._limits)
         except InvalidInput as error:
             return error
@@ -131,7 +130,7 @@ class LegacyMove:
 
     async def _half_moved(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
         """It was stored, and the process ended before it was archived like its old row."""
-        if fact.moved or not legacy.is_archived(fact):
+        if fact.moved or not rules.is_archived(fact):
             return False
         item = await self._items.get(scope, fact.raw_id)
         return item is not None and _untouched(item, new)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rayapp.admin.records import SanitizeReport
-from rayapp.admin.rules.blobs import blobs, without_blobs
+from rayapp.admin.ports import SanitizeReport
+from rayapp.admin.rules import blobs, without_blobs
 from rayapp.core.errors import Conflict, DuplicateMemory, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, time, timedelta
 
-from rayapp.admin.records import GrowthDay, Rates, TierStats
+from rayapp.admin.ports import GrowthDay, Rates, TierStats
 from rayapp.core.runtime import Runtime
 from rayapp.memory.ports import EventStore, MemoryStore, TierCount
 from rayapp.memory.scope import ReadScope

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from rayapp.admin.legacy_bank import LegacyMove
-from rayapp.admin.ports import ApiKeyStore, Housekeeping
-from rayapp.admin.records import (
+from rayapp.admin.ports import (
+    ApiKeyStore,
     Cleanup,
     CollectionSize,
     Compaction,
+    Housekeeping,
     IndexSize,
     Migration,
     ResetPreview,
@@ -23,9 +24,9 @@ from rayapp.admin.records import (
     Sizes,
     Verification,
 )
-from rayapp.admin.rules.resets import ITEMS, KEPT_IN_RESET, LEGACY_BANK
+from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 from rayapp.admin.sanitizing import Sanitizing
-from rayapp.bulk.kinds import KINDS, REINDEX
+from rayapp.bulk.model import KINDS, REINDEX
 from rayapp.bulk.ports import JobStore
 from rayapp.core.errors import Conflict, IndexDown
 from rayapp.core.runtime import Runtime

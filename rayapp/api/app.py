@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from rayapp.api import mcp
 from rayapp.api.auth import rule_of
 from rayapp.api.errors import error_answer
+from rayapp.api.front import probe_routes
 from rayapp.api.middleware import Gate, Guarded
 from rayapp.api.openapi import document
 from rayapp.api.operation import Operation
@@ -43,7 +44,6 @@ from rayapp.api.routes import (
     upkeep,
     user_data,
 )
-from rayapp.api.routes.probes import probe_routes
 from rayapp.api.services import Services, Starting
 from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 

@@ -12,7 +12,7 @@ from rayapp.api.json_body import json_object, read_model, read_query, refuse_for
 from rayapp.api.services import Services
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import MEMORY_ID_PATTERN
-from rayapp.learning.requests import Recorder
+from rayapp.learning.records import Recorder
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.wire.bases import MAX_CONCEPT_CHARS
 

@@ -28,10 +28,9 @@ from rayapp.api.errors import error_body
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.routes.system import package_version
-from rayapp.api.tool_calls import hints, offered, tool_call
+from rayapp.api.routes.tools import hints, offered, tool_call
 from rayapp.assistant.tools.records import ToolDefinition
-from rayapp.assistant.tools.rules.definitions import SEARCH, tools_named
-from rayapp.assistant.tools.rules.schemas import json_schema
+from rayapp.assistant.tools.rules.definitions import SEARCH, json_schema, tools_named
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.logging import request_id
 from rayapp.wire.tools import McpAnswer, McpBody

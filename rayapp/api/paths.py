@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.routing import compile_path
 
-from rayapp.memory.records import ClearTarget
+from rayapp.memory.requests import ClearTarget
 from rayapp.wire.bases import MAX_CONCEPT_CHARS
 
 ID_PATTERN = "^[A-Za-z0-9._:@-]{1,128}$"

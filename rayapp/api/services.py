@@ -10,7 +10,7 @@ from rayapp.admin.ports import ApiKeyStore, Events, Health, IdempotencyStore, St
 from rayapp.assistant.ports import Context, Hooks, Personalities, ToolResults, Tools
 from rayapp.bulk.ports import Jobs
 from rayapp.core.disk_space import ELSEWHERE, DiskSpace
-from rayapp.core.ports import Clock, Metrics
+from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import Settings
 from rayapp.graphs.ports import Graphs
 from rayapp.index.ports import Consistency, Deferred

@@ -18,10 +18,9 @@ from rayapp.assistant.context.records import (
     ExchangeRequest,
 )
 from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.assistant.personality.records import Checked, Shelf, Template
-from rayapp.assistant.personality.rules.prompt import PromptLang
-from rayapp.assistant.tool_results.rules.preparing import Ingested, ToolResult
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.personality.rules import Checked, PromptLang, Shelf, Template
+from rayapp.assistant.tool_results.rules import Ingested, ToolResult
 from rayapp.assistant.tools.records import ToolAnswer, ToolCall, ToolDefinition
 from rayapp.memory.scope import ReadScope, WriteScope
 

@@ -12,29 +12,35 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from rayapp.bulk.following import (
+from rayapp.bulk.lease import (
+    PASSING,
     RECENT_JOBS,
+    RETRY_S,
     FollowListener,
     JobFollower,
+    JobLease,
     OnProgress,
     RunRequest,
+    Sleep,
+    beside,
     the_named,
+    tried,
 )
-from rayapp.bulk.lease import RETRY_S, JobLease, beside
 from rayapp.bulk.model import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Plan
 from rayapp.bulk.ports import JobStore, JobWork, LeaseStore, WorkerLost, Workers
-from rayapp.bulk.results import (
+from rayapp.bulk.rules import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_INCOMPLETE,
+    JOB_FINAL,
+    LEASE_LOST,
     JobResult,
+    can_be_resumed,
     has_ended,
     result_of,
 )
-from rayapp.bulk.rules import JOB_FINAL, LEASE_LOST, can_be_resumed
-from rayapp.bulk.steps import PASSING, Sleep, tried
 from rayapp.core.errors import ConfigError, Conflict, InvalidInput, NotFound, RayappError
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import JobsSettings
 
 log = logging.getLogger("rayapp.jobs")

@@ -11,8 +11,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from rayapp.bulk.kinds import KINDS, checked_params, known_kind, lease_of
-from rayapp.bulk.model import Job, JobState, JobWish, PartitionRow
+from rayapp.bulk.model import (
+    KINDS,
+    Job,
+    JobState,
+    JobWish,
+    PartitionRow,
+    checked_params,
+    known_kind,
+    lease_of,
+)
 from rayapp.bulk.ports import JobLauncher, JobStore, LeaseStore
 from rayapp.bulk.rules import can_be_resumed
 from rayapp.core.errors import Conflict, JobsDown, NotFound, RayappError

@@ -8,6 +8,7 @@ from rayapp.client.context_models import (
     ToolReply,
     ToolsReply,
 )
+from rayapp.client.core import shorten
 from rayapp.client.events import Event
 from rayapp.client.http import MemoryClient, SyncMemoryClient
 from rayapp.client.models import (
@@ -28,7 +29,6 @@ from rayapp.client.models import (
     SweepReply,
 )
 from rayapp.client.retry import RetryPolicy
-from rayapp.client.uncaught import shorten
 
 shorten()
 

@@ -1,14 +1,10 @@
-"""How a call is written once and made by the async and by the sync client.
-
-A call is a generator: it yields what it wants (`Request`, `Pause`), is sent what came of it, and
-returns its result. It does no I/O itself; `AsyncDriver` and `SyncDriver` do.
-"""
+"""How a call is written once and made by both clients; what `degraded` means, for people."""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 from urllib.parse import quote, urlencode
@@ -17,6 +13,36 @@ import httpx
 from pydantic import BaseModel
 
 from rayapp.core.errors import RayappError
+
+# What the names in `degraded` of an answer mean, for people.
+
+SKIPPED = {
+    "embedder": "the embedder is away, so words were compared but not meanings",
+    "index": "the vector index is away, so MongoDB's own text search answered",
+    "index_rebuilding": "the vector index is being filled again, so MongoDB's own text search "
+    "answered",
+    "index_refused": "the vector index was built for another model, so MongoDB's own text search "
+    "answered until `rayapp job reindex` has run",
+    "reranker": "the reranker is away, so the first ranking was kept",
+    "priors": "the learned graphs came too late, so nothing was boosted by them",
+    "pending": "memories that wait for the index came too late and were left out",
+    "text": "MongoDB's text search came too late and was left out",
+    "recent": "the newest memories came too late and were left out",
+    "receipt": "the receipt could not be stored, so outcomes cannot name this answer",
+    "insights": "the insights came too late and were left out",
+    "standing": "the facts that always hold came too late and were left out",
+    "search": "the search came too late and was left out",
+    "session": "what the assistant was shown could not be noted, so it may be learned again",
+}
+
+
+def explained(names: Iterable[str]) -> list[str]:
+    """One sentence per skipped stage: its name, and what the answer does without."""
+    return [
+        f"degraded: {name}: {SKIPPED.get(name, 'a stage was skipped')}."
+        for name in dict.fromkeys(names)
+    ]
+
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 P = ParamSpec("P")

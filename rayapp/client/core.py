@@ -1,11 +1,18 @@
-"""The one core of both clients: requests, idempotency keys, retries, parsing and errors."""
+"""The one core of both clients: requests, keys, retries, parsing, errors and how
+they are printed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
+import sys
+import traceback
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import httpx
@@ -28,6 +35,31 @@ from rayapp.core.errors import (
     Unauthorized,
 )
 from rayapp.core.ids import USER_ID_PATTERN
+
+# What a program prints that ends with an error of this client: where it asked, and the sentence.
+#
+# Python's own report of an uncaught error shows every step inside asyncio and this package, which
+# say nothing about what to do (decision 0050).
+
+# Steps in files below these are left out.
+HIDDEN = tuple(str(Path(file).parent) for file in (asyncio.__file__, __file__))
+
+
+def shorten() -> None:
+    """Reports of `RayappError` are short from now on; a program's own `sys.excepthook` stays."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _report
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not isinstance(error, RayappError):
+        sys.__excepthook__(kind, error, trace)
+        return
+    found = traceback.TracebackException(kind, error, trace, compact=True)
+    own = [step for step in found.stack if not step.filename.startswith(HIDDEN)]
+    found.stack = traceback.StackSummary.from_list(own)
+    found.print(file=sys.stderr)
+
 
 logger = logging.getLogger("rayapp.client")
 

@@ -10,25 +10,14 @@ from typing import Any, Self
 
 import httpx
 
-from rayapp.client.calls import (
-    AnswerT,
-    AsyncDriver,
-    Came,
-    Pause,
-    Step,
-    SyncDriver,
-    asked,
-    at,
-)
+from rayapp.client.calls import AnswerT, AsyncDriver, Came, Pause, Step, SyncDriver, asked, at
 from rayapp.client.context import ContextCalls, HookCalls, ToolCalls
 from rayapp.client.core import Core
 from rayapp.client.events import Event, Stream
 from rayapp.client.learning import GraphCalls, LearningCalls
 from rayapp.client.memories import BankCalls, MemoryCalls
-from rayapp.client.operations import JOB
-from rayapp.client.ops import OpsCalls
+from rayapp.client.ops import JOB, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
-from rayapp.client.system import SystemCalls
 from rayapp.client.user_data import PersonalityCalls, UserDataCalls
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default

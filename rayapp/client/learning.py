@@ -6,28 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from rayapp.client.calls import Calls, Talk, asked, at, call, given
-from rayapp.client.graph_models import (
+from rayapp.client.models import (
     ActionRollup,
     BackfillReply,
+    ConceptReply,
     ContentStats,
     ContentStatsReply,
     DecayReply,
-    KgReply,
-    Pattern,
-    PatternsReply,
-    RollupsReply,
-    Schedule,
-    ScheduleReply,
-)
-from rayapp.client.models import (
-    ConceptReply,
     FeedbackReply,
     GraphReply,
+    KgReply,
     OutcomeReply,
     PathReply,
+    Pattern,
+    PatternsReply,
     PromotionReply,
     PromotionStats,
     ResponseReply,
+    RollupsReply,
+    Schedule,
+    ScheduleReply,
 )
 
 OutcomeName = Literal["worked", "partial", "unknown", "failed"]

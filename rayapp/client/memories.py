@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rayapp.client.calls import Calls, Talk, asked, at, call, given
-from rayapp.client.item_models import (
+from rayapp.client.models import (
     BankEntry,
     BankItemReply,
     BankPage,
     BankStats,
+    BatchReply,
     BulkReply,
     Done,
     ExplainReply,
@@ -19,12 +20,15 @@ from rayapp.client.item_models import (
     ItemReply,
     Listed,
     ListedPage,
+    Memory,
     MemoryRecord,
+    Plain,
     RecentMemory,
     RecentReply,
+    SearchReply,
+    StoreReply,
     VersionsReply,
 )
-from rayapp.client.models import BatchReply, Memory, Plain, SearchReply, StoreReply
 from rayapp.core.errors import DependencyDown
 
 MEMORY = "/api/memory"

@@ -1,14 +1,380 @@
-"""Operators' calls under one name, `client.ops`: bulk jobs, upkeep, circuit breakers."""
+"""Operators' calls under one name, `client.ops`: jobs, upkeep, breakers, and the service itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
-from rayapp.client.calls import AnswerT, Request, Talk
-from rayapp.client.core import Core
-from rayapp.client.operations import OperationCalls
-from rayapp.client.upkeep import UpkeepCalls
+import httpx
+
+from rayapp.client.calls import AnswerT, Calls, Pause, Request, Talk, asked, at, call, given
+from rayapp.client.core import Core, json_of, parsed
+from rayapp.client.models import (
+    Backlog,
+    Growth,
+    HealthReply,
+    JobListReply,
+    JobReply,
+    JobStatus,
+    Plain,
+    Ready,
+    Stats,
+    StatsReply,
+    SubmitReply,
+    SweepReply,
+)
+from rayapp.core.errors import DeadlineExceeded
+
+# Client calls about bulk jobs and operations; they need a key with the scope `admin`.
+
+JOBS = "/api/memory/jobs"
+JOB = f"{JOBS}/{{job_id}}"
+OPS = "/api/memory/ops"
+ENDED = frozenset({"completed", "failed", "cancelled"})
+JOB_POLL_S = 0.5  # between two looks at a job: people see that as motion
+JOB_STALL_S = 300.0  # a job that shows no sign of life for this long is stuck, not slow
+
+
+class OperationCalls(Calls):
+    """The calls."""
+
+    @call
+    def reindex(
+        self, *, tier: str | None = None, since: str | None = None, user_id: str | None = None
+    ) -> Talk[str]:
+        """Submit a reindex; the id of its job.
+
+        The conditions name items whose vectors are made anew even where the old ones fit.
+
+        Raises:
+            Conflict: code `busy`, while another one has not ended.
+            DependencyDown: code `jobs_down`, when the cluster takes no jobs.
+        """
+        body = given({"tier": tier, "since": since, "user_id": user_id})
+        return (yield from self._submitted(f"{OPS}/reindex", body))
+
+    @call
+    def reindex_rollback(self) -> Talk[str]:
+        """Submit the way back to the collection before the last reindex; the id of its job."""
+        return (yield from self._submitted(f"{OPS}/reindex/rollback", {}))
+
+    @call
+    def reindex_progress(self) -> Talk[dict[str, Any] | None]:
+        """The reindex that runs or ran last, None when there was none."""
+        found = (yield from self.reading(Plain, f"{OPS}/reindex")).body
+        progress: dict[str, Any] | None = found["progress"]
+        return progress
+
+    @call
+    def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[dict[str, Any]]:
+        """Ask something of the reindex that runs; the whole answer."""
+        return (yield from self.writing(Plain, f"{OPS}/reindex/{wish}", {})).body
+
+    @call
+    def deferred(self, *, owner: str | None = None) -> Talk[int]:
+        """How many memories wait for the index; `owner`: of this user alone."""
+        path = asked(f"{OPS}/reindex/deferred", user_id=owner)
+        return int((yield from self.reading(Plain, path)).body["pendingReindex"])
+
+    @call
+    def run_deferred(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
+        """Try them again now; the whole answer. Raises DependencyDown without an embedder."""
+        path = f"{OPS}/reindex/deferred"
+        return (yield from self.writing(Plain, path, given({"user_id": owner}))).body
+
+    @call
+    def ingest_datagov(self, source: Literal["ckan"] | None = None) -> Talk[str]:
+        """Submit the filling of the DataGov tiers; the id of its job."""
+        return (yield from self._submitted(f"{OPS}/datagov", given({"source": source})))
+
+    @call
+    def datagov_status(self) -> Talk[dict[str, Any]]:
+        """What the last filling of the DataGov tiers did."""
+        return (yield from self.reading(Plain, f"{OPS}/datagov")).body
+
+    @call
+    def consistency(self, *, sample: int | None = None, repair: bool = True) -> Talk[SweepReply]:
+        """A sampled look now."""
+        body = given({"dry_run": not repair, "sample_size": sample})
+        return (yield from self.writing(SweepReply, f"{OPS}/consistency", body))
+
+    @call
+    def sweep(self, *, repair: bool = True) -> Talk[str]:
+        """Submit a sweep over everything; the id of its job."""
+        body = {"dry_run": not repair, "full": True}
+        return (yield from self._submitted(f"{OPS}/consistency", body))
+
+    @call
+    def breakers(self) -> Talk[dict[str, Any]]:
+        """The state of the circuit breakers."""
+        return (yield from self.reading(Plain, f"{OPS}/circuit-breaker")).body
+
+    @call
+    def reset_breakers(self) -> Talk[dict[str, Any]]:
+        """Close them by hand. Raises DependencyDown while the embedder is still away."""
+        path = f"{OPS}/circuit-breaker"
+        return (yield from self.writing(Plain, path, {"action": "reset"})).body
+
+    @call
+    def set_degraded(self, enabled: bool) -> Talk[dict[str, Any]]:
+        """Answer without the embedder, or with it again."""
+        body = {"action": "degraded", "enabled": enabled}
+        return (yield from self.writing(Plain, f"{OPS}/circuit-breaker", body)).body
+
+    @call
+    def jobs(self, kind: str | None = None, *, limit: int = 50) -> Talk[tuple[JobStatus, ...]]:
+        """Newest first."""
+        return (yield from self.reading(JobListReply, asked(JOBS, kind=kind, limit=limit))).jobs
+
+    @call
+    def job(self, job_id: str) -> Talk[JobStatus]:
+        """One job. Raises NotFound."""
+        return (yield from self._job(job_id))
+
+    @call
+    def pause_job(self, job_id: str) -> Talk[JobStatus]:
+        """Its workers stop after their step. Raises Conflict when it has ended."""
+        return (yield from self._wish(job_id, "pause"))
+
+    @call
+    def resume_job(self, job_id: str) -> Talk[JobStatus]:
+        """Go on where it was. Raises Conflict when it has ended."""
+        return (yield from self._wish(job_id, "resume"))
+
+    @call
+    def cancel_job(self, job_id: str) -> Talk[JobStatus]:
+        """Its workers stop after their step, for good. Raises Conflict when it has ended."""
+        return (yield from self._wish(job_id, "cancel"))
+
+    @call
+    def wait_job(
+        self,
+        job_id: str,
+        *,
+        stall_s: float = JOB_STALL_S,
+        poll_s: float = JOB_POLL_S,
+        on_progress: Callable[[JobStatus], None] | None = None,
+    ) -> Talk[JobStatus]:
+        """Wait until a job has ended or was paused; look at `state` to see which.
+
+        Raises:
+            DeadlineExceeded: nothing about it changed for `stall_s` seconds.
+        """
+        seen: tuple[object, ...] | None = None
+        moved = time.monotonic()
+        while True:
+            job = yield from self._job(job_id)
+            if on_progress is not None:
+                on_progress(job)
+            if job.state in ENDED or job.state == "paused":
+                return job
+            shown = (job.state, job.stage, job.done, job.attempts)
+            if shown != seen:
+                seen, moved = shown, time.monotonic()
+            if time.monotonic() - moved > stall_s:
+                raise DeadlineExceeded(
+                    f"Job {job_id} has not moved for {stall_s:.0f} s: look at its log in the Ray "
+                    "dashboard, or cancel it."
+                )
+            yield Pause(poll_s)
+
+    def _submitted(self, path: str, body: dict[str, Any]) -> Talk[str]:
+        return (yield from self.writing(SubmitReply, path, body)).result.job_id
+
+    def _job(self, job_id: str) -> Talk[JobStatus]:
+        return (yield from self.reading(JobReply, at(JOB, job_id=job_id))).job
+
+    def _wish(self, job_id: str, name: str) -> Talk[JobStatus]:
+        path = f"{at(JOB, job_id=job_id)}/{name}"
+        return (yield from self.writing(JobReply, path, {})).job
+
+
+# Client calls about the upkeep of the stores; they need a key with the scope `admin`.
+
+CLEANUP = "/api/memory/cleanup"
+
+
+class UpkeepCalls(Calls):
+    """The calls. Each answers the whole body, as the API documents it."""
+
+    @call
+    def data_sizes(self) -> Talk[dict[str, Any]]:
+        """Rows and bytes of every collection, and of the index."""
+        return (yield from self.reading(Plain, "/api/system/data-sizes")).body
+
+    @call
+    def compact(self) -> Talk[dict[str, Any]]:
+        """Give the room of removed rows back to the disk."""
+        return (yield from self.writing(Plain, "/api/data/compact-database")).body
+
+    @call
+    def session_users(self, *, quiet_days: int | None = None) -> Talk[dict[str, Any]]:
+        """Users that were made for one session and are quiet since."""
+        return (yield from self.reading(Plain, asked(CLEANUP, quiet_days=quiet_days))).body
+
+    @call
+    def clean_up(
+        self, *, dry_run: bool = True, quiet_days: int | None = None
+    ) -> Talk[dict[str, Any]]:
+        """Remove them with all that is theirs; `dry_run` only counts."""
+        body = given({"dry_run": dry_run, "quiet_days": quiet_days})
+        return (yield from self.writing(Plain, CLEANUP, body)).body
+
+    @call
+    def migration(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
+        """What of the first client's old collection is still to be moved."""
+        return (yield from self.reading(Plain, asked(f"{OPS}/migrate", user_id=owner))).body
+
+    @call
+    def migrate(self, *, owner: str | None = None, dry_run: bool = False) -> Talk[dict[str, Any]]:
+        """Move it."""
+        body = given({"user_id": owner, "dry_run": dry_run})
+        return (yield from self.writing(Plain, f"{OPS}/migrate", body)).body
+
+    @call
+    def verify_migration(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
+        """Look whether all of it is there."""
+        body = given({"user_id": owner})
+        return (yield from self.writing(Plain, f"{OPS}/migrate", body, method="PUT")).body
+
+    @call
+    def find_blobs(
+        self, *, tier: str | None = None, cursor: str | None = None, user_id: str | None = None
+    ) -> Talk[dict[str, Any]]:
+        """Memories whose text holds encoded files."""
+        path = asked(f"{OPS}/sanitize", tier=tier, cursor=cursor)
+        return (yield from self.reading(Plain, path, user_id=user_id)).body
+
+    @call
+    def remove_blobs(
+        self,
+        *,
+        tier: str | None = None,
+        cursor: str | None = None,
+        dry_run: bool = True,
+        user_id: str | None = None,
+    ) -> Talk[dict[str, Any]]:
+        """Cut them out; `dry_run` only looks."""
+        body = given({"tier": tier, "cursor": cursor, "dry_run": dry_run})
+        return (yield from self.writing(Plain, f"{OPS}/sanitize", body, user_id=user_id)).body
+
+    @call
+    def reset_preview(self) -> Talk[dict[str, Any]]:
+        """What a reset would remove."""
+        return (yield from self.reading(Plain, f"{OPS}/reset")).body
+
+    @call
+    def reset(self, *, confirm: bool) -> Talk[dict[str, Any]]:
+        """Remove all memories of all users for good. Raises InvalidInput without `confirm`."""
+        return (yield from self.writing(Plain, f"{OPS}/reset", {"confirm": confirm})).body
+
+
+# Client calls about the service itself: readiness, health, sizes, and the wait for the index.
+
+MEMORY = "/api/memory"
+SYSTEM = "/api/system"
+STALL_S = 120.0  # an index backlog that does not move for this long is stuck, not slow
+POLL_S = 0.25  # between two looks at the backlog
+
+
+class SystemCalls(Core):
+    """The calls."""
+
+    @call
+    def diagnostics(self) -> Talk[dict[str, Any]]:
+        """The whole diagnostics body."""
+        return (yield from self.reading(Plain, f"{MEMORY}/diagnostics")).body
+
+    @call
+    def backlog(self) -> Talk[Backlog]:
+        """Index counts out of the diagnostics."""
+        return (yield from self._backlog())
+
+    @call
+    def ready(self) -> Talk[Ready]:
+        """Readiness; a service that is warming up answers `ready=False` with reasons.
+
+        Raises:
+            DependencyDown: nothing listens there.
+        """
+        came = yield Request(method="GET", path="/readyz")
+        if not isinstance(came, httpx.Response):
+            raise self.unreachable(came)
+        return parsed(Ready, json_of(came))
+
+    @call
+    def wait_indexed(
+        self,
+        *,
+        stall_s: float = STALL_S,
+        poll_s: float = POLL_S,
+        on_progress: Callable[[Backlog], None] | None = None,
+    ) -> Talk[Backlog]:
+        """Wait until nothing is pending in the index, over all users.
+
+        Raises:
+            DeadlineExceeded: the backlog did not shrink for `stall_s` seconds.
+        """
+        lowest: int | None = None
+        moved = time.monotonic()
+        while True:
+            backlog = yield from self._backlog()
+            if on_progress is not None:
+                on_progress(backlog)
+            if backlog.pending == 0:
+                return backlog
+            if lowest is None or backlog.pending < lowest:
+                lowest, moved = backlog.pending, time.monotonic()
+            if time.monotonic() - moved > stall_s:
+                raise DeadlineExceeded(
+                    f"{backlog.pending} memories are still waiting to be indexed after "
+                    f"{stall_s:.0f} s without progress: look at GET /api/memory/diagnostics."
+                )
+            yield Pause(poll_s)
+
+    @call
+    def stats(self, *, user_id: str | None = None) -> Talk[Stats]:
+        """What the user's tiers hold and how they do."""
+        return (yield from self.reading(StatsReply, f"{MEMORY}/stats", user_id=user_id)).stats
+
+    @call
+    def growth(self, *, days: int | None = None, user_id: str | None = None) -> Talk[Growth]:
+        """Memories per day."""
+        return (
+            yield from self.reading(Growth, asked(f"{MEMORY}/growth", days=days), user_id=user_id)
+        )
+
+    @call
+    def health(self, *, full: bool = False) -> Talk[HealthReply]:
+        """The components; `unhealthy` is an answer here, not an error.
+
+        Raises:
+            DependencyDown: nothing listens there.
+        """
+        came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
+        if not isinstance(came, httpx.Response):
+            raise self.unreachable(came)
+        return parsed(HealthReply, json_of(came))
+
+    @call
+    def version(self) -> Talk[str]:
+        """The version of the service."""
+        return str((yield from self.reading(Plain, f"{SYSTEM}/version")).body["version"])
+
+    @call
+    def system_health(self) -> Talk[dict[str, Any]]:
+        """Whether the servers behind it answer, and warnings."""
+        return (yield from self.reading(Plain, f"{SYSTEM}/health")).body
+
+    @call
+    def disk_space(self) -> Talk[dict[str, Any]]:
+        """Room on the disk of the data directory."""
+        return (yield from self.reading(Plain, f"{SYSTEM}/disk-space")).body
+
+    def _backlog(self) -> Talk[Backlog]:
+        found = yield from self.reading(Plain, f"{MEMORY}/diagnostics")
+        return parsed(Backlog, found.body.get("index"))
 
 
 class OpsCalls(OperationCalls, UpkeepCalls):

@@ -21,11 +21,6 @@ from rayapp.admin.statistics import StatisticsService
 from rayapp.api.services import Services
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
-from rayapp.container.context import build_context, build_insights
-from rayapp.container.data import build_data, mongo_data_stores
-from rayapp.container.events import build_events, build_tool_results, mongo_event_stream
-from rayapp.container.extraction import build_learning, prepare_indexing
-from rayapp.container.hooks import build_hooks, remembered, scored
 from rayapp.container.inference import breaker
 from rayapp.container.inference import embedding_service as embedding_service
 from rayapp.container.inference import rerank_service as rerank_service
@@ -36,33 +31,43 @@ from rayapp.container.leader_tasks import (
     resume_duty,
     sweep_duty,
 )
-from rayapp.container.memories import build_memories
-from rayapp.container.models import build_models
 from rayapp.container.parts import Parts, Stores
-from rayapp.container.tools import build_tools
-from rayapp.core.clock import SystemClock
+from rayapp.container.services import (
+    build_context,
+    build_data,
+    build_events,
+    build_hooks,
+    build_insights,
+    build_learning,
+    build_memories,
+    build_models,
+    build_tool_results,
+    build_tools,
+    mongo_data_stores,
+    mongo_event_stream,
+    prepare_indexing,
+    remembered,
+    scored,
+)
 from rayapp.core.disk_space import DiskLimits, DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.ports import Clock, Metrics
-from rayapp.core.runtime import Runtime
+from rayapp.core.runtime import Clock, Metrics, Runtime, SystemClock
 from rayapp.core.settings.model import CONFIG_DIR, Settings
 from rayapp.core.vectors import IndexSchema
-from rayapp.datagov.preload import DatagovPreload
+from rayapp.datagov.service import DatagovPreload
 from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.comparison import Comparison
-from rayapp.index.consistency.log import SweepLog
-from rayapp.index.consistency.service import ConsistencyService
-from rayapp.index.deferred.service import DeferredService
-from rayapp.index.monitor import IndexWatch
+from rayapp.index.consistency.service import ConsistencyService, SweepLog
+from rayapp.index.deferred import DeferredService
 from rayapp.index.ports import VectorIndex
-from rayapp.index.reindex.cleanup import ReindexCleanup
+from rayapp.index.reindex.switch import ReindexCleanup
 from rayapp.index.service import IndexingService
-from rayapp.inference.embedding_cache import CachedEmbedder, CacheLayer
+from rayapp.index.write_barrier import IndexWatch
+from rayapp.inference.embedding import CachedEmbedder, CacheLayer
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, Reranker
 from rayapp.learning.dedup import DedupService
-from rayapp.learning.graph_outbox import GraphSettling
 from rayapp.learning.leader import MaintenanceService
-from rayapp.learning.outbox import EffectsService
+from rayapp.learning.outbox import EffectsService, GraphSettling
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
@@ -70,32 +75,27 @@ from rayapp.memory.ports import Memories
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.search.explain import ExplainingSearch
 from rayapp.search.priors import PriorsService
+from rayapp.search.requests import Texts
 from rayapp.search.retrievers import SearchArms
-from rayapp.search.rules.calibration import calibrated
+from rayapp.search.rules.confidence import calibrated
 from rayapp.search.service import SearchService
-from rayapp.search.texts import Texts
-from rayapp.storage.files.disk import measured
-from rayapp.storage.files.expansions import load_expansions
-from rayapp.storage.files.recipes import load_calibration, load_recipes
+from rayapp.storage.files import load_calibration, load_expansions, load_recipes, measured
 from rayapp.storage.mongo.api_keys import MongoApiKeyStore
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.events import MongoEventStore
-from rayapp.storage.mongo.exchanges import MongoExchangeQueue
+from rayapp.storage.mongo.event_stream import MongoEventStore
 from rayapp.storage.mongo.graphs import MongoGraphStore
-from rayapp.storage.mongo.idempotency import MongoIdempotencyStore
 from rayapp.storage.mongo.item_scan import MongoItemScan
-from rayapp.storage.mongo.jobs import MongoJobStore
-from rayapp.storage.mongo.leases import MongoLeaseStore
+from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine
-from rayapp.storage.mongo.receipts import MongoReceiptStore
-from rayapp.storage.mongo.sessions import MongoSessionStore
+from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
+from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
 from rayapp.storage.mongo.shared_items import MongoSharedItems
 from rayapp.storage.mongo.usage import MongoUsageStore
 from rayapp.storage.process_cache import InMemoryCache
-from rayapp.storage.redis.cache import RedisCache
+from rayapp.storage.redis import RedisCache
 from rayapp.text.analyser import Analyser
 
 log = logging.getLogger("rayapp.bootstrap")

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from rayapp.bulk.kinds import CONSISTENCY
+from rayapp.bulk.model import CONSISTENCY
 from rayapp.bulk.service import JobsService
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ConsistencySettings
-from rayapp.datagov.preload import DatagovPreload
-from rayapp.index.consistency.log import REPORT, count_drift
+from rayapp.datagov.service import DatagovPreload
+from rayapp.index.consistency.service import REPORT, count_drift
 from rayapp.index.ports import Consistency
-from rayapp.learning.tasks import ONCE, Duty
+from rayapp.learning.leader import ONCE, Duty
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
 

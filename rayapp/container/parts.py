@@ -11,13 +11,13 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.datagov.ports import SharedItems
 from rayapp.graphs.ports import GraphStore
-from rayapp.index.monitor import IndexWatch
 from rayapp.index.ports import ItemScan, QuarantineStore, VectorIndex
+from rayapp.index.write_barrier import IndexWatch
 from rayapp.inference.ports import Embedder, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
 from rayapp.memory.ports import EventStore, MemoryStore, UserRows
 from rayapp.search.ports import ReceiptStore
-from rayapp.search.texts import Texts
+from rayapp.search.requests import Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

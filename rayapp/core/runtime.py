@@ -1,14 +1,75 @@
-"""What every service is given by the process it runs in. Passed in, never read from the air."""
+"""What every service is given by the process it runs in: clock, metrics, breakers, settings."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
 
+from rayapp.core.breaker import BreakerSnapshot
 from rayapp.core.disk_space import ELSEWHERE, DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.ports import Clock
 from rayapp.core.settings.model import Settings
+
+# The one clock of the running service. Domain code never reads it: `now` is passed in.
+
+
+class SystemClock:
+    """Implements `core.ports.Clock`."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+# What every capability is given by its process: a clock, metrics, circuit breakers.
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Wall time, tz-aware UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+
+class Metrics(Protocol):
+    """Names come from `rayapp.core.metrics`; an unknown name raises."""
+
+    def count(self, name: str, value: float = 1.0, **labels: str) -> None: ...
+    def observe(self, name: str, value: float, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
+
+
+# --- truth ---------------------------------------------------------------------------------
+
+
+# --- index ---------------------------------------------------------------------------------
+
+
+# --- models and cache ----------------------------------------------------------------------
+
+
+class BreakerOwner(Protocol):
+    """Has circuit breakers: of this process, or of the replicas behind a handle."""
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        """One per breaker and replica; equal names are replicas. DependencyDown."""
+        ...
+
+    async def reset_breakers(self) -> list[str]:
+        """Close all of them in every replica, then ask what is behind them once.
+
+        Returns the names of those that were not closed. Whether it answers now is in the
+        `last_error` of `breakers`. DependencyDown.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

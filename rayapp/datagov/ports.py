@@ -5,14 +5,153 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
-from rayapp.datagov.records import Catalogue
 from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import MemoryItem, Status
+
+# Records of the catalogue, the same whatever source they came from, and as plain JSON. Pure.
+
+Kind = Literal["category", "dataset", "resource", "expansion"]
+KINDS: tuple[Kind, ...] = ("category", "dataset", "resource", "expansion")
+# What the fields of a table tell about; named as the client's catalogue names them.
+FLAGS = ("has_phone", "has_address", "has_location", "has_email", "has_date")
+# Set on a resource that its source could not read.
+ERROR_FLAG = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column. `semantic` is the source's guess and often wrong: nothing is built on it."""
+
+    name: str
+    type: str = ""
+    semantic: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One file or table. `total_records` None: nobody counted; `error`: it could not be read."""
+
+    resource_id: str
+    name: str
+    format: str = ""
+    url: str = ""
+    fields: tuple[Field, ...] = ()
+    total_records: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """One package of the catalogue.
+
+    Attributes:
+        name: its name in addresses.
+        categories: slugs, the main one first; empty when the source has none.
+        flags: what the source says of its fields; None when it says nothing.
+    """
+
+    dataset_id: str
+    title: str
+    name: str = ""
+    organization: str = ""
+    organization_en: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    flags: frozenset[str] | None = None
+    resources: tuple[Resource, ...] = ()
+
+    @property
+    def total_records(self) -> int:
+        return sum(resource.total_records or 0 for resource in self.resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """All of it. `oddities`: what the source itself lacked, as kind -> samples (see `anomalies`).
+
+    `odd_counts` says how many there were; samples are only a few of them.
+    `unread`: ids of resources whose table did not answer: its columns and records are not known.
+    """
+
+    origin: str
+    generated_at: str = ""
+    datasets: tuple[Dataset, ...] = ()
+    odd_counts: Mapping[str, int] = field(default_factory=dict)
+    oddities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+
+def dataset_document(dataset: Dataset) -> dict[str, Any]:
+    """Plain JSON of a dataset with its resources."""
+    flags = None if dataset.flags is None else sorted(dataset.flags)
+    return {
+        "dataset_id": dataset.dataset_id,
+        "title": dataset.title,
+        "name": dataset.name,
+        "organization": dataset.organization,
+        "organization_en": dataset.organization_en,
+        "description": dataset.description,
+        "tags": list(dataset.tags),
+        "keywords": list(dataset.keywords),
+        "categories": list(dataset.categories),
+        "flags": flags,
+        "resources": [resource_document(resource) for resource in dataset.resources],
+    }
+
+
+def resource_document(resource: Resource) -> dict[str, Any]:
+    return {
+        "resource_id": resource.resource_id,
+        "name": resource.name,
+        "format": resource.format,
+        "url": resource.url,
+        "fields": [
+            {"name": one.name, "type": one.type, "semantic": one.semantic}
+            for one in resource.fields
+        ],
+        "total_records": resource.total_records,
+        "error": resource.error,
+    }
+
+
+def dataset_of(doc: Mapping[str, Any]) -> Dataset:
+    """The inverse of `dataset_document`."""
+    flags = doc["flags"]
+    return Dataset(
+        dataset_id=doc["dataset_id"],
+        title=doc["title"],
+        name=doc["name"],
+        organization=doc["organization"],
+        organization_en=doc["organization_en"],
+        description=doc["description"],
+        tags=tuple(doc["tags"]),
+        keywords=tuple(doc["keywords"]),
+        categories=tuple(doc["categories"]),
+        flags=None if flags is None else frozenset(flags),
+        resources=tuple(_resource(one) for one in doc["resources"]),
+    )
+
+
+def _resource(doc: Mapping[str, Any]) -> Resource:
+    return Resource(
+        resource_id=doc["resource_id"],
+        name=doc["name"],
+        format=doc["format"],
+        url=doc["url"],
+        fields=tuple(
+            Field(name=one["name"], type=one["type"], semantic=one["semantic"])
+            for one in doc["fields"]
+        ),
+        total_records=doc["total_records"],
+        error=doc["error"],
+    )
 
 
 class CatalogueSource(Protocol):

@@ -11,22 +11,20 @@ from typing import Literal, Protocol
 
 from rayapp.graphs.records import (
     ActionRow,
+    BackfillReport,
+    ConceptDefinition,
     ContentChanges,
     ContentEdge,
     ContentNode,
     ContentStats,
     Contribution,
     FollowUp,
-    GraphPriors,
-    OutcomeChanges,
-    RoutingRow,
-)
-from rayapp.graphs.requests import (
-    BackfillReport,
-    ConceptDefinition,
     GraphListing,
+    GraphPriors,
     GraphView,
+    OutcomeChanges,
     PathView,
+    RoutingRow,
 )
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import MemoryItem

@@ -1,33 +1,31 @@
-"""The three graphs, as people and panels look at them."""
+"""The three graphs as people and panels look at them; references to items that are gone."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 
-from rayapp.core.errors import NotFound
+from rayapp.core.errors import NotFound, RayappError
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphMode, GraphStore
 from rayapp.graphs.records import (
     ActionRow,
+    BackfillReport,
+    ConceptDefinition,
     ContentEdge,
     ContentNode,
     ContentStats,
     Example,
-    RoutingRow,
-)
-from rayapp.graphs.requests import (
-    BackfillReport,
-    ConceptDefinition,
     GraphListing,
     GraphView,
     PathView,
+    RoutingRow,
 )
-from rayapp.graphs.rules.belonging import happened_to
-from rayapp.graphs.rules.content import shortest_path
+from rayapp.graphs.rules.content import happened_to, shortest_path
 from rayapp.graphs.rules.views import (
     MAX_ACTIONS,
     MAX_CONTENT,
@@ -44,8 +42,33 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.texts import Texts
+from rayapp.search.requests import Texts
 from rayapp.text.concepts import Concept
+
+# Graph references to items that are not active any more: found a page at a time, and removed.
+
+log = logging.getLogger("rayapp.dead_references")
+
+
+async def forget_dead(
+    graphs: GraphStore, limit: int, after: str | None
+) -> tuple[int, int, str | None]:
+    """Look at `limit` rows from `after` on.
+
+    Returns (dead references, rows that lost some, where to go on; None ends the round).
+    """
+    dead, following = await graphs.dead_references(limit, after)
+    points: dict[str, list[str]] = {}
+    for user_id, point_id in dead:
+        points.setdefault(user_id, []).append(point_id)
+    cleaned = 0
+    for user_id, point_ids in points.items():
+        try:
+            cleaned += await graphs.forget(WriteScope(user_id), point_ids)
+        except RayappError as error:
+            log.warning("references of one user stay for another round: %s", error.message)
+    return len(dead), cleaned, following
+
 
 # Routing rows read for a picture of contents: they say how well its nodes did (our choice).
 KNOWN_ROUTING = 200

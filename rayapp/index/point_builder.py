@@ -1,11 +1,15 @@
-"""Items become points, and points are written; what is bad fails alone and stops no other."""
+"""Items become points, with what a model says surrounds them; what is bad fails alone."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
 
+from rayapp.core.deadline import Deadline
 from rayapp.core.errors import (
     BadVector,
     DeadlineExceeded,
@@ -15,16 +19,158 @@ from rayapp.core.errors import (
     RayappError,
     SchemaMismatch,
 )
+from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint
 from rayapp.index.rules.points import point_of
-from rayapp.index.rules.prefix import embedded_text
-from rayapp.inference.ports import Embedder
+from rayapp.index.rules.prefix import (
+    accepted_prefix,
+    embedded_text,
+    facts_about,
+    surroundings_of,
+    wants_prefix,
+)
+from rayapp.inference.ports import Asking, Embedder, ModelQuestion, ModelReply, prompt_language
 from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.text.analyser import Analyser
 
 log = logging.getLogger("rayapp.points")
+
+
+# Asks a model what surrounds new texts, before they are embedded; without an answer they go on.
+#
+# One deadline holds for a whole batch, so a model that is slow costs the queue that much and no
+# more.
+
+# Questions at once (the client contract); fewer where `models.concurrency` is lower, because a
+# question that waits for its place there spends its time.
+AT_ONCE = 5
+# Turns before an item that are told, and how far back they are looked for: what is older is
+# another talk, and a look without an end reads all that a user ever stored. Our choice.
+TURNS = 3
+LOOK_BACK = timedelta(hours=1)
+# Items of one batch while a model is asked, so that one of half a second serves them all before no
+# question begins any more: half of the time is kept for the answers, because a question that is
+# cut off counts against the breaker.
+BATCH = 20
+BEGIN_SHARE = 0.5
+# Of the text itself, characters: its beginning says what it is about. Our choice.
+MAX_TEXT_CHARS = 4_000
+# After one of these no other question of the batch has a better chance.
+AWAY = frozenset({"off", "breaker", "ledger"})
+
+
+class Prefixing(Protocol):
+    """What the indexer asks of whoever prefixes. It never raises."""
+
+    async def given(self, items: Sequence[MemoryItem]) -> list[MemoryItem]: ...
+    def batch(self, size: int) -> int:
+        """How many of `size` items may be given at once."""
+        ...
+
+    async def close(self) -> None:
+        """End its connections."""
+        ...
+
+
+class _Batch:
+    """What one batch shares: its time, its places, and what was found to be away."""
+
+    def __init__(self, limit_s: float, at_once: int, monotonic: Callable[[], float]) -> None:
+        self.deadline = Deadline(limit_s, monotonic)
+        self.begin = Deadline(BEGIN_SHARE * limit_s, monotonic)
+        self.places = asyncio.Semaphore(at_once)
+        self.away = False
+        self.spent: set[str] = set()  # users without budget
+
+    def over(self, user_id: str) -> bool:
+        return self.away or user_id in self.spent or self.begin.expired
+
+    def note(self, user_id: str, reply: ModelReply[str]) -> None:
+        self.away = self.away or reply.why in AWAY
+        if reply.why == "budget":
+            self.spent.add(user_id)
+
+
+class ModelPrefixing:
+    """Implements `Prefixing` by the helper `contextual_prefix`."""
+
+    def __init__(self, models: Asking, store: MemoryStore, *, runtime: Runtime) -> None:
+        self._models = models
+        self._store = store
+        settings = runtime.settings.models
+        self._limit_s = settings.prefix_timeout_s
+        self._at_once = min(AT_ONCE, settings.concurrency)
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+
+    async def given(self, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+        """`items` in their order; those that a model placed carry its prefix."""
+        if not self._models.enabled("contextual_prefix"):
+            return list(items)
+        batch = _Batch(self._limit_s, self._at_once, self._clock.monotonic)
+        return list(await asyncio.gather(*(self._one(item, batch) for item in items)))
+
+    def batch(self, size: int) -> int:
+        return min(size, BATCH) if self._models.enabled("contextual_prefix") else size
+
+    async def close(self) -> None:
+        await self._models.close()
+
+    async def _one(self, item: MemoryItem, batch: _Batch) -> MemoryItem:
+        prefix = ""
+        if wants_prefix(item):
+            try:
+                async with batch.places:
+                    prefix = await self._prefix(item, batch)
+            except Exception:  # a prefix is never worth an item that is not indexed
+                log.exception("a memory goes without a prefix")
+            self._metrics.count("prefixes", result="given" if prefix else "none")
+        return replace(item, context_prefix=prefix) if prefix else item
+
+    async def _prefix(self, item: MemoryItem, batch: _Batch) -> str:
+        if batch.over(item.user_id):
+            return ""
+        turns = await self._before(item, batch.deadline)
+        left = batch.deadline.remaining()
+        if left <= 0:
+            return ""
+        question = ModelQuestion(
+            helper="contextual_prefix",
+            variables={
+                "text": item.text[:MAX_TEXT_CHARS],
+                "surroundings": surroundings_of(turns),
+                "source": facts_about(item),
+            },
+            answer=str,
+            language=prompt_language(item.text),
+            timeout_s=left,
+        )
+        reply = await self._models.ask(item.user_id, question)
+        batch.note(item.user_id, reply)
+        return accepted_prefix(reply.value, item) if reply.value is not None else ""
+
+    async def _before(self, item: MemoryItem, deadline: Deadline) -> list[MemoryItem]:
+        """The turns of its conversation before it, the oldest first; none when they are away."""
+        conversation = item.source.conversation_id
+        if conversation is None:
+            return []
+        at = item.created_at
+        where = ItemFilter(
+            conversation_ids=(conversation,), created_from=at - LOOK_BACK, created_to=at
+        )
+        scope = ReadScope(item.user_id, include_shared=False)
+        try:
+            async with asyncio.timeout(deadline.remaining()):
+                page = await self._store.page(scope, where, sort="recent", limit=TURNS)
+        except (RayappError, TimeoutError):
+            return []
+        return list(reversed(page.items))
+
+
 # What says nothing about the item itself (decision 0005).
 OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded, SchemaMismatch)
 

@@ -1,11 +1,10 @@
-"""Store-then-embed: claim pending items, embed, write to the index, set `synced`.
-
-Truth leads: the claim and its result live in MongoDB, so an indexer may die at any step. A claim
-that expires is taken over, and the rev guard of the index makes a repeated write harmless.
+"""Store-then-embed: claim pending items, embed, write to the index, set `synced`; who serves a
+model.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,18 +15,68 @@ from rayapp.core.errors import NotFound, RayappError
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointFailure, PointMaker, written
+from rayapp.index.point_builder import PointFailure, PointMaker, Prefixing, written
 from rayapp.index.ports import VectorIndex
-from rayapp.index.prefixing import Prefixing
 from rayapp.index.rules.points import collections_of, payload_update_of, vector_hash_of
-from rayapp.index.serving import beat
 from rayapp.index.write_barrier import held
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.ports import IndexResult, MemoryStore
-from rayapp.memory.rules.ghosts import hidden_reason
+from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.scope import ReadScope
 from rayapp.text.analyser import Analyser
+
+# Which model the running service serves: its indexers keep a lease of that name alive.
+
+# An indexer renews about every two seconds; six missed beats mean that there is none.
+SERVING_S = 15.0
+# Between two looks at a lease that may be a dead process's, seconds.
+LOOK_S = 1.0
+# Another replica takes over a lease that ended within this time, seconds.
+TAKEOVER_S = 5.0
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def serving_lease(schema: IndexSchema) -> str:
+    """The lease of one schema. The analyser is part of it, so its whole name is hashed in."""
+    basis = f"{schema.model}\n{schema.dims}\n{schema.analyser}"
+    return f"serving:{schema.slug}:{hashlib.sha256(basis.encode()).hexdigest()[:12]}"
+
+
+async def beat(leases: LeaseStore, schema: IndexSchema, process: str) -> None:
+    """Called by every indexer whose index is open; one of them holds the lease."""
+    await leases.acquire(serving_lease(schema), process, SERVING_S)
+
+
+async def served_now(leases: LeaseStore, schema: IndexSchema) -> bool:
+    """One look, for who learned from `is_served` that nobody did: a lease that is there now is of
+    a process that was started since."""
+    return await leases.current(serving_lease(schema)) is not None
+
+
+async def is_served(leases: LeaseStore, schema: IndexSchema, sleep: Sleep) -> bool:
+    """True when a service runs with `schema`. May take as long as a dead process's lease lasts.
+
+    Only a renewed lease proves a living process; a lease that is away may just change hands.
+    """
+    name = serving_lease(schema)
+    first = await leases.current(name)
+    waited_s = missing_s = 0.0
+    while waited_s <= SERVING_S + TAKEOVER_S:
+        now = await leases.current(name)
+        if now is None:
+            if missing_s >= TAKEOVER_S:
+                return False
+            missing_s += LOOK_S
+        elif first is None or now.expires_at > first.expires_at:
+            return True
+        else:
+            missing_s = 0.0
+        await sleep(LOOK_S)
+        waited_s += LOOK_S
+    return False
+
 
 log = logging.getLogger("rayapp.indexing")
 REBUILD_LEASE = "index_rebuild"

@@ -1,20 +1,20 @@
-"""Keeps every indexer from claiming for the seconds in which the alias of the index moves.
-
-Stores go on: what is stored meanwhile stays pending, which searches show from the truth.
-"""
+"""What was last seen of the index, and the pause of every indexer while its alias moves."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 from rayapp.bulk.ports import Lease, LeaseStore
+from rayapp.core.breaker import Breaker
 from rayapp.core.errors import Conflict, DependencyDown, RayappError
-from rayapp.core.ports import Clock
-from rayapp.index.ports import ItemScan
+from rayapp.core.runtime import Clock
+from rayapp.index.ports import ItemScan, VectorIndex
+from rayapp.memory.ports import MemoryStore
 
 SWITCH_LEASE = "index_switch"
 # Ends by itself when its holder dies: indexing then goes on after so many seconds.
@@ -153,3 +153,39 @@ class IndexHold:
                 good_at, pause_s = asked_at, HOLD_S / RENEWALS
         if self._owner is not None:
             self._owner.cancel()
+
+
+# What was last seen of the index; refreshed beside the requests, read by each of them.
+
+
+@dataclass(slots=True)
+class IndexWatch:
+    """One per process.
+
+    Attributes:
+        rebuilding: it answers, but with a part of the truth.
+        refused: it was built for another model or analyser; its answers mean nothing here.
+        has_failed: some items gave up, so the index does not hold their current state.
+        points: how many points it held, of all users.
+    """
+
+    breaker: Breaker
+    rebuilding: bool = False
+    refused: bool = False
+    has_failed: bool = False
+    points: int = 0
+
+    @property
+    def reason(self) -> str | None:
+        """Why the index must not be asked; None when it may."""
+        if self.refused:
+            return "index_refused"
+        return "index_rebuilding" if self.rebuilding else None
+
+    async def look(self, index: VectorIndex, store: MemoryStore) -> None:
+        """Refresh; a part that is away leaves what was known of it."""
+        with suppress(RayappError):
+            health = await index.health()
+            self.rebuilding, self.points = health.needs_rebuild, health.points
+        with suppress(RayappError):
+            self.has_failed = bool(await store.failures(1))

@@ -1,6 +1,5 @@
-"""The seams of models: embedders, rerankers, chat models, their cache and what they cost.
-
-Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""The seams of models: embedders, rerankers, chat models and their questions, their cache and
+costs.
 """
 
 from __future__ import annotations
@@ -8,12 +7,66 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
 
-from rayapp.core.ports import BreakerOwner
+from rayapp.core.runtime import BreakerOwner
 from rayapp.core.vectors import Vector
-from rayapp.inference.chat.question import HelperName, ModelQuestion, ModelReply
 from rayapp.memory.scope import ReadScope
+from rayapp.text.tokens import detect_language
+
+# One question of a helper to a language model, and what became of it.
+
+T = TypeVar("T")
+
+HelperName = Literal[
+    "outcome_detection",
+    "fact_extraction",
+    "contextual_prefix",
+    "profile_detection",
+    "history_summary",
+    "merge_duplicates",
+    "tool_result_summary",
+]
+HELPERS: tuple[HelperName, ...] = get_args(HelperName)
+PromptLanguage = Literal["he", "en"]
+# off: no endpoint, or switched off. ledger: nobody knows what was spent; soon it is known again.
+# broken: the endpoint fails or refuses. invalid: its answer is not what was asked for.
+WhyNot = Literal["off", "budget", "ledger", "breaker", "timeout", "broken", "invalid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelQuestion(Generic[T]):
+    """`variables`: exactly those that the prompt names. `answer`: str, or a pydantic model.
+
+    timeout_s: of everything, a second try included; None = the setting of the helper.
+    """
+
+    helper: HelperName
+    variables: Mapping[str, Any]
+    answer: type[T]
+    language: PromptLanguage
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply(Generic[T]):
+    """`why` is None exactly when there is a value. `detail` never holds a text of a user."""
+
+    value: T | None = None
+    why: WhyNot | None = None
+    detail: str = ""
+    tokens: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True when the model answered."""
+        return self.why is None
+
+
+def prompt_language(text: str) -> PromptLanguage:
+    """The language to ask in: Hebrew as soon as Hebrew has a real share in the text."""
+    return "he" if detect_language(text) in ("he", "mixed") else "en"
+
 
 TextKind = Literal["query", "passage"]
 
@@ -163,9 +216,6 @@ class UsageStore(Protocol):
     async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
         """The last calls of all processes and users since then, the newest first."""
         ...
-
-
-T = TypeVar("T")
 
 
 class Models(Protocol):

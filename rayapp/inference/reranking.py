@@ -13,9 +13,9 @@ from rayapp.core.batching import BackendTraits, estimate_tokens
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RayappError, RerankerDown
-from rayapp.core.ports import Clock, Metrics
+from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import RerankerSettings
-from rayapp.inference.model_batches import BatchCap, Splitter
+from rayapp.inference.batch_queue import BatchCap, Splitter
 from rayapp.inference.ports import RerankBackend
 
 # Searches that may wait for the model before the next one keeps its ranked order at once.

@@ -10,8 +10,7 @@ from rayapp.core.vectors import Vector
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import Arm, ScoredPoint
 from rayapp.learning.ports import LifecycleStore
-from rayapp.learning.rules.dedup import DEDUP_TIERS, DedupParams, paired, twin
-from rayapp.learning.rules.merging import merge_moves
+from rayapp.learning.rules.dedup import DEDUP_TIERS, DedupParams, merge_moves, paired, twin
 from rayapp.learning.rules.promotion import transition_id
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import Event, MemoryStore

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import GraphPriors
-from rayapp.graphs.requests import ContextInsights, InsightsRequest
+from rayapp.graphs.records import ContextInsights, GraphPriors, InsightsRequest
 from rayapp.graphs.rules.question import Question, read_question, wanted_points
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.records import OutcomeEvent
@@ -17,7 +16,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import ReceiptStore
-from rayapp.search.texts import Texts
+from rayapp.search.requests import Texts
 
 # Earlier searches of the conversation that are looked at for repetition and continuity.
 PAST_TURNS = 10

@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Protocol
 
 from rayapp.bulk.ports import Lease
-from rayapp.graphs.requests import ContextInsights, InsightsRequest
-from rayapp.learning.records import Effect, Move, OutcomeEvent
-from rayapp.learning.requests import (
+from rayapp.graphs.records import ContextInsights, InsightsRequest
+from rayapp.learning.records import (
+    Effect,
     FeedbackRequest,
+    Move,
     OutcomeAnswer,
+    OutcomeEvent,
     OutcomeRequest,
     PromotionReport,
     PromotionSchedule,

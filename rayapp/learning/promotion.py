@@ -1,14 +1,17 @@
-"""The owner of tiers: the only code that moves or archives an item by rule."""
+"""The owner of tiers: the only code that moves or archives by rule, for one user or as a job."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.ports import Lease, LeaseStore
+from rayapp.bulk.rules import summed
 from rayapp.core.errors import (
     Conflict,
     DependencyDown,
@@ -18,23 +21,151 @@ from rayapp.core.errors import (
     VersionConflict,
 )
 from rayapp.core.retry import RetryPolicy, backoff_s
-from rayapp.core.runtime import Runtime
-from rayapp.learning.ports import LifecycleStore
-from rayapp.learning.records import Move
-from rayapp.learning.requests import PromotionReport, PromotionSchedule
-from rayapp.learning.rules.merging import merge_moves, older_first
+from rayapp.core.runtime import Clock, Runtime
+from rayapp.learning.ports import LifecycleStore, Promotion
+from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
+from rayapp.learning.rules.dedup import merge_moves, older_first
 from rayapp.learning.rules.promotion import (
+    OWNER_LEASE,
     Action,
     Decision,
     PromotionParams,
     decide,
+    is_scheduled,
     moved,
     transition_id,
 )
-from rayapp.learning.rules.schedule import OWNER_LEASE, is_scheduled
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.revision import replaced_state
+
+# What failed and waits before it is tried again, so that it neither blocks nor heats a queue.
+
+# A bad row is tried again after 1 s, then ever more rarely, at last once in ten minutes (as an
+# item that the index refuses). `attempts` is not used: nothing is given up.
+PAUSE = RetryPolicy(attempts=1, base_s=1.0, max_s=600.0)
+# An outage says nothing about the row: it is tried again soon, seconds.
+OUTAGE_PAUSE_S = 5.0
+# Rows remembered; beyond it the ones that failed longest ago are forgotten and simply tried again.
+MAX_REMEMBERED = 5_000
+
+
+class Pauses:
+    """Kept in process: another process tries a bad row once for itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failed: dict[Hashable, tuple[int, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._failed)
+
+    def failed(self, key: Hashable, *, outage: bool = False) -> float:
+        """Note a failure; the pause before the next try, seconds."""
+        attempts = self._failed.pop(key, (0, 0.0))[0] + int(not outage)
+        pause_s = OUTAGE_PAUSE_S if outage else backoff_s(attempts, PAUSE, 1.0)
+        self._failed[key] = (attempts, self._clock.monotonic() + pause_s)
+        while len(self._failed) > MAX_REMEMBERED:
+            self._failed.pop(next(iter(self._failed)))
+        return pause_s
+
+    def waits(self, key: Hashable) -> bool:
+        return key in self._failed and self._clock.monotonic() < self._failed[key][1]
+
+    def forget(self, key: Hashable) -> None:
+        self._failed.pop(key, None)
+
+    def forget_old(self) -> None:
+        """Forget what could have been tried again long ago: somebody else settled it."""
+        limit = self._clock.monotonic() - PAUSE.max_s
+        for key in [key for key, (_, until) in self._failed.items() if until < limit]:
+            del self._failed[key]
+
+
+# The work of the job `promotion`: the owner's cycle for every user that a rule could touch.
+
+# Users of one partition: enough that its checkpoints cost little, few enough to share the work.
+USERS_PER_PARTITION = 100
+# A step ends after the user that passes this time, seconds: a pause is then heard soon.
+STEP_S = 1.0
+# Items read at once while users are listed.
+PAGE = 1_000
+COUNTED = ("examined", "promoted", "demoted", "archived", "merged", "errors")
+
+
+class PromotionWork:
+    """Implements `JobWork`. A user whose cycle goes on elsewhere is counted as `busy`, not redone:
+    that cycle does the same."""
+
+    def __init__(self, promotion: Promotion, store: LifecycleStore, *, clock: Clock) -> None:
+        self._promotion = promotion
+        self._store = store
+        self._clock = clock
+
+    async def plan(self) -> Plan:
+        users = sorted(await self._users())
+        shares = [
+            users[start : start + USERS_PER_PARTITION]
+            for start in range(0, len(users), USERS_PER_PARTITION)
+        ]
+        partitions = [
+            Partition(index=index, payload={"users": share}) for index, share in enumerate(shares)
+        ]
+        return Plan(partitions=partitions, total=len(users))
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        """Nothing needs to exist."""
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        users: Sequence[str] = partition.payload["users"]
+        first = 0 if cursor is None else int(cursor["next"])
+        place, began = first, self._clock.monotonic()
+        counts: list[Mapping[str, int]] = []
+        while place < len(users) and (place == first or self._clock.monotonic() - began < STEP_S):
+            counts.append(await self._cycle(users[place]))
+            place += 1
+        over = place >= len(users)
+        return Step(
+            cursor=None if over else {"next": place}, done=place - first, counts=summed(counts)
+        )
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        counts = summed(row.counts for row in partitions)
+        users = sum(row.done for row in partitions)
+        report = {"users": users, **{name: counts.get(name, 0) for name in (*COUNTED, "busy")}}
+        return Finish(report=report, complete=not counts.get("errors"))
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+    async def _cycle(self, user_id: str) -> Mapping[str, int]:
+        try:
+            report = await self._promotion.run(user_id)
+        except Conflict:
+            return {"busy": 1}
+        return _counts(report)
+
+    async def _users(self) -> set[str]:
+        """Owners of items that a rule could touch; the same reads as those of one cycle."""
+        users: set[str] = set()
+        now = self._clock.now()
+        for judged in (True, False):
+            after = None
+            while True:
+                page = await self._store.candidates(
+                    judged=judged, user_id=None, now=now, after=after, limit=PAGE
+                )
+                users.update(item.user_id for item in page)
+                if len(page) < PAGE:
+                    break
+                after = page[-1]
+        return users
+
+
+def _counts(report: PromotionReport) -> dict[str, int]:
+    found = asdict(report)
+    return {name: found[name] for name in COUNTED if found[name]}
+
 
 log = logging.getLogger("rayapp.promotion")
 LEASE = "promotion"

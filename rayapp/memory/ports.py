@@ -12,16 +12,20 @@ from typing import Any, Literal, Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion, Status
-from rayapp.memory.paging import SortKey
-from rayapp.memory.records import Cleared, ClearTarget, HiddenItem, RowCounts, UserCounts
 from rayapp.memory.requests import (
     BankStats,
     BulkResult,
+    Cleared,
+    ClearTarget,
+    HiddenItem,
     ItemList,
     ItemQuery,
     MemoryEdit,
     NewMemory,
+    RowCounts,
+    SortKey,
     StoreResult,
+    UserCounts,
 )
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

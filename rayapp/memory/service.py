@@ -15,17 +15,16 @@ from rayapp.core.errors import (
     NotFound,
     VersionConflict,
 )
-from rayapp.core.ports import Clock, Metrics
-from rayapp.memory.bank_capacity import BankRoom
+from rayapp.core.runtime import Clock, Metrics
+from rayapp.memory.bank import BankRoom
 from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.memory.ports import InsertResult, MemoryStore
 from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules import creation
-from rayapp.memory.rules.capacity import left_for
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.rules.filtering import expired
+from rayapp.memory.rules.lifecycle import left_for, reopened
 from rayapp.memory.rules.revision import replaced_state
-from rayapp.memory.rules.supersession import reopened
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.supersession import Beside, Supersession
 from rayapp.memory.tiers import TIER_POLICY, Tier

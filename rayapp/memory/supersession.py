@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from rayapp.core.errors import NotFound
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import check_user
-from rayapp.memory.rules.supersession import check_supersedes, superseded, superseding
+from rayapp.memory.rules.lifecycle import check_supersedes, superseded, superseding
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import TIER_POLICY
 

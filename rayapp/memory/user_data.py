@@ -8,7 +8,7 @@ from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import Memories, MemoryStore, UserRows
-from rayapp.memory.records import (
+from rayapp.memory.requests import (
     CLEARED_TIERS,
     Cleared,
     ClearTarget,
@@ -16,7 +16,7 @@ from rayapp.memory.records import (
     TierTotal,
     UserCounts,
 )
-from rayapp.memory.rules.ghosts import archived_reason, hidden_reason
+from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 

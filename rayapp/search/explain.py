@@ -20,10 +20,9 @@ from rayapp.search.requests import (
     SearchAnswer,
     SearchQuery,
 )
-from rayapp.search.rules.boosts import is_solution
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.collapse import Kept
-from rayapp.search.rules.ranking import Ranked
+from rayapp.search.rules.diversification import Kept
+from rayapp.search.rules.fusion import Candidate
+from rayapp.search.rules.ranking import Ranked, is_solution
 from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace
 

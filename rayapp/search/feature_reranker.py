@@ -11,8 +11,7 @@ from pathlib import Path
 import rayapp.inference.models
 from rayapp.core.errors import ConfigError, RerankerDown
 from rayapp.inference.backends.static_model import find_model, load_static_model
-from rayapp.search.rules.rerank_features import Features
-from rayapp.search.rules.rerank_model import RerankModel, parse_rerank_model
+from rayapp.search.rules.rerank_features import Features, RerankModel, parse_rerank_model
 from rayapp.search.rules.rerank_words import WordTable
 
 BUNDLED = Path(rayapp.inference.models.__file__).with_name("reranker_features.json")

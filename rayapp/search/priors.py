@@ -11,10 +11,10 @@ from rayapp.core.errors import DeadlineExceeded
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import GraphPriors
-from rayapp.graphs.rules.context_type import context_type_of
-from rayapp.graphs.rules.problem import problem_hash
+from rayapp.graphs.rules.question import context_type_of
+from rayapp.graphs.rules.routing import problem_hash
 from rayapp.memory.scope import ReadScope
-from rayapp.search.texts import Texts
+from rayapp.search.requests import Texts
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
 

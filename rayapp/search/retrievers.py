@@ -11,24 +11,26 @@ from rayapp.core.errors import DeadlineExceeded, IndexDown
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
 from rayapp.graphs.records import GraphPriors
-from rayapp.index.monitor import IndexWatch
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import Arm, ScoredPoint
 from rayapp.index.rules.points import vector_hash_of
+from rayapp.index.write_barrier import IndexWatch
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.boosts import is_solution, solution_points, tier_depths
-from rayapp.search.rules.candidates import (
+from rayapp.search.rules.fusion import (
+    HITS_READ,
     Candidate,
+    IndexedHit,
     gather_evidence,
     is_stale,
+    pending_scores,
     to_candidates,
 )
-from rayapp.search.rules.pending import HITS_READ, IndexedHit, pending_scores
+from rayapp.search.rules.ranking import is_solution, solution_points, tier_depths
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser

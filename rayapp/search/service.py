@@ -20,20 +20,15 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore, Shown
 from rayapp.search.priors import GraphQuestion, PriorsService
-from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
+from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery, Texts
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
-from rayapp.search.rules.ablation import find_recipe
-from rayapp.search.rules.boosts import graph_boosts
-from rayapp.search.rules.collapse import Kept, collapse
-from rayapp.search.rules.diversification import placed
+from rayapp.search.rules.confidence import Least, judged, precise
+from rayapp.search.rules.diversification import Kept, collapse, placed
 from rayapp.search.rules.fusion import DenseArm, speaks
-from rayapp.search.rules.precision import Least, judged, precise
-from rayapp.search.rules.query import QueryPlan, plan_query
-from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
-from rayapp.search.rules.recipes import Recipe
-from rayapp.search.rules.tier_choice import choose_tiers
-from rayapp.search.texts import Texts
+from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
+from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
+from rayapp.search.rules.recipes import Recipe, find_recipe
 from rayapp.search.tracing import Trace
 from rayapp.text.signature import may_collapse
 

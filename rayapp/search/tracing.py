@@ -6,9 +6,9 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from rayapp.core.deadline import Span, exclusive_ms
 from rayapp.core.errors import BadVector, DeadlineExceeded, DependencyDown, Overloaded, RayappError
-from rayapp.core.ports import Clock, Metrics
-from rayapp.core.timing import Span, exclusive_ms
+from rayapp.core.runtime import Clock, Metrics
 from rayapp.search.requests import StageError
 
 log = logging.getLogger("rayapp.search")

@@ -15,9 +15,8 @@ from ray.serve.config import AutoscalingConfig
 from ray.serve.handle import DeploymentHandle
 
 from rayapp.core.settings.model import DeploymentSettings, Settings
+from rayapp.serve.deployments.background import IndexerDeployment, MaintenanceDeployment
 from rayapp.serve.deployments.gateways import Embedding, Rerank
-from rayapp.serve.deployments.indexer import IndexerDeployment
-from rayapp.serve.deployments.maintenance import MaintenanceDeployment
 from rayapp.serve.deployments.search import SearchDeployment
 
 # Serve's own default is 10 s; a replica that died should be noticed sooner.

@@ -21,7 +21,7 @@ from rayapp.core.disk_space import DiskLimits, DiskSpace
 from rayapp.core.errors import IndexDown, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.serve.engine_socket import Door, DoorClosedError, DoorServer
-from rayapp.storage.files.disk import measured
+from rayapp.storage.files import measured
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from rayapp.storage.qdrant.edge_scheduler import EngineTurns
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from rayapp.core.errors import ConfigError, DependencyDown, IndexDown, RayappError, SchemaMismatch
-from rayapp.index.monitor import IndexWatch
+from rayapp.index.write_barrier import IndexWatch
 
 log = logging.getLogger("rayapp.startup")
 T = TypeVar("T")

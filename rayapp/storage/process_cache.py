@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 
 
 class InMemoryCache:

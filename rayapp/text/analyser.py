@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from rayapp.core.vectors import SparseVector
 from rayapp.text.expansions import Expansion
 from rayapp.text.normalize import normalize
-from rayapp.text.terms import Term, TermKind, token_terms
-from rayapp.text.tokens import tokens
+from rayapp.text.tokens import Term, TermKind, token_terms, tokens
 
 # Raised with every change of what a text turns into; part of `Analyser.version`.
 SCHEMA = 2

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from rayapp.text.concept_stopwords import HEBREW_ADJECTIVES, OPENERS
 from rayapp.text.concept_words import (
+    HEBREW_ADJECTIVES,
+    OPENERS,
     cut,
     is_definite,
     is_feminine_construct,

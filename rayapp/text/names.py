@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from rayapp.text.hebrew import is_hebrew, unify_finals, without_prefixes
 from rayapp.text.normalize import normalize
-from rayapp.text.terms import token_terms
-from rayapp.text.tokens import tokens
+from rayapp.text.tokens import token_terms, tokens
 
 # Names whose words are kept; a user's names repeat from search to search.
 CACHE_NAMES = 20_000

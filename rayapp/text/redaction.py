@@ -1,23 +1,269 @@
-"""Takes secrets and personal addresses out of a text. Pure.
-
-Every pattern begins where no other character of its kind stands and every repetition has a bound
-or an end that its own characters cannot be, so the work grows with the length of the text.
+"""Takes secrets and personal addresses out of a text, known by form or by the name before them.
+Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from rayapp.text import named_secrets as names
-from rayapp.text.folding import Folded, fold, has_unseen
+# A copy of a text for patterns to look at: escapes read, dashes and spaces alike. Pure.
+#
+# What a pattern finds in the copy is replaced in the text as it came.
+
+# Soft hyphen, zero-width characters and marks of direction: nobody sees them within a key.
+_UNSEEN_CHARS = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+_DASH_CHARS = "\u05be\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+_SPACE_CHARS = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
+# A run of backslashes counts as one escape: JSON within JSON doubles them.
+_FOLD = re.compile(
+    r"(?<!\\)\\++(?:u001[bB]\[[0-9;]{0,20}[A-Za-z]|u[0-9A-Fa-f]{4}|[nrtbf\"'/])"
+    f"|[{_UNSEEN_CHARS}]+|[{_DASH_CHARS}{_SPACE_CHARS}]"
+)
+_UNSEEN = re.compile(f"[{_UNSEEN_CHARS}]")
+_DASH = re.compile(f"[{_DASH_CHARS}]")
+_ESCAPED = {"n": "\n", "r": "\n", "t": "\t", "b": " ", "f": " "}
+# An escape of four digits: `u` and these.
+_CODE_POINT_CHARS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """`seen` is what patterns look at. `raw`: what each of its characters stands for in the
+    text, None when it is the text."""
+
+    seen: str
+    raw: tuple[str, ...] | None
+
+    @property
+    def text(self) -> str:
+        return self.seen if self.raw is None else "".join(self.raw)
+
+    def replaced(self, spans: Sequence[tuple[int, int]], mark: str) -> Folded:
+        """With `mark` in the place of every span of `seen`; these are in order and apart."""
+        seen: list[str] = []
+        raw: list[str] = []
+        at = 0
+        for first, last in [*spans, (len(self.seen), len(self.seen))]:
+            seen.append(self.seen[at:first])
+            if self.raw is not None:
+                raw.extend(self.raw[at:first])
+            if last > first:
+                seen.append(mark)
+                raw.extend(mark)
+            at = last
+        return Folded("".join(seen), None if self.raw is None else tuple(raw))
+
+
+def has_unseen(text: str) -> bool:
+    return _UNSEEN.search(text) is not None
+
+
+def fold(text: str, unseen: str = "") -> Folded:
+    """The copy; a run of characters that nobody sees becomes `unseen` in it."""
+    seen: list[str] = []
+    starts: list[int] = []
+    at = 0
+    for match in _FOLD.finditer(text):
+        seen.append(text[at : match.start()])
+        starts.extend(range(at, match.start()))
+        one = _folded(match[0], unseen)
+        if one:
+            seen.append(one)
+            starts.append(match.start())
+        at = match.end()
+    if not at:
+        return Folded(text, None)
+    seen.append(text[at:])
+    starts.extend(range(at, len(text)))
+    if starts:
+        starts[0] = 0
+    raw = tuple(text[first:last] for first, last in pairwise([*starts, len(text)]))
+    return Folded("".join(seen), raw)
+
+
+def _folded(found: str, unseen: str) -> str:
+    """One character, or `unseen`."""
+    if found[0] == "\\":
+        escape = found.lstrip("\\")
+        if len(escape) > _CODE_POINT_CHARS:  # a colour
+            return unseen
+        if len(escape) == 1:
+            return _ESCAPED.get(escape, escape)
+        found = chr(int(escape[1:], 16))
+    if _UNSEEN.match(found):
+        return unseen
+    if _DASH.match(found):
+        return "-"
+    return " " if found.isspace() and found != "\n" else found
+
+
+# Secrets that are known by the name they stand under, in both languages. Pure.
+#
+# A name alone is not enough where words or code stand under it too: then the value must look like a
+# secret.
+
+Match = re.Match[str]
+
+# These are secrets with any letters before them: `PGPASSWORD`, `dbPassword`.
+_PASSWORD = r"password|passwd|passphrase"
+# These only as words of their own: after a sign, or as a word of `camelCase`.
+_WORD_BEGINS = (
+    r"(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=APIKEY|TOKEN|SECRET)))"
+)
+_WORDS = (
+    r"api[_ -]?key|access[_ -]?key|secret[_ -]?key|account[_-]?key|private[_-]?key"
+    r"|shared[_-]?access[_-]?key|(?:access|auth|refresh|id|bot|session|bearer)[_-]?token"
+    r"|client[_-]?secret|app[_-]?secret|secret|pwd|token"
+)
+# Which one of several it is: `apiKeyProd`, `PASSWORD_2`. Other words make another thing of it:
+# a count of tokens, a policy for passwords.
+_WHICH = (
+    r"(?:[_-]?(?:production|prod|development|dev|staging|stage|test|live|main|default|old|new"
+    r"|\d{1,2}))?"
+)
+_NAME = rf"(?P<name>{_PASSWORD}|{_WORD_BEGINS}(?:{_WORDS})){_WHICH}(?![A-Za-z0-9_-])"
+# Names of many other things too.
+_WEAK = frozenset({"secret", "pwd", "token"})
+
+# `DB_PASSWORD=x`, `"api_key": "x"`, `AccountKey=x`: a value joined to a name that says what it is.
+ASSIGNED = re.compile(
+    r"(?i)" + _NAME + r"(?:[\"']\]?)?"
+    r"(?P<sign>\s{0,2}=\s{0,2}|\s{0,2}:\s{0,2}(?=[\"']))(?P<quote>[\"']?)"
+    r"(?P<value>[^\s\"'<>,;&]{4,})"
+)
+_HEBREW_NAME = (
+    r"(?:סיסמה|סיסמא|סיסמת\s[א-ת]{1,20}|סיסמתו|סיסמתי|סיסמתה|סיסמתך|סיסמתנו|ססמה|ססמא"
+    r"|מפתח\s(?:ה-?)?(?:API|גישה|סודי|פרטי)|(?:אסימון|טוקן)(?:\s(?:ה-?)?(?:API|גישה))?"
+    r"|קוד\sה?(?:גישה|סודי))(?![א-ת])"
+)
+# A word that Hebrew puts behind the name: the new one, the present one.
+_HEBREW_KIND = r"(?:\sה?(?:חדש|ישנ|זמני|נוכחי|ראשי|קבוע|אישי)[א-ת]{0,2}(?![א-ת]))?"
+# `"api_key": "two words"`: the whole string, which may hold escaped quotes.
+JSON_VALUE = re.compile(
+    r"(?i)(?:" + _NAME + "|" + _HEBREW_NAME + r")(?P<quote>[\"'])\s{0,3}:\s{0,3}(?P=quote)"
+    r"(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){4,500}+)(?:(?P=quote)|\Z)"
+)
+# The same in a string of JSON: its quotes have backslashes, those within it have more of them.
+NESTED_VALUE = re.compile(
+    r"(?i)(?:" + _NAME + "|" + _HEBREW_NAME + r")(?P<quote>\\{1,15}[\"'])\s{0,3}:\s{0,3}(?P=quote)"
+    r"(?P<value>[^\n]{4,500}?)(?<!\\)(?P=quote)"
+)
+# `for the server`, `של דנה`, `לשרת`: whose it is.
+_WHOSE = (
+    r"(?:\s{1,2}(?:for|of|to|של(?:י|ך|ו|ה|נו|כם|כן|הם|הן)?|עבור|ל-?[א-תA-Za-z]{2,20})"
+    r"(?:\s{1,2}[\w.-]{1,30}){0,3}?)?"
+)
+# `password: x`, `the password is x`, `הסיסמה שלי היא x`: a word of prose may follow, so a value
+# counts only when it looks like one.
+TOLD = re.compile(
+    r"(?i)(?:"
+    + _NAME
+    + "|"
+    + _HEBREW_NAME
+    + _HEBREW_KIND
+    + r"[\"']?)"
+    + _WHOSE
+    + r"(?:(?(name)\s{0,2}:|\s{0,2}[:=])\s{0,3}"
+    r"|\s{1,2}(?:is|היא|הוא|הינה|הינו|זה)(?:\s{0,2}:)?\s{1,2}|\s{1,2}-\s{1,2})"
+    r"[\"'`]?(?P<value>[^\s\"'`<>,;]{4,})"
+)
+AUTHORIZATION = re.compile(
+    r"(?i)\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
+    r"(?:(?P<scheme>[a-z][a-z0-9-]{1,30})\s{1,3})?(?P<value>[^\s\"',;]{8,})"
+)
+COOKIE = re.compile(
+    r"(?i)\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?"
+    r"(?P<value>[^\s\"'=;,:]{1,80}=[^\n\"']{4,4000})"
+)
+SIGNED_URL = re.compile(
+    r"(?i)[?&](?P<name>sig|signature|x-amz-(?:signature|credential|security-token)"
+    r"|x-goog-(?:signature|credential)|key|api_?key|access_token|auth|token|code)="
+    r"(?P<value>[^&\s\"'<>#]{8,})"
+)
+
+_SCHEMES = frozenset({"bearer", "basic", "digest", "token", "negotiate", "apikey", "api-key"})
+# Parameters of addresses that are seldom secrets: a code of a city, the key of a row.
+_COMMON_PARAMETERS = frozenset({"key", "code"})
+_FEWEST_RANDOM_CHARS = 12
+_SWITCH = re.compile(r"(?i)(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])")
+_FEWEST_SWITCHES = 2
+_PLACEHOLDERS = frozenset(
+    {"none", "null", "true", "false", "undefined", "required", "optional", "string"}
+)
+_VARIABLES = ("${", "$(", "{{", "process.env", "os.env")
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:[/\\][\w.@ -]{1,100}){1,40}[/\\]?\Z|[A-Za-z]:\\")
+# A call, an item of a list; a plain name, which may be one of another object.
+_CALL = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*+[(\[]")
+_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*+[):]*\Z")
+
+
+def looks_secret(match: Match) -> bool:
+    """Not a word of the sentence: it holds a digit or a sign inside, or is no plain word."""
+    value = match["value"].rstrip(".!?)")
+    return bool(re.search(r"\d|[^\w\s.()'\-]|_", value)) and "://" not in value
+
+
+def told(match: Match) -> bool:
+    """A value that looks like one; `pwd: /home/dana` is where somebody works."""
+    if _is_placeholder(match["value"]):
+        return False
+    return looks_secret(match) and not (_is_weak(match) and _PATH.match(match["value"]))
+
+
+def assigned(match: Match) -> bool:
+    """`token=None` and `password: str` are code, `${TOKEN}` names a secret without telling it."""
+    value = match["value"]
+    if _is_placeholder(value):
+        return False
+    if match["quote"]:
+        return not _is_weak(match) or _is_strange(value)
+    if _CALL.match(value) or (_is_weak(match) and _PATH.match(value)):
+        return False
+    if match["name"].isupper() and match["sign"] == "=":  # a line of an environment
+        return True
+    return not _IDENTIFIER.match(value) and looks_secret(match)
+
+
+def json_value(match: Match) -> bool:
+    value = match["value"]
+    if _is_placeholder(value):
+        return False
+    return not _is_weak(match) or (" " not in value and _is_strange(value))
+
+
+def authorized(match: Match) -> bool:
+    return (match["scheme"] or "").lower() in _SCHEMES or looks_secret(match)
+
+
+def of_url(match: Match) -> bool:
+    """A `key` or `code` counts when letters and digits alternate in it, as chance makes them."""
+    value = match["value"]
+    if match["name"].lower() not in _COMMON_PARAMETERS:
+        return True
+    random = len(_SWITCH.findall(value)) >= _FEWEST_SWITCHES
+    return random and len(value) >= _FEWEST_RANDOM_CHARS
+
+
+def _is_placeholder(value: str) -> bool:
+    return value.lower() in _PLACEHOLDERS or value.lower().startswith(_VARIABLES)
+
+
+def _is_weak(match: Match) -> bool:
+    return (match["name"] or "").lower() in _WEAK
+
+
+def _is_strange(value: str) -> bool:
+    """A digit, or a sign that words do not hold."""
+    path_or_address = "://" in value or _PATH.match(value)
+    return bool(re.search(r"\d|[^\w\s.()'\-]", value)) and not path_or_address
+
 
 # What stands in the place of a finding; a second pass leaves it alone.
 _MARK = "[redacted:{}]"
 _IS_MARK = re.compile(r"\[redacted:[a-z_]+\]")
-
-Match = re.Match[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +404,8 @@ def _is_email(match: Match) -> bool:
 
 # Look at the text as it came: an escaped quote does not end a string.
 _STRINGS = (
-    _Rule("secret", names.JSON_VALUE, (":",), names.json_value),
-    _Rule("secret", names.NESTED_VALUE, ("\\",), names.json_value),
+    _Rule("secret", JSON_VALUE, (":",), json_value),
+    _Rule("secret", NESTED_VALUE, ("\\",), json_value),
 )
 _RULES: tuple[_Rule, ...] = (
     _Rule("private_key", _PEM, ("-----BEGIN ",)),
@@ -168,12 +414,12 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("api_key", _MODEL_KEY, ("sk-",), _is_model_key),
     _Rule("webhook", _WEBHOOK, ("https://hooks.", "https://discord")),
     _Rule("login", _URL_LOGIN, ("@",)),
-    _Rule("token", names.AUTHORIZATION, ("uthorization", "UTHORIZATION"), names.authorized),
-    _Rule("token", names.COOKIE, ("ookie", "OOKIE")),
-    _Rule("token", _BEARER, ("earer", "EARER"), names.looks_secret),
-    _Rule("token", names.SIGNED_URL, ("=",), names.of_url),
-    _Rule("secret", names.ASSIGNED, ("=", ":"), names.assigned),
-    _Rule("secret", names.TOLD, (), names.told),
+    _Rule("token", AUTHORIZATION, ("uthorization", "UTHORIZATION"), authorized),
+    _Rule("token", COOKIE, ("ookie", "OOKIE")),
+    _Rule("token", _BEARER, ("earer", "EARER"), looks_secret),
+    _Rule("token", SIGNED_URL, ("=",), of_url),
+    _Rule("secret", ASSIGNED, ("=", ":"), assigned),
+    _Rule("secret", TOLD, (), told),
     _Rule("email", _EMAIL, ("@",), _is_email),
     _Rule("email", _ANY_EMAIL, ("@",), _is_email),
     _Rule("iban", _IBAN, ("IL",)),

@@ -1,12 +1,51 @@
-"""Splitting a normalised text into words, numbers, addresses and code identifiers."""
+"""From a normalised text to terms: its language, its words, and what each adds to the sparse
+vector.
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from rayapp.text.hebrew import HEBREW_LETTER
+from rayapp.text.hebrew import (
+    CACHE_WORDS,
+    GERESH,
+    GERSHAYIM,
+    HEBREW_LETTER,
+    STOP_WORDS,
+    lemmas,
+    unify_finals,
+)
+
+# The language of a text by its script shares.
+
+Language = Literal["he", "en", "mixed", "other"]
+
+# Share of the smaller of the two scripts from which both languages count: one product name in
+# a Hebrew sentence stays below it (our choice, checked on the table in the tests).
+MIXED_SHARE = 0.25
+# Below this share of all letters neither Hebrew nor Latin is the script of the text.
+KNOWN_SHARE = 0.5
+
+_HEBREW = re.compile("[\u05d0-\u05ea\u05f0-\u05f2\ufb1d-\ufb4f]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def detect_language(text: str) -> Language:
+    """ "he", "en" (any Latin script), "mixed", or "other" (another script, or no letters)."""
+    hebrew = len(_HEBREW.findall(text))
+    latin = len(_LATIN.findall(text))
+    both = hebrew + latin
+    if both == 0 or both < KNOWN_SHARE * len(_LETTER.findall(text)):
+        return "other"
+    if min(hebrew, latin) >= MIXED_SHARE * both:
+        return "mixed"
+    return "he" if hebrew > latin else "en"
+
 
 TokenKind = Literal["hebrew", "word", "number", "code"]
 
@@ -73,3 +112,63 @@ def _pieces(text: str) -> tuple[str, ...]:
     """Words inside a compound, lower case, without single letters, in order."""
     found = (piece.lower() for piece in _CAMEL.findall(text))
     return tuple(piece for piece in found if len(piece) > 1 or piece.isdigit())
+
+
+# What one token adds to the sparse vector: raw word, lemmas, Hebrew character 4-grams.
+#
+# Kinds keep apart: `רכב`, `lemma:רכב` and `c4:רכבי` are three terms of the same word.
+
+TermKind = Literal["raw", "lemma", "c4"]
+
+GRAM_LETTERS = 4
+
+
+class Term(NamedTuple):
+    """A term, its index in the sparse space (u32) and its frequency per occurrence, 0..1."""
+
+    text: str
+    slot: int
+    kind: TermKind
+    weight: float
+    stop: bool
+
+
+def term_index(text: str) -> int:
+    """CRC-32 of the UTF-8 bytes: fast, in the standard library, equal on every machine."""
+    return zlib.crc32(text.encode("utf-8"))
+
+
+@lru_cache(maxsize=CACHE_WORDS)
+def token_terms(token: Token, vocabulary: frozenset[str] = frozenset()) -> tuple[Term, ...]:
+    """All terms of one token. Stop words give their raw form only."""
+    stop = token.text in STOP_WORDS
+    found = [_term("raw", token.text, 1.0, stop)]
+    if stop:
+        return tuple(found)
+    if token.kind == "hebrew":
+        found += _readings(token.text, vocabulary) + _grams(token.text)
+    elif token.kind == "word":
+        found += _readings(token.text, vocabulary)
+    for part in token.parts:
+        found.append(_term("raw", part, 1.0, part in STOP_WORDS))
+        if part.isalpha() and part not in STOP_WORDS:
+            found += _readings(part, vocabulary)
+    return tuple(found)
+
+
+def _readings(word: str, vocabulary: frozenset[str]) -> list[Term]:
+    """Each reading counts in full: an ambiguous word must not lose to a plain one."""
+    return [_term("lemma", form, 1.0) for form in lemmas(word, vocabulary)]
+
+
+def _grams(word: str) -> list[Term]:
+    word = word.replace(GERSHAYIM, "").replace(GERESH, "")
+    # The only gram of a four-letter word is the word: it would count the raw term twice.
+    count = len(word) - GRAM_LETTERS + 1 if len(word) > GRAM_LETTERS else 0
+    return [_term("c4", word[at : at + GRAM_LETTERS], 1.0) for at in range(count)]
+
+
+def _term(kind: TermKind, text: str, weight: float, stop: bool = False) -> Term:
+    plain = unify_finals(text)
+    name = plain if kind == "raw" else f"{kind}:{plain}"
+    return Term(name, term_index(name), kind, weight, stop)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rayapp.memory.records import ClearTarget
-from rayapp.memory.rules.ghosts import DEFAULT_REASON, PREFIX
+from rayapp.memory.requests import ClearTarget
+from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX
 from rayapp.wire.answers import Answer
 from rayapp.wire.bases import (
     MAX_PAGE,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rayapp.admin.stream_events import StreamKind
+from rayapp.admin.ports import StreamKind
 from rayapp.wire.answers import Answer
 from rayapp.wire.bases import Strict
 

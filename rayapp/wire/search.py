@@ -1,25 +1,169 @@
-"""Body of a search, and the query fields of the recent list that shares its path."""
+"""The search: body, filters, answer, and the recent list that shares its path."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from rayapp.datagov.rules.filter_names import category_slug
-from rayapp.memory.tiers import DATAGOV_ANSWERS
+from rayapp.datagov.rules.categories import (
+    CATEGORIES,
+    category_slug,
+    flag_spellings,
+    format_spellings,
+    nearest_category,
+)
+from rayapp.memory.item import SourceType
+from rayapp.memory.requests import SortKey
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS
 from rayapp.search.requests import SearchQuery, SortMode
+from rayapp.text.tokens import Language
+from rayapp.wire.answers import SHOWN_WILSON, Answer, EstimateView, SourceView
 from rayapp.wire.bases import (
+    MAX_FILTER_VALUES,
+    MAX_ID_CHARS,
     MAX_OFFSET,
     MAX_PAGE,
     Flag,
     Lenient,
+    Name,
     Share,
     Strict,
+    TierName,
     UtcTime,
+    Values,
     Whole,
 )
-from rayapp.wire.filters import CategorySlug, Filters, TierList
+
+# The `filters` object of a search and the query fields of a list: both become an ItemFilter.
+
+ALL_TIERS = "all"
+
+
+def _tier_list(value: Any) -> Any:
+    """`"all"` and a single name are accepted where a list is; "all" is the five core tiers."""
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and ALL_TIERS in names:
+        return list(CORE_TIERS) if len(names) == 1 else names
+    return names
+
+
+TierList = Annotated[
+    tuple[TierName, ...],
+    BeforeValidator(_tier_list),
+    Field(max_length=32, description='Names of tiers, or "all" for the five core tiers.'),
+]
+
+
+def known_category(name: str) -> str:
+    """The slug of a category by any of its names; ValueError names the nearest one."""
+    slug = category_slug(name)
+    if slug is None:
+        nearest = nearest_category(name)
+        hint = f"did you mean {nearest}?" if nearest else f"use one of {', '.join(CATEGORIES)}"
+        raise ValueError(f"is no DataGov category; {hint}")
+    return slug
+
+
+def _format_values(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for name in names for one in format_spellings(name)))
+
+
+def _flag_values(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for name in names for one in flag_spellings(name)))
+
+
+def _trimmed(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+CategorySlug = Annotated[
+    str,
+    Field(max_length=MAX_ID_CHARS),
+    AfterValidator(known_category),
+]
+CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=MAX_FILTER_VALUES)]
+
+
+class Filters(Strict):
+    """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
+
+    tags: Values | None = Field(None, description="Any of these tags.")
+    tags_all: Values | None = Field(
+        None,
+        min_length=1,
+        description="All of these tags.",
+        json_schema_extra={"minItems": 1},
+    )
+    entities: Values | None = Field(None, description="Any of these entities.")
+    source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
+    conversation_ids: Values | None = Field(None, description="Conversations.")
+    tool_names: Values | None = Field(None, description="Tools.")
+    doc_ids: Values | None = Field(None, description="Documents.")
+    subject_ids: Values | None = Field(None, description="Whom the memory is about.")
+    categories: CategoryNames | None = Field(
+        None, description="DataGov categories: slugs, or their Hebrew or English names."
+    )
+    formats: Annotated[Values, AfterValidator(_format_values)] | None = Field(
+        None, description="DataGov file formats, in any case."
+    )
+    organizations: Annotated[Values, AfterValidator(_trimmed)] | None = Field(
+        None, description="DataGov organizations, by their whole names."
+    )
+    flags: Annotated[Values, AfterValidator(_flag_values)] | None = Field(
+        None, description="DataGov flags, for example `has_phone` or `phone`."
+    )
+    langs: tuple[Language, ...] | None = Field(None, description="Languages.")
+    created_from: UtcTime | None = Field(None, description="Created at or after; naive is UTC.")
+    created_to: UtcTime | None = Field(None, description="Created before this; naive is UTC.")
+    valid_at: UtcTime | None = Field(None, description="Valid at this time; naive is UTC.")
+    always_inject: Flag | None = Field(None, description="Pinned, or not pinned.")
+    include_superseded: Flag = Field(False, description="Also what a newer memory replaced.")
+
+    def item_filter(self, **more: Any) -> ItemFilter:
+        """As the domain value; `more` sets what the caller names elsewhere."""
+        conditions: dict[str, Any] = {
+            "tags_any": self.tags,
+            "tags_all": self.tags_all,
+            "entities_any": self.entities,
+            "source_types": self.source_types,
+            "conversation_ids": self.conversation_ids,
+            "tool_names": self.tool_names,
+            "doc_ids": self.doc_ids,
+            "subject_ids": self.subject_ids,
+            "categories": self.categories,
+            "formats": self.formats,
+            "organizations": self.organizations,
+            "flags": self.flags,
+            "langs": self.langs,
+            "created_from": self.created_from,
+            "created_to": self.created_to,
+            "valid_at": self.valid_at,
+            "always_inject": self.always_inject,
+            "include_superseded": self.include_superseded,
+        }
+        return ItemFilter(**(conditions | more))
+
+
+class ItemsQuery(Filters):
+    """Query fields of the item list."""
+
+    tiers: TierList | None = Field(None, description="Tiers; all seven when absent.")
+    status: Literal["active", "archived"] = Field(
+        "active", description="Active or archived memories."
+    )
+    sort: SortKey = Field("recent", description="Order, best first.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Memories on a page.")
+    cursor: Annotated[str, Field(max_length=2_048)] | None = Field(
+        None, description="`next_cursor` of the page before."
+    )
+    query: Name | None = Field(None, description="Only memories with these words.")
+    with_total: bool = Field(False, description="Also count all that match.")
+    always_inject: bool | None = Field(None, description="Pinned, or not pinned.")
+    include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
+
 
 ALIASES = {
     "sortBy": "sort_by",
@@ -157,3 +301,198 @@ class RecentQuery(Lenient):
     )
     include_datagov: bool = Field(False, description="Also the catalogue of DataGov.")
     datagov_categories: AnyCategories | None = None
+
+
+# Shapes of the search answers.
+
+
+class CitationView(Answer):
+    """What a hit may be cited as."""
+
+    source_type: str
+    memory_id: str
+    tier: str
+    doc_id: str | None = None
+
+
+class ScoreWeightsView(Answer):
+    """Shares of the two arms and of the identifiers that the question names, and of relevance and
+    what outcomes taught; the first three sum to 1, and so do the last two."""
+
+    dense: float
+    text: float
+    identifier: float = Field(
+        description="Of holding them exactly; 0: none is named, or it tells no hit apart."
+    )
+    embedding: float
+    learned: float
+
+
+class ScoreSummaryView(Answer):
+    """How a hit got its place. Ranks start at 1; null: that arm did not return it."""
+
+    final_score: float
+    dense_similarity: float | None = Field(description="max(0, cosine).")
+    text_similarity: float | None = Field(description="BM25 over the best BM25 of the question.")
+    fused: float
+    rrf_score: float | None
+    ce_score: float | None = Field(description="Probability of the reranker.")
+    vector_rank: int | None
+    text_rank: int | None
+    pending_rank: int | None
+    ce_rank: int | None
+    quality: float | None
+    learned_score: float | None
+    evidence: float = Field(description="Factor of outcomes; 1: nobody judged it.")
+    distance_boost: float = Field(description="How much nearer quality brings the item.")
+    quality_boost: float
+    entity_boost: float
+    document_boost: float
+    action_boost: float
+    solution_boost: float
+    total_boost: float = Field(description="Product of all boosts, capped by the recipe.")
+    weights: ScoreWeightsView
+    relevance: float | None = Field(
+        description="Probability that it answers; null without `min_relevance`."
+    )
+    named: list[str] = Field(description="Entities of it that the question names.")
+    wilson_score: float
+    uses: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class DatagovView(Answer):
+    """A hit of the open-data catalogue. A category has no `dataset_id`, a dataset no `resource_id`.
+
+    `flags` names what its tables hold (`has_phone`, `has_location` ...); `error`: the source could
+    not read the resource.
+    """
+
+    kind: str | None = Field(description="category, dataset, resource or expansion.")
+    category: str | None
+    dataset_id: str | None
+    resource_id: str | None
+    title: str | None
+    organization: str | None
+    format: str | None = Field(description="Lower case; null: several, or unknown.")
+    total_records: int | None = Field(description="Null: nobody counted.")
+    fields: list[str] = Field(description="Names of columns.")
+    flags: list[str]
+    url: str | None
+    error: str | None
+
+
+class HitView(Answer):
+    """One result; position starts at 1, `score` is `score_summary.final_score`."""
+
+    position: int
+    memory_id: str
+    tier: str
+    content: str
+    preview: str = Field(description="About 200 characters.")
+    created_at: datetime
+    updated_at: datetime
+    age: str = Field(description="For example `3 d`.")
+    tags: list[str]
+    uses: int
+    success_estimate: EstimateView
+    wilson_score: float = Field(description=SHOWN_WILSON)
+    score: float
+    last_outcome: str | None
+    source: SourceView
+    citations: list[CitationView]
+    collapsed_ids: list[str] = Field(description="Near-equal hits folded into this one.")
+    datagov: DatagovView | None = Field(description="Null: not of the open-data catalogue.")
+    score_summary: ScoreSummaryView
+
+
+class StageErrorView(Answer):
+    """A stage that was skipped, and why."""
+
+    stage: str
+    message: str
+    code: str
+
+
+class DatagovUseView(Answer):
+    """Whether open data was searched, and why."""
+
+    searched: bool
+    guessed: bool = Field(description="By the words of the question alone; half a page at most.")
+    reason: str | None = Field(description="`asked`, `filter`, or the rule of the words.")
+    categories: list[str] = Field(description="Topics in the words of a guess.")
+
+
+class SearchDebugView(Answer):
+    """What the pipeline did."""
+
+    confidence: Literal["high", "medium", "low"]
+    relevance: float
+    best_rejected: float | None
+    stage_timings_ms: dict[str, float] = Field(
+        description="Each instant counts for one stage: the sum is the time of the search."
+    )
+    fallbacks_used: list[str]
+    errors: list[StageErrorView]
+    vector_stage_status: Literal["ok", "failed"]
+    recipe: str
+    sort_by: str
+    tiers: list[str]
+    language: str
+    expansions: list[str]
+    datagov: DatagovUseView
+
+
+class SearchAnswerView(Answer):
+    """`degraded` names the stages that were skipped; empty when all ran."""
+
+    success: Literal[True]
+    receipt_id: str | None
+    results: list[HitView]
+    total: int
+    abstained: bool
+    confidence: Literal["high", "medium", "low"]
+    degraded: list[str]
+    debug: SearchDebugView
+    retrievalDebug: SearchDebugView | None = Field(
+        None, description="`debug` once more, only for the first client (`compat.first_client`)."
+    )
+    hasMore: bool
+    nextOffset: int | None
+
+
+class OutcomeCounts(Answer):
+    """Outcomes so far."""
+
+    worked: int
+    failed: int
+    partial: int
+    unknown: int
+
+
+class RecentView(Answer):
+    """A line of the recent list."""
+
+    memory_id: str
+    content: str
+    tier: str
+    status: str
+    success_estimate: EstimateView
+    wilson_score: float = Field(description=SHOWN_WILSON)
+    score: float
+    uses: int
+    created_at: datetime
+    updated_at: datetime
+    tags: list[str]
+    outcomes: OutcomeCounts
+    last_used: datetime | None
+    source: SourceView
+
+
+class RecentAnswer(Answer):
+    """The recent list."""
+
+    success: Literal[True]
+    memories: list[RecentView]
+    degraded: list[str]

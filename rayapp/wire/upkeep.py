@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from rayapp.admin.rules.sessions import QUIET_DAYS
+from rayapp.admin.rules import QUIET_DAYS
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.wire.answers import Answer
 from rayapp.wire.bases import Flag, IdempotencyKey, Lenient, TierName, Whole

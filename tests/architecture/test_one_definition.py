@@ -12,7 +12,7 @@ from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, TOOLS
 from rayapp.client import Memory
 from rayapp.wire.examples.memories import HIT_EXAMPLE
 from rayapp.wire.memories import StoreItem
-from rayapp.wire.search_answers import ScoreWeightsView
+from rayapp.wire.search import ScoreWeightsView
 
 PACKAGE = Path(__file__).resolve().parents[2] / "rayapp"
 # Names that stand for one thing wherever they are used.

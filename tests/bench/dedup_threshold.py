@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from rayapp.container.backends import open_embedding_backend
+from rayapp.container.inference import open_embedding_backend
 from rayapp.core.settings.model import load_settings
 from rayapp.inference.ports import EmbeddingBackend
 from rayapp.learning.rules.dedup import DedupParams, twin

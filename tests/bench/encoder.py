@@ -29,7 +29,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from rayapp.core.errors import ConfigError
-from rayapp.inference.backends.gpu import torch_device
+from rayapp.inference.backends.model_thread import torch_device
 from tests.bench.arguments import positive
 from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_memory import recovery

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy
-from rayapp.core.clock import SystemClock
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
-from rayapp.inference.backends.gpu import Precision
+from rayapp.inference.backends.model_thread import Precision
 from rayapp.inference.embedding import EmbeddingService
 from rayapp.inference.reranking import RerankService
 from tests.bench.encoder_work import Work

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rayapp.inference.backends.gpu import Precision
+from rayapp.inference.backends.model_thread import Precision
 from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_work import Work, batches_seen
 

@@ -29,7 +29,7 @@ from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
-from rayapp.graphs.requests import InsightsRequest
+from rayapp.graphs.records import InsightsRequest
 from rayapp.graphs.service import GraphsService
 from rayapp.learning.insights import InsightsService
 from rayapp.memory.scope import ReadScope

@@ -16,9 +16,8 @@ from typing import Any
 from pymongo import WriteConcern
 
 from rayapp.graphs.records import CO_OCCURS
-from rayapp.graphs.rules.caps import MEMORY_IDS
-from rayapp.graphs.rules.content import contribution_of, edges_between
-from rayapp.graphs.rules.context_type import context_type_of
+from rayapp.graphs.rules.content import MEMORY_IDS, contribution_of, edges_between
+from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.graph_effects import outcome_changes
 from rayapp.learning.rules.outcomes import with_outcome

@@ -28,7 +28,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from rayapp.memory.item import Outcome
-from rayapp.memory.rules.success import SUCCESS_VALUE
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rayapp.container.bootstrap import runtime_of
-from rayapp.core.clock import SystemClock
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import IndexState, MemoryItem, Source, Stats, SyncState

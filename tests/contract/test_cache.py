@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from rayapp.core.errors import CacheDown
 from rayapp.inference.ports import Cache
 from rayapp.storage.process_cache import InMemoryCache
-from rayapp.storage.redis.cache import RedisCache
+from rayapp.storage.redis import RedisCache
 from tests.support.clock import FakeClock
 from tests.support.valkey_server import UnixValkey, unix_valkey
 

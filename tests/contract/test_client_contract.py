@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.api.app import create_api
 from tests.client_contract import Report, contract, play, seed
 from tests.support.effects_rig import EffectsRig

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from rayapp.admin.rules.resets import LEGACY_BANK
-from rayapp.container.data import mongo_data_stores
+from rayapp.admin.rules import LEGACY_BANK
+from rayapp.container.services import mongo_data_stores
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
-from rayapp.storage.mongo.exchanges import MongoExchangeQueue
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
-from rayapp.storage.mongo.legacy_bank import MongoLegacyBank
-from rayapp.storage.mongo.sessions import MongoSessionStore
-from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN
+from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
+from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN, MongoLegacyBank
 from tests.support.builders import STORED_AT
 from tests.support.clock import FakeClock
 from tests.support.data_contract import (

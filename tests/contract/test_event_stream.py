@@ -15,13 +15,13 @@ import pytest
 import uvicorn
 
 from rayapp.admin.event_stream import EventStreamService
-from rayapp.admin.stream_events import StreamKind
+from rayapp.admin.ports import StreamKind
 from rayapp.api.app import create_api
 from rayapp.bulk.model import Job
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import StoreDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.vectors import IndexSchema
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import Move, OutcomeEvent

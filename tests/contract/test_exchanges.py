@@ -9,8 +9,8 @@ import pytest
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo import MongoDatabase
-from rayapp.storage.mongo.exchanges import IS_DUE, WAITING, MongoExchangeQueue
 from rayapp.storage.mongo.indexes import EXCHANGES, EXCHANGES_DUE, EXCHANGES_IN_ORDER
+from rayapp.storage.mongo.sessions import IS_DUE, WAITING, MongoExchangeQueue
 from tests.support.clock import FakeClock
 from tests.support.exchange_contract import (
     CLAIM_S,

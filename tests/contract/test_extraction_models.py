@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from rayapp.inference.backends.chat_model import HttpChatModel
-from rayapp.inference.chat.question import HelperName
+from rayapp.inference.ports import HelperName
 from rayapp.memory.tiers import Tier
 from tests.support import chat_server as model
 from tests.support.chat_models import model_calls

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import InvalidInput
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import GraphSettings
 from rayapp.graphs.ports import GraphStore
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.storage.mongo.follow_ups import IS_DUE
+from rayapp.storage.mongo.graph_writes import IS_DUE
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.indexes import FOLLOW_UP, INDEXES, ITEMS
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore

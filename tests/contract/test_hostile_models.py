@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rayapp.inference.backends.chat_model import HttpChatModel
-from rayapp.inference.chat.question import ModelQuestion
 from rayapp.inference.chat.rules.answers import OutcomeJudgement, ProfileFindings
 from rayapp.inference.chat.service import ModelCalls
+from rayapp.inference.ports import ModelQuestion
 from rayapp.memory.scope import ReadScope
 from tests.support import chat_server as replies
 from tests.support.chat_models import model_calls

@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.batching import OUT_OF_MEMORY
 from rayapp.core.breaker import Breaker, BreakerPolicy
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import (
     BadVector,
     ConfigError,
@@ -24,9 +23,14 @@ from rayapp.core.errors import (
     TooLarge,
 )
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
-from rayapp.inference.backends.http_embedding import EmbeddingApi, HttpEmbeddingBackend
-from rayapp.inference.backends.http_rerank import HttpRerankBackend, RerankApi
+from rayapp.inference.backends.http import (
+    EmbeddingApi,
+    HttpEmbeddingBackend,
+    HttpRerankBackend,
+    RerankApi,
+)
 from rayapp.inference.embedding import EmbeddingService
 from tests.support.model_server import ModelServer, model_server
 from tests.support.models import hash_vector

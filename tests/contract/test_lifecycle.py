@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.learning.rules.merging import merge_moves
+from rayapp.learning.rules.dedup import merge_moves
 from rayapp.memory.item import Stats, Status
 from rayapp.storage.mongo import (
     MongoDatabase,

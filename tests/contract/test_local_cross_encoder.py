@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.inference.backends import local_rerank, torch_model
-from rayapp.inference.backends.local_rerank import LocalRerankBackend
+from rayapp.inference.backends import local, torch_model
+from rayapp.inference.backends.local import LocalRerankBackend
 from rayapp.inference.backends.onnx_model import usable_providers
 
 
@@ -149,4 +149,4 @@ class TestSentenceTransformers:
 
 
 def test_two_labels_are_one_score() -> None:
-    assert local_rerank._relevance(np.array([[1.0, 3.0]], dtype=np.float32)) == [2.0]
+    assert local._relevance(np.array([[1.0, 3.0]], dtype=np.float32)) == [2.0]

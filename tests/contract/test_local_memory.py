@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.batching import OUT_OF_MEMORY
 from rayapp.core.breaker import Breaker, BreakerPolicy
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import EmbedderDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends import model_thread
 from rayapp.inference.backends.model_thread import ModelThread

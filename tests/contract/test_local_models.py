@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from jobs.build.static import build
-from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.batching import OUT_OF_MEMORY
 from rayapp.core.errors import ConfigError, EmbedderDown
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
-from rayapp.inference.backends.local_embedding import pool
+from rayapp.inference.backends.local import pool
 from rayapp.inference.backends.model_thread import ModelThread
 from rayapp.inference.backends.static_model import load_static_model
 

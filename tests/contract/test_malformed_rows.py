@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rayapp.container.bootstrap import runtime_of
-from rayapp.core.clock import SystemClock
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import GraphSettings, load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import Stats

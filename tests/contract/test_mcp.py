@@ -21,8 +21,7 @@ from mcp_types import CallToolResult, Implementation
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
-from rayapp.assistant.tools.rules.definitions import TOOLS, tools_named
-from rayapp.assistant.tools.rules.schemas import json_schema
+from rayapp.assistant.tools.rules.definitions import TOOLS, json_schema, tools_named
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier

@@ -13,7 +13,7 @@ from pymongo.errors import ConnectionFailure
 
 from rayapp.learning.rules.outcomes import moved_expiry, with_outcome
 from rayapp.memory.item import Outcome, Stats
-from rayapp.memory.rules.success import wilson_lower_bound
+from rayapp.memory.rules.lifecycle import wilson_lower_bound
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
 from rayapp.storage.mongo.indexes import INDEXES, OUTCOMES
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore

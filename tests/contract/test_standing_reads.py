@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.pinned import CHOSEN_FROM, StandingMemories
-from rayapp.core.settings.context import ContextSettings
+from rayapp.assistant.context.service import CHOSEN_FROM, StandingMemories
+from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.paging import SORT_KEYS
+from rayapp.memory.requests import SORT_KEYS
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore

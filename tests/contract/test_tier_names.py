@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.admin.stream_events import StreamKind
+from rayapp.admin.ports import StreamKind
 from rayapp.api.app import OPERATIONS, create_api
 from rayapp.api.operation import Operation
 from rayapp.api.routes import later

@@ -11,16 +11,15 @@ import pytest
 
 from rayapp.bulk.model import Finish, PartitionRow
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
-from rayapp.datagov.rules.items import items_of, kind_of
+from rayapp.datagov.rules.items import MAX_CHARS, items_of, kind_of
 from rayapp.datagov.rules.prepare import prepared
-from rayapp.datagov.rules.texts import MAX_CHARS
 from rayapp.datagov.service import DatagovIngest
 from rayapp.memory.item import MemoryItem
+from rayapp.storage.datagov.ckan import open_source
 from rayapp.storage.datagov.files import FolderSource
-from rayapp.storage.datagov.source import open_source
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
 from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
 from rayapp.storage.mongo.shared_items import MongoSharedItems

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rayapp.local.demo.conversation import bundled
+from rayapp.local.demo.material import bundled
 from tests.running import RunningService
 from tests.shell import typed
 

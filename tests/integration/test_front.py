@@ -21,7 +21,7 @@ import pytest
 
 from rayapp.api.errors import error_body
 from rayapp.core.errors import DependencyDown
-from rayapp.local.stack import binaries
+from rayapp.local.stack import programs
 from rayapp.local.stack.front import CONFIG, Front, served
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members, stop_all
@@ -40,7 +40,7 @@ class Proxy:
     def __init__(self, folder: Path) -> None:
         self.paths = StackPaths.of(folder)
         self.paths.create()
-        haproxy = binaries.find_haproxy()
+        haproxy = programs.find_haproxy()
         assert haproxy is not None
         self.front = Front(self.paths, haproxy)
         self.front.write()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.local.cli.jobs import job_names
+from rayapp.local.cli.app import job_names
 from tests.running import RunningService
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]

@@ -18,10 +18,9 @@ from pymongo import MongoClient
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import load_settings
-from rayapp.local.stack.child import Child
 from rayapp.local.stack.paths import StackPaths, write_private
 from rayapp.local.stack.plan import Plan
-from rayapp.local.stack.processes import members
+from rayapp.local.stack.processes import Child, members
 from rayapp.local.stack.stack import UpResult, down, up
 from rayapp.local.stack.state import StackState, read_state
 

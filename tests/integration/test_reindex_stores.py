@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.kinds import REINDEX
-from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionState
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.container.parts import Parts
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
-from rayapp.index.reindex.cleanup import ReindexCleanup
 from rayapp.index.reindex.parts import ReindexParts
-from rayapp.index.reindex.rollback import RollbackWork
 from rayapp.index.reindex.service import ReindexWork
+from rayapp.index.reindex.switch import ReindexCleanup, RollbackWork
 from rayapp.index.rules.points import vector_hash_of
 from rayapp.memory.item import Status
 from rayapp.memory.requests import MemoryEdit, NewMemory

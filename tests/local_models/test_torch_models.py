@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rayapp.container.backends import open_embedding_backend, open_rerank_backend
+from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
-from rayapp.inference.backends.gpu import is_out_of_memory
+from rayapp.inference.backends.model_thread import is_out_of_memory
 from tests.bench.encoder_gateways import Embedding, Reranking
 from tests.bench.encoder_memory import recovery
 from tests.bench.encoder_model import SIZES, write_cross_encoder, write_encoder

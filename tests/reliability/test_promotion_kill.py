@@ -15,12 +15,12 @@ import pytest
 from pymongo import MongoClient
 
 from rayapp.container.bootstrap import runtime_of
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.promotion import PromotionService
-from rayapp.learning.requests import PromotionReport
+from rayapp.learning.records import PromotionReport
 from rayapp.learning.rules.promotion import Decision, PromotionParams, decide, moved
 from rayapp.memory.item import MemoryItem, Stats
 from rayapp.memory.scope import ReadScope

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from rayapp.datagov.records import FLAGS, Catalogue, Dataset, Field, Resource
+from rayapp.datagov.ports import FLAGS, Catalogue, Dataset, Field, Resource
 
 VEHICLES = Dataset(
     dataset_id="11111111-0000-4000-8000-000000000001",

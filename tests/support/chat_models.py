@@ -9,11 +9,11 @@ from rayapp.container import bootstrap
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
-from rayapp.inference.chat.rules.thinking import split_thinking
+from rayapp.inference.chat.rules.integrity import split_thinking
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import ChatAnswer, ChatModel, ChatUsage, Message, UsageStore
 from rayapp.inference.prompts.loader import load_prompts
-from rayapp.inference.rules.token_estimate import estimate_tokens
+from rayapp.inference.rules import estimate_tokens
 from tests.support.clock import FakeClock
 from tests.support.stores.usage import InMemoryUsageStore
 

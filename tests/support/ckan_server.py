@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import orjson
 import uvicorn
 
-from rayapp.datagov.records import Dataset, Resource
+from rayapp.datagov.ports import Dataset, Resource
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.assistant.personality.records import MAX_TEMPLATES, Shelf, Template
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template
 from rayapp.assistant.ports import ExchangeQueue, SessionStore
 from rayapp.container.parts import DataStores
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import Conflict, InvalidInput
+from rayapp.core.runtime import SystemClock
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import content_changes
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import archived
-from rayapp.memory.rules.ghosts import archived_reason
+from rayapp.memory.rules.lifecycle import archived_reason
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

@@ -8,14 +8,14 @@ from typing import Any, cast
 from rayapp.bulk.ports import Lease
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import load_settings
 from rayapp.graphs.ports import GraphStore
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.outbox import EffectsService
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.promotion import PromotionService
-from rayapp.learning.requests import PromotionReport
+from rayapp.learning.records import PromotionReport
 from rayapp.memory.item import MemoryItem
 
 

@@ -9,8 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from rayapp.admin.ports import EventFeed, EventStream
-from rayapp.admin.stream_events import USER_KINDS, StreamEvent, StreamKind
+from rayapp.admin.ports import USER_KINDS, EventFeed, EventStream, StreamEvent, StreamKind
 from rayapp.core.errors import NotFound
 from rayapp.memory.scope import ReadScope
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import EXCHANGE_TTL_S, ExchangeQueue
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import Forbidden
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock, SystemClock
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 

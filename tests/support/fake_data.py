@@ -7,8 +7,8 @@ from typing import Any
 
 from rayapp.admin.ports import ApiKeyStore
 from rayapp.admin.upkeep import UpkeepStores
-from rayapp.container.data import DataServices, data_services
 from rayapp.container.parts import DataStores
+from rayapp.container.services import DataServices, data_services
 from rayapp.core.runtime import Runtime
 from rayapp.memory.ports import Memories
 from tests.support.fake_jobs import JobParts

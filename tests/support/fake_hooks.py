@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rayapp.assistant.conversations.feedback import ScoredOutcomes
-from rayapp.assistant.conversations.injection_log import RememberedContext
-from rayapp.assistant.conversations.service import HooksService, HookStores
+from rayapp.assistant.conversations.service import HooksService, HookStores, RememberedContext
 from rayapp.assistant.ports import Context
 from rayapp.core.runtime import Runtime
 from rayapp.learning.ports import Outcomes

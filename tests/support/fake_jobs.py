@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rayapp.bulk.kinds import REINDEX
-from rayapp.bulk.model import Job, JobState, Partition, Plan
+from rayapp.bulk.model import REINDEX, Job, JobState, Partition, Plan
 from rayapp.bulk.ports import LeaseStore
 from rayapp.bulk.service import JobsService
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.index.consistency.rules import SweepReport
-from rayapp.index.deferred.service import DeferredService
+from rayapp.index.deferred import DeferredService
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.index import InMemoryIndex
 from tests.support.stores.jobs import InMemoryItemScan, InMemoryJobStore

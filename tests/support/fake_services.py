@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rayapp.admin.event_stream import EventStreamService
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.admin.statistics import StatisticsService
 from rayapp.api.services import Services
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.container import bootstrap
-from rayapp.container.models import build_models
 from rayapp.container.parts import DataStores
+from rayapp.container.services import build_models
 from rayapp.core.errors import NotFound
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.ports import Clock
-from rayapp.core.runtime import Runtime
+from rayapp.core.runtime import Clock, Runtime
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.rules.creation import TextLimits

@@ -14,9 +14,9 @@ from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.core.vectors import IndexSchema, Vector
-from rayapp.index.monitor import IndexWatch
 from rayapp.index.service import IndexingService
-from rayapp.inference.backends.static_embedding import StaticBackend
+from rayapp.index.write_barrier import IndexWatch
+from rayapp.inference.backends.static_model import StaticBackend
 from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.learning.leader import MaintenanceService
 from rayapp.learning.outbox import EffectsService

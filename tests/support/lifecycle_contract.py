@@ -19,7 +19,7 @@ from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConfl
 from rayapp.core.vectors import IndexSchema
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.records import Move
-from rayapp.learning.rules.merging import merge_moves
+from rayapp.learning.rules.dedup import merge_moves
 from rayapp.learning.rules.promotion import EVERY_POLICY, Decision, decide, moved, transition_id
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, Stats, Status, SyncState
 from rayapp.memory.ports import Event, EventStore, IndexResult, MemoryStore

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, SourceType, Stats, Status, SyncState
-from rayapp.memory.paging import SORT_KEYS, SortKey, sort_values
 from rayapp.memory.ports import IndexResult, MemoryStore
+from rayapp.memory.requests import SORT_KEYS, SortKey, sort_values
 from rayapp.memory.rules.filtering import matches, may_read
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier

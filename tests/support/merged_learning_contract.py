@@ -11,7 +11,7 @@ import pytest
 
 from rayapp.graphs.records import ActionRow, GraphPriors, OutcomeChanges
 from rayapp.learning.ports import LifecycleStore
-from rayapp.learning.rules.merging import merge_moves
+from rayapp.learning.rules.dedup import merge_moves
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier

@@ -13,7 +13,7 @@ from rayapp.core.errors import Forbidden
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema
 from rayapp.datagov.ports import PutCounts, SharedItems
-from rayapp.datagov.rules.graph import graph_of
+from rayapp.datagov.rules.changes import graph_of
 from rayapp.datagov.rules.items import items_of
 from rayapp.datagov.rules.prepare import prepared
 from rayapp.graphs.ports import GraphStore

@@ -16,9 +16,8 @@ from rayapp.container.parts import Parts
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.index.consistency.comparison import Repairs
-from rayapp.index.consistency.log import SweepLog
 from rayapp.index.consistency.rules import Drift
-from rayapp.index.consistency.service import SweepStores, SweepWork
+from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
 from rayapp.index.service import IndexingService
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Source, Status, SyncState
 from rayapp.memory.tiers import Tier

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rayapp.local.stack.binaries import find_valkey
 from rayapp.local.stack.plan import connects
+from rayapp.local.stack.programs import find_valkey
 
 START_TIMEOUT_S = 10.0
 

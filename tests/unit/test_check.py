@@ -13,7 +13,7 @@ from tests.check import ROOT, Step, failed, find_tests, module_of, steps, surrou
 from tests.support.examples import QUICK, examples
 
 CASES = {
-    "rayapp/core/timing.py": "tests/unit/core/test_timing.py",
+    "rayapp/core/deadline.py": "tests/unit/core/test_timing.py",
     "rayapp/text": "tests/unit/text/test_normalize.py",
     "rayapp/serve/deployments": "tests/with_ray/test_search_stop.py",
     "jobs/frame.py": "tests/unit/jobs/test_frame.py",

@@ -13,7 +13,7 @@ import pytest
 from examples import chat_loop
 from examples.chat_loop import BROKEN, Result, Turn
 from examples.scripted_model import Script, load_script, reply_to, script_of, serving
-from rayapp.inference.prompts.blocks import data_block
+from rayapp.inference.prompts.loader import data_block
 
 SCRIPT = Script(
     facts={"אני דנה": "שמה של המשתמשת דנה"},

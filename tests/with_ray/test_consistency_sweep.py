@@ -12,9 +12,8 @@ import pytest
 
 from jobs import consistency_sweep, frame
 from jobs.job_arguments import parser_of
-from rayapp.bulk.kinds import CONSISTENCY, checked_params
-from rayapp.bulk.model import Job, PartitionRow
-from rayapp.bulk.steps import Pace, PartitionSteps
+from rayapp.bulk.lease import Pace, PartitionSteps
+from rayapp.bulk.model import CONSISTENCY, Job, PartitionRow, checked_params
 from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput
 from rayapp.index.consistency.rules import Drift

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import StoreDown
-from rayapp.serve.deployments.indexer import IndexerDeployment
+from rayapp.serve.deployments.background import IndexerDeployment, MaintenanceDeployment
 from rayapp.serve.deployments.loops import Loops
-from rayapp.serve.deployments.maintenance import MaintenanceDeployment
 
 
 class Recorded:

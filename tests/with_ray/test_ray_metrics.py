@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rayapp.serve.metrics import RayMetrics
+from rayapp.serve.deployments.process import RayMetrics
 
 
 def test_counting_nothing_is_no_error() -> None:

@@ -23,10 +23,9 @@ from ray.exceptions import (
 )
 from ray.serve.exceptions import BackPressureError
 
-from rayapp.container.backends import open_embedding_backend
+from rayapp.container.inference import open_embedding_backend
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import (
     BadVector,
     DeadlineExceeded,
@@ -37,11 +36,11 @@ from rayapp.core.errors import (
     RerankerDown,
 )
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
 from rayapp.inference.embedding import EmbeddingService
 from rayapp.inference.reranking import RerankService
-from rayapp.serve.deployments.embedding import EmbeddingDeployment
-from rayapp.serve.deployments.reranker import RerankerDeployment
+from rayapp.serve.deployments.gateways import EmbeddingDeployment, RerankerDeployment
 from rayapp.serve.handles import HandleEmbedder, HandleReranker, to_rayapp_error
 from tests.support.models import HashBackend, OverlapRerankBackend
 

@@ -14,7 +14,7 @@ from rayapp.api.operation import Operation
 from rayapp.core.errors import BankFull, Conflict, DuplicateMemory, NotFound, TooLarge
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import BulkResult, StoreResult
-from rayapp.memory.rules.capacity import room_made
+from rayapp.memory.rules.lifecycle import room_made
 from rayapp.wire import answers as shapes
 from rayapp.wire import client_answers as client
 from rayapp.wire.bank import (

@@ -11,18 +11,16 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.api.routes.memories import check_query
-from rayapp.graphs.requests import InsightsRequest
+from rayapp.graphs.records import InsightsRequest
 from rayapp.wire.context import (
     COLD_START_ALIASES,
     PREFETCH_ALIASES,
-    ColdStartBody,
-    PrefetchBody,
-)
-from rayapp.wire.context_answers import (
     ColdStartAnswer,
+    ColdStartBody,
     ContextAnswer,
     InsightsAnswer,
     PrefetchAnswer,
+    PrefetchBody,
 )
 from rayapp.wire.examples.context import COLD_START_EXAMPLE, CONTEXT_EXAMPLE, PREFETCH_EXAMPLE
 from rayapp.wire.examples.memories import INSIGHTS_EXAMPLE

@@ -9,9 +9,9 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from rayapp.admin.ports import Following
-from rayapp.admin.stream_events import (
+from rayapp.admin.ports import (
     USER_KINDS,
+    Following,
     Frame,
     MarkKind,
     StreamEvent,
@@ -19,12 +19,11 @@ from rayapp.admin.stream_events import (
     StreamRequest,
 )
 from rayapp.api.call import Call
-from rayapp.api.job_events import RETRY_MS, UNICODE_BREAKS
 from rayapp.api.json_answer import OPTIONS
 from rayapp.api.operation import Operation
-from rayapp.api.routes.jobs import EVENT_STREAM, STREAM_HEADERS
+from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, UNICODE_BREAKS
 from rayapp.core.errors import Forbidden, Overloaded
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.tiers import tier_name
 from rayapp.wire.events import EVENT_ALIASES, EventsQuery, StreamEventView
 

@@ -15,13 +15,13 @@ from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.records import ExchangeAnswer, ExchangeRequest
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
 from rayapp.assistant.conversations.records import OwedScore, ScoreRequest
-from rayapp.assistant.conversations.rules.exchange import bare_name, only_block
+from rayapp.assistant.conversations.rules import bare_name, only_block
 from rayapp.core.errors import Conflict
 from rayapp.inference.ports import Message
 from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import Hit, SearchQuery
-from rayapp.wire import hook_answers as shapes
-from rayapp.wire.examples.hooks import (
+from rayapp.wire import hooks as shapes
+from rayapp.wire.examples.context import (
     EXCHANGE_BODY,
     EXCHANGE_EXAMPLE,
     HOOK_CONTEXT_EXAMPLE,

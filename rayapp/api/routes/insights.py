@@ -10,13 +10,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from rayapp.admin.records import Component, TierStats
+from rayapp.admin.ports import Component, TierStats
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.memory.tiers import Tier, tier_name
 from rayapp.wire import client_answers as client
-from rayapp.wire.insights import DiagnosticsQuery, GrowthQuery, HealthQuery
+from rayapp.wire.graphs import DiagnosticsQuery, GrowthQuery, HealthQuery
 from rayapp.wire.views.graphs import effectiveness_views
 
 # Client contract: the window its rates are taken over.

@@ -24,7 +24,6 @@ from rayapp.memory.requests import ItemQuery, NewMemory, StoreResult
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import answers as shapes
 from rayapp.wire.examples.memories import ITEM_EXAMPLE, STORE_BODY, VERSION_EXAMPLE
-from rayapp.wire.filters import ItemsQuery
 from rayapp.wire.memories import (
     ALIASES,
     ArchiveBody,
@@ -36,6 +35,7 @@ from rayapp.wire.memories import (
     StoreItem,
     VersionsQuery,
 )
+from rayapp.wire.search import ItemsQuery
 from rayapp.wire.views.memories import item_view, result_view, version_view
 
 ITEM = "/api/memory/items/{memory_id}"

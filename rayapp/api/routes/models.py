@@ -10,7 +10,7 @@ from starlette.responses import Response
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
-from rayapp.inference.chat.rules.budget import day_start
+from rayapp.inference.chat.rules.answers import day_start
 from rayapp.inference.chat.rules.integrity import check_response
 from rayapp.wire import models as shapes
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from rayapp.admin.records import SanitizeReport
+from rayapp.admin.ports import SanitizeReport
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.wire import upkeep as shapes
-from rayapp.wire.examples.upkeep import MIGRATION, SANITIZED
+from rayapp.wire.examples.ops import MIGRATION, SANITIZED
 from rayapp.wire.views import upkeep as views
 
 OPS = "/api/memory/ops"

@@ -11,8 +11,7 @@ from rayapp.api.call import Call
 from rayapp.api.errors import error_body, status_of
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
-from rayapp.bulk.kinds import CONSISTENCY, DATAGOV, REINDEX
-from rayapp.bulk.model import Job, JobState, JobWish
+from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, JobWish
 from rayapp.core.errors import Conflict, EmbedderDown, JobsDown
 from rayapp.wire import ops as shapes
 from rayapp.wire.answers import Answer

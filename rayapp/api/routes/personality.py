@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
-from rayapp.assistant.personality.records import DEFAULT_TEMPLATE, Template
+from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template
 from rayapp.assistant.ports import Personality, SavedPersonality
 from rayapp.core.errors import Conflict, NotFound, TooLarge
 from rayapp.wire import personality as shapes

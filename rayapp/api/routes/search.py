@@ -17,10 +17,8 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
-from rayapp.wire.examples.memories import RECENT_EXAMPLE
-from rayapp.wire.examples.search import SEARCH_EXAMPLE
-from rayapp.wire.search import ALIASES, RecentQuery, SearchBody
-from rayapp.wire.search_answers import RecentAnswer, SearchAnswerView
+from rayapp.wire.examples.memories import RECENT_EXAMPLE, SEARCH_EXAMPLE
+from rayapp.wire.search import ALIASES, RecentAnswer, RecentQuery, SearchAnswerView, SearchBody
 from rayapp.wire.views.memories import recent_view, search_view
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation

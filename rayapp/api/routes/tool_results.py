@@ -11,7 +11,7 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
 from rayapp.api.operation import Operation
-from rayapp.assistant.tool_results.rules.preparing import Ingested, ToolResult
+from rayapp.assistant.tool_results.rules import Ingested, ToolResult
 from rayapp.core.errors import Conflict, InvalidInput, TooLarge
 from rayapp.wire.tool_results import (
     RESULT_ALIASES,

@@ -6,18 +6,13 @@ import time
 
 from starlette.responses import Response
 
-from rayapp.admin.records import Cleanup
+from rayapp.admin.ports import Cleanup
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.wire import upkeep as shapes
-from rayapp.wire.examples.upkeep import (
-    CLEANUP_STATS,
-    COLLECTION,
-    RESET_PREVIEW,
-    RESET_RESULTS,
-)
+from rayapp.wire.examples.ops import CLEANUP_STATS, COLLECTION, RESET_PREVIEW, RESET_RESULTS
 from rayapp.wire.views import upkeep as views
 
 OPS = "/api/memory/ops"

@@ -10,7 +10,7 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
-from rayapp.memory.records import CLEARED_TIERS, ClearTarget, HiddenItem, TierTotal
+from rayapp.memory.requests import CLEARED_TIERS, ClearTarget, HiddenItem, TierTotal
 from rayapp.memory.tiers import tier_name
 from rayapp.wire import data as shapes
 from rayapp.wire.views.memories import preview

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from rayapp.graphs.requests import ContextInsights
+from rayapp.graphs.records import ContextInsights
 from rayapp.inference.ports import Message
-from rayapp.learning.requests import Recorder
+from rayapp.learning.records import Recorder
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import ConfidenceLabel, SearchAnswer

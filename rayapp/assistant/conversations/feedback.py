@@ -8,7 +8,7 @@ from rayapp.assistant.ports import ScoreGiven, Session, SessionStore
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.learning.ports import Outcomes
-from rayapp.learning.requests import (
+from rayapp.learning.records import (
     FeedbackRequest,
     OutcomeAnswer,
     OutcomeRequest,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rayapp.learning.records import Skipped
-from rayapp.learning.requests import Recorder
+from rayapp.learning.records import Recorder, Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rayapp.assistant.context.records import (
     AssistantContext,
+    ColdStart,
     ContextRequest,
     ExchangeAnswer,
     ExchangeRequest,
     StoredExchange,
 )
 from rayapp.assistant.conversations.feedback import owed_before
-from rayapp.assistant.conversations.injection_log import STAGE, RememberedContext
 from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
-from rayapp.assistant.conversations.rules.attribution import instruction, read_attribution, resolve
-from rayapp.assistant.conversations.rules.exchange import (
+from rayapp.assistant.conversations.rules import (
     Turn,
     enriched,
     exchange_id,
+    fingerprints_of,
     finished_turn,
+    instruction,
     last_question,
     raw_answer,
+    read_attribution,
     recent_before,
+    resolve,
     stored_text,
     tags_of,
 )
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.assistant.ports import ExchangeSink, ScoreGiven, Session, SessionStore, TurnRecord
-from rayapp.core.errors import DuplicateMemory, IdempotencyConflict, InvalidInput, NotFound
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.ports import (
+    Context,
+    ExchangeSink,
+    ScoreGiven,
+    Session,
+    SessionStore,
+    TurnRecord,
+)
+from rayapp.core.errors import (
+    DuplicateMemory,
+    IdempotencyConflict,
+    InvalidInput,
+    NotFound,
+    RayappError,
+)
 from rayapp.core.runtime import Runtime
-from rayapp.learning.outcome_checks import all_shown, judged_unnamed
+from rayapp.learning.outcomes import all_shown, judged_unnamed
 from rayapp.learning.ports import Outcomes
-from rayapp.learning.records import Signal
-from rayapp.learning.requests import FeedbackRequest, OutcomeRequest
+from rayapp.learning.records import FeedbackRequest, OutcomeRequest, Signal
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.ports import Memories
 from rayapp.memory.requests import NewMemory
@@ -43,7 +59,73 @@ from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore
-from rayapp.text.language import detect_language
+from rayapp.text.tokens import detect_language
+
+# Context that remembers what it put before an assistant, so that its echo is not learned.
+
+log = logging.getLogger("rayapp.hooks")
+
+# What `degraded` says when the session could not be told: an echo may then be learned.
+STAGE = "session"
+
+
+class RememberedContext:
+    """Implements `assistant.ports.Context` around another one.
+
+    The hooks take the two steps of `prefetch` apart: the session is told of a new context when
+    the turn before it is kept, so that a repeated call meets the receipt of that turn.
+    """
+
+    def __init__(self, inner: Context, sessions: SessionStore, *, runtime: Runtime) -> None:
+        self._inner = inner
+        self._sessions = sessions
+        self._runtime = runtime
+
+    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        return await self.remember(scope, await self.read(scope, request))
+
+    async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """The context; nobody is told of it."""
+        return await self._inner.prefetch(scope, request)
+
+    async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
+        """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
+        conversation_id = found.request.conversation_id
+        if conversation_id is None:
+            return found
+        texts = [line.item.text for line in found.block.lines]
+        if await self._remember(scope, conversation_id, texts, found.receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
+
+    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
+        found = await self._inner.cold_start(scope, conversation_id)
+        if conversation_id is None or not found.items:
+            return found
+        texts = [item.text for item in found.items]
+        if await self._remember(scope, conversation_id, texts, found.receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
+
+    async def _remember(
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        texts: Iterable[str],
+        receipt_id: str | None,
+    ) -> bool:
+        """A session is the user's own, whoever reads for them."""
+        own, now = WriteScope(scope.user_id), self._runtime.clock.now()
+        try:
+            await self._sessions.remember_injected(
+                own, conversation_id, fingerprints_of(texts), now, receipt_id
+            )
+        except RayappError as error:
+            self._runtime.metrics.count("degraded", reason=STAGE)
+            log.warning("what was injected is not remembered: %s", error.message)
+            return False
+        return True
+
 
 # The assistant named the memories itself, so its marks count in full.
 ATTRIBUTION = Signal(source="attribution", confidence=1.0)

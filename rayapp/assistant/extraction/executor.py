@@ -13,8 +13,8 @@ from typing import Any
 
 from rayapp.assistant.extraction.policies import HELPER_OF
 from rayapp.assistant.extraction.records import Learned, Task, learned_from_json
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.assistant.extraction.rules.judging import DETECTED, About, outcome_key
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.extraction.rules.history import DETECTED, About, outcome_key
 from rayapp.core.errors import (
     BankFull,
     Conflict,
@@ -26,8 +26,7 @@ from rayapp.core.errors import (
 )
 from rayapp.core.runtime import Runtime
 from rayapp.learning.ports import Outcomes
-from rayapp.learning.records import Signal
-from rayapp.learning.requests import OutcomeRequest, Recorder
+from rayapp.learning.records import OutcomeRequest, Recorder, Signal
 from rayapp.learning.rules.promotion import EVENT_NAMESPACE
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.ports import Event, EventStore, Memories

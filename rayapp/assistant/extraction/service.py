@@ -16,7 +16,7 @@ from typing import Any
 from rayapp.assistant.extraction.executor import Doing
 from rayapp.assistant.extraction.policies import Case, Decided, Deciders
 from rayapp.assistant.extraction.records import TASKS, Task
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import ClaimedExchange, ExchangeQueue, WorkEnd
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from rayapp.assistant.personality.records import DEFAULT_TEMPLATE, Checked, Shelf, Template
-from rayapp.assistant.personality.rules.library import in_use, same_preset
-from rayapp.assistant.personality.rules.prompt import PromptLang, rendered
-from rayapp.assistant.personality.rules.template import checked, clean_name, template_id_of
+from rayapp.assistant.personality.rules import (
+    DEFAULT_TEMPLATE,
+    Checked,
+    PromptLang,
+    Shelf,
+    Template,
+    checked,
+    clean_name,
+    in_use,
+    rendered,
+    same_preset,
+    template_id_of,
+)
 from rayapp.assistant.ports import Personality, PersonalityStore, SavedPersonality
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.scope import ReadScope, WriteScope
 
 

@@ -6,17 +6,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from rayapp.assistant.tool_results.rules.preparing import (
+from rayapp.assistant.tool_results.rules import (
+    LOOKED_AT,
     Ingested,
     Prepared,
     ToolLimits,
     ToolResult,
+    accepted_summary,
     conversation_tag,
     prepare,
+    surplus_results,
 )
-from rayapp.assistant.tool_results.rules.retention import LOOKED_AT, surplus_results
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError
 from rayapp.core.runtime import Runtime
+from rayapp.inference.ports import Asking, ModelQuestion, prompt_language
 from rayapp.learning.rules.promotion import EXPIRED
 from rayapp.memory.item import MemoryItem, SourceType, Status
 from rayapp.memory.ports import Memories, MemoryStore
@@ -195,3 +198,24 @@ class ToolResultService:
 def _put_away(item: MemoryItem) -> bool:
     """Whether a person took it out of sight, and so wants it there."""
     return item.status is not Status.ACTIVE and item.archived_reason not in OWN_REASONS
+
+
+# Asks a model for a short form of a long answer of a tool.
+
+
+def summarising(models: Asking) -> Summarise | None:
+    """What `ToolResultService` calls after it answered; None: no model may be asked."""
+    if not models.enabled("tool_result_summary"):
+        return None
+
+    async def summarise(scope: WriteScope, text: str) -> str | None:
+        question = ModelQuestion(
+            helper="tool_result_summary",
+            variables={"text": text},
+            answer=str,
+            language=prompt_language(text),
+        )
+        reply = await models.ask(scope.user_id, question)
+        return accepted_summary(reply.value, text) if reply.value is not None else None
+
+    return summarise

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rayapp.assistant.tools.rules.parameters import Parameter
-from rayapp.learning.requests import Recorder
+from rayapp.learning.records import Recorder
 
 ToolName = Literal[
     "get_context_insights",

@@ -25,9 +25,9 @@ from rayapp.assistant.tools.rules.definitions import (
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
-from rayapp.graphs.requests import InsightsRequest
+from rayapp.graphs.records import InsightsRequest
 from rayapp.learning.ports import Insights, Outcomes
-from rayapp.learning.requests import OutcomeRequest
+from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.ports import Memories, MemoryBank
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rayapp.assistant.context.rules.escape import cut_line
+from rayapp.assistant.context.rules.prompt_block import cut_line
 from rayapp.assistant.tools.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import texts
-from rayapp.assistant.tools.rules.arguments import Arguments
+from rayapp.assistant.tools.rules.arguments import Arguments, the_one
 from rayapp.assistant.tools.rules.definitions import MAX_RESULTS
-from rayapp.assistant.tools.rules.matching import the_one
 from rayapp.assistant.tools.rules.parameters import Reference
 from rayapp.core.errors import InvalidInput, NotFound
 from rayapp.learning.ports import Outcomes
-from rayapp.learning.requests import OutcomeAnswer, OutcomeRequest, ResponseRequest
-from rayapp.learning.rules.outcome_plan import fingerprint
+from rayapp.learning.records import OutcomeAnswer, OutcomeRequest, ResponseRequest
+from rayapp.learning.rules.outcomes import fingerprint
 from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType, Status
 from rayapp.memory.ports import Memories, MemoryBank
 from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.rules.capacity import room_made
+from rayapp.memory.rules.lifecycle import room_made
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier, parse_tier, tier_name
 from rayapp.search.ports import Receipt, Search

@@ -1,9 +1,4 @@
-"""All settings: one small nested model per concern, a bound and a description on every field.
-
-Order of precedence: keyword arguments, `RAYAPP_*` environment (`__` nests), the profile's YAML,
-the defaults here. `MONGODB_URI`, `QDRANT_URL`, `REDIS_URL`, `RAY_ADDRESS` and
-`MEMORY_LLM_*` are read as well.
-"""
+"""Every setting with its bounds, and how they are read from profile, files and environment."""
 
 from __future__ import annotations
 
@@ -12,24 +7,155 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import rules as settings_rules
-from rayapp.core.settings.base import Concern
-from rayapp.core.settings.context import ContextSettings
-from rayapp.core.settings.events import STREAM_END_S, EventSettings
-from rayapp.core.settings.hooks import HooksSettings
-from rayapp.core.settings.models import ModelsSettings
-from rayapp.core.settings.tool_results import ToolResultSettings
+
+# The base of all settings models, apart from them so that each concern may have its own file.
+
+
+class Concern(BaseModel):
+    """Frozen, and an unknown name is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# Settings of what an assistant is told before it answers.
+
+
+class ContextSettings(Concern):
+    timeout_s: float = Field(0.8, gt=0, le=10, description="End-to-end limit of a prefetch.")
+    token_budget: int = Field(
+        2_000, ge=50, le=100_000, description="Tokens of the text block when none are named."
+    )
+    stable_share: float = Field(
+        0.5, ge=0, le=0.9, description="Share of the budget that the stable part may take."
+    )
+    always_inject: int = Field(20, ge=0, le=100, description="Pinned memories in the block.")
+    identity: int = Field(10, ge=0, le=100, description="Memories tagged identity in the block.")
+    preferences: int = Field(
+        10, ge=0, le=100, description="Memories tagged preference in the block."
+    )
+    patterns: int = Field(5, ge=0, le=50, description="Proven patterns in the stable part.")
+    small_store: int = Field(
+        5, ge=0, le=50, description="Up to so many memories, all of them are context."
+    )
+    recent: int = Field(10, ge=0, le=50, description="Newest memories shown when nothing is found.")
+    cold_start: int = Field(10, ge=1, le=50, description="Memories of a cold start.")
+    receipt_ttl_days: float = Field(
+        30.0, gt=0, description="Lifetime of the receipt of a prefetch, days."
+    )
+
+
+# Settings of the event stream.
+
+# A stream looks at its end once a second, and says goodbye before anybody cuts it, seconds.
+STREAM_END_S = 5.0
+
+
+class EventSettings(Concern):
+    stream_s: float = Field(
+        55.0, gt=0, le=600, description="The server ends a stream then; the client reconnects."
+    )
+    heartbeat_s: float = Field(
+        10.0, gt=0, le=60, description="Between two signs of life; proxies end silent streams."
+    )
+    max_streams: int = Field(
+        32, ge=1, le=1_000, description="Open streams per replica; each holds one connection."
+    )
+
+
+# Settings of the hooks that a chat program calls around each turn.
+
+
+class HooksSettings(Concern):
+    session_ttl_days: float = Field(
+        30.0, gt=0, le=3_650, description="Lifetime of a conversation after its last turn, days."
+    )
+    attribution: bool = Field(
+        True, description="Ask the assistant to mark which memories helped, in the context block."
+    )
+
+
+# Settings of the language model behind the helpers: where it is, what it may cost.
+
+
+def _endpoint(value: str) -> str:
+    """Empty, or an http address. The value is not repeated: it may hold a password."""
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = None
+    if value and (parts is None or parts.scheme not in ("http", "https") or not parts.netloc):
+        raise ValueError("start it with http:// or https://, for example http://host:8080/v1")
+    return value
+
+
+class HelperFlags(Concern):
+    outcome_detection: bool = Field(True, description="Judge an answer by what the user says next.")
+    fact_extraction: bool = Field(True, description="Learn one fact from an exchange.")
+    contextual_prefix: bool = Field(
+        False, description="Say what a text is about before it is embedded: a call per memory."
+    )
+    profile_detection: bool = Field(True, description="Learn what users say of themselves.")
+    history_summary: bool = Field(True, description="Sum up long conversations.")
+    merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
+    tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
+
+
+class ModelsSettings(Concern):
+    base_url: Annotated[str, AfterValidator(_endpoint)] = Field(
+        "", description="OpenAI-compatible endpoint, up to `/v1`; empty: helpers are off."
+    )
+    model: str = Field("", description="Name of the model there.")
+    # Plain text, because settings travel to other processes as JSON; never shown, never logged.
+    api_key: str = Field("", repr=False, description="Bearer token.")
+    timeout_s: float = Field(10.0, gt=0, le=120, description="Limit of one answer.")
+    prefix_timeout_s: float = Field(
+        5.0, gt=0, le=60, description="The same for the contextual prefix."
+    )
+    concurrency: int = Field(5, ge=1, le=256, description="Calls in flight per process.")
+    price_prompt: float = Field(0.0, ge=0, description="Price of a million tokens asked.")
+    price_completion: float = Field(0.0, ge=0, description="Price of a million tokens answered.")
+    calls_per_day: int = Field(2_000, ge=0, description="Per user and UTC day; 0 = no limit.")
+    tokens_per_day: int = Field(2_000_000, ge=0, description="Per user and UTC day; 0 = no limit.")
+    cost_per_day: float = Field(0.0, ge=0, description="Per user and UTC day; 0 = no limit.")
+    raw_log_share: float = Field(
+        0.0, ge=0, le=1, description="Share of answers logged, redacted and cut; 0 = none."
+    )
+    helpers: HelperFlags = Field(HelperFlags(), description="Which helpers may use the model.")
+
+    @model_validator(mode="after")
+    def _named(self) -> ModelsSettings:
+        if self.base_url and not self.model:
+            raise ValueError("models.base_url is set: set models.model too")
+        return self
+
+    @property
+    def on(self) -> bool:
+        """True when there is an endpoint."""
+        return bool(self.base_url)
+
+
+# Settings of remembered tool results.
+
+
+class ToolResultSettings(Concern):
+    min_chars: int = Field(
+        100, ge=1, le=10_000, description="Shorter answers of tools are not kept, characters."
+    )
+    max_chars: int = Field(
+        10_000, ge=200, le=50_000, description="Longer answers of tools are cut, characters."
+    )
+    per_conversation: int = Field(
+        500, ge=1, description="Active tool results of one conversation (decision 0030)."
+    )
+    batch_limit_items: int = Field(20, ge=1, le=100, description="Most results in one request.")
+
 
 ENV_PREFIX = "RAYAPP_"
 # Read by the test suite, the profile switch and the local stack, not settings themselves.

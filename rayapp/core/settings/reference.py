@@ -15,8 +15,7 @@ import yaml
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from rayapp.core.settings.base import Concern
-from rayapp.core.settings.model import CONFIG_DIR, Settings
+from rayapp.core.settings.model import CONFIG_DIR, Concern, Settings
 
 REFERENCE = CONFIG_DIR / "reference.yaml"
 HEAD = """\

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
-from rayapp.graphs.requests import ActionAdvice, PastExperience, TierAdvice
+from rayapp.graphs.records import ActionAdvice, PastExperience, TierAdvice
 from rayapp.graphs.rules.routing import MIN_USES, RECOMMENDED_WILSON
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.tiers import tier_name

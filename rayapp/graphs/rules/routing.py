@@ -1,17 +1,124 @@
-"""What the routing graph advises: tiers that answered these concepts well before.
-
-It is a soft prior: it makes a search look deeper in a tier, never less deep, because a tier
-left out loses answers.
-"""
+"""What the routing graph advises, its rates, and the fingerprint of a problem."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from rayapp.graphs.records import Counters, RoutingRow
-from rayapp.graphs.requests import TierAdvice
-from rayapp.graphs.rules.rates import success_rate, wilson_of
+from rayapp.graphs.records import Counters, RoutingRow, TierAdvice
+from rayapp.memory.item import Outcome
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, wilson_lower_bound
 from rayapp.memory.tiers import Tier
+from rayapp.text.concept_words import CACHE_WORDS, is_generic, key_of, readings_of
+from rayapp.text.expansions import Expansions
+from rayapp.text.normalize import normalize
+from rayapp.text.tokens import tokens
+
+# Rates of graph rows, computed from their counters when a row is read.
+
+# What a row says before anything was judged (data model, kg_routing).
+NEUTRAL_RATE = 0.5
+# A partial success counts half, in the action graph only (data model, kg_actions).
+PARTIAL_SHARE = 0.5
+
+
+def counters_of(outcome: Outcome) -> Counters:
+    """One use with this outcome."""
+    return Counters(
+        uses=1,
+        worked=int(outcome is Outcome.WORKED),
+        partial=int(outcome is Outcome.PARTIAL),
+        unknown=int(outcome is Outcome.UNKNOWN),
+        failed=int(outcome is Outcome.FAILED),
+    )
+
+
+def added(a: Counters, b: Counters) -> Counters:
+    """Both together."""
+    return Counters(
+        uses=a.uses + b.uses,
+        worked=a.worked + b.worked,
+        partial=a.partial + b.partial,
+        unknown=a.unknown + b.unknown,
+        failed=a.failed + b.failed,
+    )
+
+
+def negative(c: Counters) -> Counters:
+    """What added to `c` gives nothing."""
+    return Counters(
+        uses=-c.uses, worked=-c.worked, partial=-c.partial, unknown=-c.unknown, failed=-c.failed
+    )
+
+
+def success_rate(c: Counters) -> float:
+    """worked / (worked + failed), 0.5 when there is neither: the rate of the routing graph."""
+    judged = c.worked + c.failed
+    return c.worked / judged if judged else NEUTRAL_RATE
+
+
+def action_success_rate(c: Counters) -> float:
+    """Share of successes where a partial one counts half; `unknown` says nothing."""
+    judged = c.worked + c.partial + c.failed
+    return (c.worked + PARTIAL_SHARE * c.partial) / judged if judged else NEUTRAL_RATE
+
+
+def wilson_of(c: Counters) -> float:
+    """Wilson lower bound over the success values of all outcomes."""
+    success = (
+        SUCCESS_VALUE[Outcome.WORKED] * c.worked
+        + SUCCESS_VALUE[Outcome.PARTIAL] * c.partial
+        + SUCCESS_VALUE[Outcome.UNKNOWN] * c.unknown
+        + SUCCESS_VALUE[Outcome.FAILED] * c.failed
+    )
+    return wilson_lower_bound(success, c.uses)
+
+
+# The fingerprint of a problem: questions that ask the same, in either language, share it.
+
+# One content word names a topic, not a problem.
+MIN_CONTENT_WORDS = 2
+# A longer question is never asked again in the same words; the rest is not read.
+MAX_READ_CHARS = 1_000
+# 96 bits: no two problems of a user meet by chance.
+HASH_DIGITS = 24
+
+
+class _Unit(NamedTuple):
+    readings: tuple[str, ...]
+    key: str
+    generic: bool
+
+
+def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
+    """24 hex digits over the set of content words; None when there are fewer than two.
+
+    Order, inflection and politeness do not count. A word or phrase of the dictionary counts as
+    its entry, so a question and its translation meet when the dictionary knows their words.
+    """
+    vocabulary = expansions.vocabulary if expansions else frozenset[str]()
+    plain = normalize(text[:MAX_READ_CHARS])
+    units = [_unit(token.text, vocabulary) for token in tokens(plain)]
+    keys: set[str] = set()
+    used: set[int] = set()
+    for term in expansions.known([unit.readings for unit in units]) if expansions else ():
+        if term.end - term.start > 1 or not units[term.start].generic:
+            keys.add(key_of(term.key))
+            used.update(range(term.start, term.end))
+    keys.update(unit.key for at, unit in enumerate(units) if at not in used and not unit.generic)
+    if len(keys) < MIN_CONTENT_WORDS:
+        return None
+    basis = "\n".join(sorted(keys))
+    return hashlib.sha256(basis.encode("utf-8")).hexdigest()[:HASH_DIGITS]
+
+
+@lru_cache(maxsize=CACHE_WORDS)
+def _unit(word: str, vocabulary: frozenset[str]) -> _Unit:
+    readings = readings_of(word, vocabulary)
+    return _Unit(readings, key_of(readings[:1]), is_generic(word, readings[0]))
+
 
 # Outcomes before a tier is called good or poor: as many as for every other learned effect
 # (effectiveness at >= 3 uses, retrieval design).

@@ -13,11 +13,13 @@ from rayapp.graphs.records import (
     ContentNode,
     Counters,
     Example,
+    GraphEdgeView,
+    GraphNodeView,
+    GraphView,
     RoutingRow,
 )
-from rayapp.graphs.requests import GraphEdgeView, GraphNodeView, GraphView
-from rayapp.graphs.rules.context_type import CONTEXT_TYPES
-from rayapp.graphs.rules.rates import action_success_rate, added, success_rate, wilson_of
+from rayapp.graphs.rules.question import CONTEXT_TYPES
+from rayapp.graphs.rules.routing import action_success_rate, added, success_rate, wilson_of
 from rayapp.memory.item import NEUTRAL_SCORE
 from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import extract_concepts

@@ -15,20 +15,19 @@ from typing import Any
 from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, point_ranges
 from rayapp.core.errors import InvalidInput
 from rayapp.index.point_builder import PointFailure
-from rayapp.index.reindex.cleanup import ReindexCleanup
-from rayapp.index.reindex.copy import Copier, Follower
-from rayapp.index.reindex.pages import Courtesy, PagesAhead
+from rayapp.index.reindex.copy import Copier, Courtesy, Follower, PagesAhead
 from rayapp.index.reindex.parts import (
     ReindexFacts,
     ReindexParts,
     belongs,
     facts_of,
+    prepared_for,
     refresh_of,
 )
-from rayapp.index.reindex.ready import prepared_for
 from rayapp.index.reindex.switch import (
     Gaps,
     Outcome,
+    ReindexCleanup,
     catch_up,
     compared_and_switched,
     fill_gaps,

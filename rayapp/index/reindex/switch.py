@@ -1,25 +1,112 @@
-"""Puts the filled collection behind the alias without losing a write and without a pause for users.
-
-The indexers are held for the moment of the switch. Their last batches are waited for before it,
-and again after it: one that claimed just before the hold may still have written to the old
-collection, and what it wrote is brought over before the hold ends.
+"""Moves the alias to the filled collection without losing a write, back again, and
+drops old ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
 
+from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.core.errors import Conflict, NotFound
+from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.point_builder import PointFailure
-from rayapp.index.ports import Requeue, VectorIndex
+from rayapp.index.ports import ItemScan, Requeue, VectorIndex
 from rayapp.index.reindex.copy import Copied, Copier, Follower
-from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs
+from rayapp.index.reindex.parts import (
+    ADOPTED_AT,
+    JOBS_READ,
+    ReindexFacts,
+    ReindexParts,
+    belongs,
+    ready_for,
+    waiting,
+)
 from rayapp.index.reindex.verify import count_problem
-from rayapp.index.serving import is_served, served_now
-from rayapp.index.write_barrier import IndexHold, uncut
+from rayapp.index.rules.points import collection_made_at, collections_of
+from rayapp.index.service import is_served, served_now
+from rayapp.index.write_barrier import IndexHold, Sleep, uncut
 from rayapp.memory.item import IndexOp
+
+# Drops the collections that no reindex and no rollback needs any more.
+
+log = logging.getLogger("rayapp.reindex")
+# Jobs looked through for the ones that name a collection; older ones are past any rollback.
+CLEANED_JOBS_READ = 200
+
+
+class ReindexCleanup:
+    """Maintenance calls `run` now and then; the job itself calls `drop_old` when it was asked."""
+
+    def __init__(self, index: VectorIndex, jobs: JobStore, *, runtime: Runtime) -> None:
+        self._index, self._jobs = index, jobs
+        self._clock = runtime.clock
+        self._alias = runtime.settings.qdrant.alias
+        self._rollback = timedelta(hours=runtime.settings.reindex.rollback_h)
+
+    async def run(self) -> list[str]:
+        """Drop what is past its time; the names."""
+        return await self.drop_expired(self._clock.now())
+
+    async def drop_expired(self, now: datetime) -> list[str]:
+        """Never the collection behind the alias, never one of an unfinished job."""
+        # Names before jobs: a job is stored before it makes its collection.
+        names = collections_of(self._alias, await self._index.collections())
+        if len(names) < 2:
+            return []
+        jobs = await self._jobs.recent(REINDEX, CLEANED_JOBS_READ)
+        return await self._drop([n for n in names if expired(n, jobs, now, self._rollback)])
+
+    async def drop_old(self) -> list[str]:
+        """Everything but the collection behind the alias, those that are being filled, and those
+        that wait for a service to be restarted."""
+        names = collections_of(self._alias, await self._index.collections())
+        jobs = await self._jobs.unfinished(REINDEX)
+        jobs += waiting(await self._jobs.recent(REINDEX, CLEANED_JOBS_READ))
+        needed = {job.facts.get("collection") for job in jobs}
+        return await self._drop([name for name in names if name not in needed])
+
+    async def _drop(self, names: Sequence[str]) -> list[str]:
+        dropped = []
+        target = (await self._index.health()).collection
+        for name in names:
+            if name == target or target is None:
+                continue
+            with suppress(Conflict):  # a rollback moved the alias to it a moment ago
+                await self._index.drop_collection(name)
+                dropped.append(name)
+                log.info("collection %s was dropped", name)
+        return dropped
+
+
+def expired(name: str, jobs: Sequence[Job], now: datetime, rollback: timedelta) -> bool:
+    """Nothing needs the collection any more, as far as the jobs tell."""
+    naming = [j for j in jobs if name in (j.facts.get("collection"), j.facts.get("previous"))]
+    if any(not job.final for job in naming):
+        return False
+    if not naming:
+        made_at = collection_made_at(name)
+        return made_at is not None and made_at + rollback <= now
+    return all(_let_go(name, job, now, rollback) for job in naming)
+
+
+def _let_go(name: str, job: Job, now: datetime, rollback: timedelta) -> bool:
+    """A cancelled build is never gone on with; a failed one may be, and a completed one may be
+    put behind the alias, or taken back. The way back is open as long after the alias moved."""
+    if job.state is JobState.CANCELLED and name == job.facts.get("collection"):
+        return True
+    ended = job.finished_at or job.updated_at
+    adopted = (job.report or {}).get(ADOPTED_AT)
+    if ended is not None and adopted is not None:
+        ended = max(ended, datetime.fromisoformat(adopted))
+    return ended is not None and ended + rollback <= now
+
 
 # Passes before the hold: each brings over what came in during the last one, so few are needed.
 # A service that indexes faster than a pass copies is caught up with while its indexers are held.
@@ -173,3 +260,148 @@ async def _other_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema
 
 def _moved_to(target: str | None) -> str:
     return f"The alias was moved to {target or 'nothing'} meanwhile: start a new reindex."
+
+
+# Back to the collection before the last reindex, and on to one that waits for a restart.
+
+
+class RollbackWork:
+    """Implements `JobWork`: no partitions, the alias moves in `finish`.
+
+    What was indexed since the reindex went to the new collection alone, so it is asked for again.
+    """
+
+    def __init__(self, parts: ReindexParts) -> None:
+        self._parts = parts
+        self._facts: Mapping[str, Any] = {}
+
+    async def plan(self) -> Plan:
+        parts = self._parts
+        target = (await parts.index.health()).collection
+        job = await self._made(target)
+        previous = str(job.facts["previous"])
+        await self._check(str(target), previous)
+        since = (job.report or {}).get("held_at") or job.facts["watermark"]
+        return Plan(
+            partitions=[],
+            total=0,
+            facts={"collection": target, "previous": previous, "since": since},
+        )
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        self._facts = facts
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        return Step(cursor=None)
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        parts, facts = self._parts, self._facts
+        since = datetime.fromisoformat(facts["since"])
+        async with parts.hold() as hold:
+            await hold.until_idle()
+            target = (await parts.index.health()).collection
+            if target not in (facts["collection"], facts["previous"]):
+                reason = f"The alias was moved to {target} meanwhile: start again."
+                return Finish(report={**facts, "switched": False, "reason": reason}, complete=False)
+            # Before the switch as well: a driver that dies between the two must lose nothing.
+            asked = await parts.scan.requeue_indexed_since(since)
+            await hold.renew()
+            again, problem = None, await self._served(str(target))
+            if problem is None:
+                again = await uncut(self._back(hold, str(target), since))
+        report = {**facts, "rollback": True, "switched": again is not None, "requeued": asked}
+        if again is None:
+            problem = problem or "The alias was moved meanwhile: start again."
+            return Finish(report=report | {"reason": problem}, complete=False)
+        return Finish(report=report | {"requeued": asked + again})
+
+    async def _back(self, hold: IndexHold, target: str, since: datetime) -> int | None:
+        """Move the alias; how many items were asked for again, None when it was moved elsewhere."""
+        if not await moved(self._parts.index, self._facts["previous"], target):
+            return None
+        await hold.until_idle()
+        return await self._parts.scan.requeue_indexed_since(since)
+
+    async def _served(self, target: str) -> str | None:
+        """Why a service that was started since the plan keeps the alias where it is."""
+        parts = self._parts
+        present = await parts.index.schema_of(target)
+        stored = await parts.index.schema_of(self._facts["previous"])
+        if present == stored or not await served_now(parts.leases, present):
+            return None
+        return (
+            f"The service runs with {present.model}: restart it with {stored.model}, "
+            "then roll back."
+        )
+
+    async def close(self) -> None:
+        await self._parts.close()
+
+    async def _made(self, target: str | None) -> Job:
+        """The reindex that put the collection behind the alias."""
+        for job in await self._parts.jobs.recent(REINDEX, JOBS_READ):
+            facts = job.facts
+            if "schema" in facts and facts["collection"] == target and facts["previous"]:
+                return job
+        raise NotFound(
+            "There is nothing to roll back: no reindex put the present collection in place."
+        )
+
+    async def _check(self, target: str, previous: str) -> None:
+        """Only a collection that the configured model made may be served."""
+        index, wanted = self._parts.index, self._parts.schema
+        try:
+            stored = await index.schema_of(previous)
+        except NotFound:
+            raise NotFound(
+                f"The collection before the last reindex, {previous}, was dropped: "
+                "run `rayapp job reindex` to fill a new one."
+            ) from None
+        if stored != wanted:
+            raise Conflict(
+                f"{previous} was built for {stored.model} ({stored.dims} dimensions, analyser "
+                f"{stored.analyser}): set the embedding model back to it, then roll back."
+            )
+        present = await index.schema_of(target)
+        if present != stored and await is_served(self._parts.leases, present, self._parts.sleep):
+            raise Conflict(
+                f"The service runs with {present.model}: restart it with {stored.model}, "
+                "then roll back."
+            )
+
+
+async def adopt_ready(
+    index: VectorIndex,
+    jobs: JobStore,
+    scan: ItemScan,
+    leases: LeaseStore,
+    *,
+    schema: IndexSchema,
+    sleep: Sleep,
+) -> bool:
+    """Called by a process that was started with another model than the index has: move the alias
+    to a collection that a reindex filled for it. False when there is none, or while a service
+    still runs with the model of the index."""
+    ready = await ready_for(index, jobs, schema)
+    if ready is None:
+        return False
+    target = (await index.health()).collection
+    if target is not None:
+        present = await index.schema_of(target)
+        if present == schema:
+            return True
+        if await is_served(leases, present, sleep):
+            log.warning("the index of %s is still served: this process waits", present.model)
+            return False
+    name = str(ready.facts["collection"])
+    # Before the switch: a process that dies between the two must lose nothing.
+    count = await scan.requeue_indexed_since(datetime.fromisoformat(ready.facts["watermark"]))
+    if target is not None and await served_now(leases, present):
+        log.warning("a service with %s was started: this process waits", present.model)
+        return False
+    await jobs.add_to_report(ready.job_id, {ADOPTED_AT: (await scan.now()).isoformat()})
+    if not await moved(index, name, target):
+        log.warning("the alias of the index was moved elsewhere: this process looks again")
+        return False
+    log.info("the index is %s now; %d items written meanwhile are indexed again", name, count)
+    return True

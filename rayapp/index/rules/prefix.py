@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.rules.points import vector_hash_of
-from rayapp.inference.chat.rules.refusals import refuses
+from rayapp.inference.chat.rules.answers import refuses
 from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.hostile import hostile
-from rayapp.text.language import detect_language
+from rayapp.text.tokens import detect_language
 
 # A longer title would be what the vector speaks of. Our choice.
 MAX_PART_CHARS = 200

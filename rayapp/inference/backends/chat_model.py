@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, ModelDown, TooLarge
-from rayapp.inference.backends.http_json import JsonServer
-from rayapp.inference.chat.rules.thinking import split_thinking
+from rayapp.inference.backends.http import JsonServer
+from rayapp.inference.chat.rules.integrity import split_thinking
 from rayapp.inference.ports import ChatAnswer, ChatUsage, Message
-from rayapp.inference.rules.token_estimate import estimate_tokens
+from rayapp.inference.rules import estimate_tokens
 
 PATH = "/chat/completions"
 # Answers of helpers have a few kilobytes; a reasoning model may think through 200.

@@ -16,7 +16,7 @@ from tokenizers import Encoding, Tokenizer
 from rayapp.core.batching import parts_by_length
 from rayapp.core.errors import ConfigError
 from rayapp.core.vectors import Vector
-from rayapp.inference.backends.passes import PASS_TOKENS, Pass, in_order
+from rayapp.inference.backends.model_thread import PASS_TOKENS, Pass, in_order
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 # Context of BERT and XLM-R; taken when the folder's config.json does not say.

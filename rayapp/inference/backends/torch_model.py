@@ -13,9 +13,15 @@ import numpy as np
 from rayapp.core.batching import parts_by_length
 from rayapp.core.errors import ConfigError
 from rayapp.core.vectors import Vector
-from rayapp.inference.backends.gpu import Precision, number_format, torch_device
+from rayapp.inference.backends.model_thread import (
+    PASS_TOKENS,
+    Pass,
+    Precision,
+    in_order,
+    number_format,
+    torch_device,
+)
 from rayapp.inference.backends.onnx_model import DEFAULT_MAX_TOKENS
-from rayapp.inference.backends.passes import PASS_TOKENS, Pass, in_order
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
 # What the forward pass of each kind calls its answer.

@@ -16,25 +16,37 @@ from rayapp.core.breaker import Breaker, BreakerState
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, ModelDown, RayappError
 from rayapp.core.runtime import Runtime
-from rayapp.inference.chat.question import HELPERS, HelperName, ModelQuestion, ModelReply, WhyNot
-from rayapp.inference.chat.rules.answer_reading import Unreadable, read_answer
-from rayapp.inference.chat.rules.budget import Budget, Prices, Spent, cost_of, day_start, refused_by
+from rayapp.inference.chat.rules.answers import (
+    Budget,
+    Prices,
+    Spent,
+    Unreadable,
+    cost_of,
+    day_start,
+    read_answer,
+    refused_by,
+)
 from rayapp.inference.ports import (
+    HELPERS,
     CallSeen,
     ChatAnswer,
     ChatModel,
     ChatUsage,
+    HelperName,
     Message,
+    ModelQuestion,
+    ModelReply,
     UsageRow,
     UsageStore,
     UsageTotal,
+    WhyNot,
 )
 from rayapp.inference.prompts.loader import AGAIN, Prompt, PromptBook
-from rayapp.inference.rules.token_estimate import estimate_tokens
+from rayapp.inference.rules import estimate_tokens
 from rayapp.memory.scope import ReadScope
-from rayapp.text.injection import injection_kinds
-from rayapp.text.language import detect_language
+from rayapp.text.hostile import injection_kinds
 from rayapp.text.redaction import redact
+from rayapp.text.tokens import detect_language
 
 T = TypeVar("T")
 log = logging.getLogger("rayapp.models")

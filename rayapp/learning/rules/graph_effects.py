@@ -16,8 +16,7 @@ from rayapp.graphs.records import (
     RoutingIncrement,
     SolutionIncrement,
 )
-from rayapp.graphs.rules.problem import problem_hash
-from rayapp.graphs.rules.rates import added, counters_of, negative
+from rayapp.graphs.rules.routing import added, counters_of, negative, problem_hash
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.verdicts import standing
 from rayapp.memory.item import Outcome

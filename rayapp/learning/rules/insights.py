@@ -7,9 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
-from rayapp.graphs.records import ActionRow, ContentNode, Example, GraphPriors, KnownSolution
-from rayapp.graphs.requests import ActionAdvice, ContextInsights, PastExperience
-from rayapp.graphs.rules.belonging import happened_to
+from rayapp.graphs.records import (
+    ActionAdvice,
+    ActionRow,
+    ContentNode,
+    ContextInsights,
+    Example,
+    GraphPriors,
+    KnownSolution,
+    PastExperience,
+)
+from rayapp.graphs.rules.content import happened_to
 from rayapp.graphs.rules.directives import (
     Side,
     advised_tiers,
@@ -17,15 +25,8 @@ from rayapp.graphs.rules.directives import (
     directives_of,
     solved_reason,
 )
-from rayapp.graphs.rules.question import (
-    Question,
-    by_success,
-    fingerprint,
-    nodes_of,
-    rows_of,
-)
-from rayapp.graphs.rules.rates import action_success_rate, wilson_of
-from rayapp.graphs.rules.routing import tier_advice
+from rayapp.graphs.rules.question import Question, by_success, fingerprint, nodes_of, rows_of
+from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson_of
 from rayapp.graphs.rules.views import action_totals
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import GARBAGE_SCORE

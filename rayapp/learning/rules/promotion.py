@@ -1,22 +1,60 @@
-"""Which item changes its tier, or leaves, by rule: an ordered list of named rules.
-
-The first rule that decides wins. The list is the documentation; `now` and the parameters are
-passed in, and every age counts from server times, never from `created_at`.
+"""Which item changes its tier or leaves, by an ordered list of named rules; when
+cycles run. Pure.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from rayapp.memory.item import IndexOp, MemoryItem, Status
+from rayapp.core.errors import NotFound, VersionConflict
+from rayapp.learning.records import Move
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Status
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.filtering import expired
-from rayapp.memory.rules.revision import requeued
+from rayapp.memory.rules.revision import requeued, revised
 from rayapp.memory.tiers import TIER_POLICY, Tier
+
+# What a stored item becomes when a transition meets it. Pure; all stores apply the same rule.
+
+
+def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
+    """`stored` after `move`, which was decided on the state in `move.row`.
+
+    Outcomes do not raise the version, but they are what the decision rests on: when one came
+    between, nothing is moved and the caller decides again. So no counter is lost, and no item
+    leaves that was just found helpful. A merge adds mentions too, so these must be the same. An id
+    that was deleted and stored again is another item: the time it was stored tells them apart.
+    """
+    read = move.row
+    same = stored.version == move.expected_version and stored.stats == read.stats
+    same = same and stored.stored_at == move.item.stored_at
+    if read.change_type is ChangeType.MERGE:
+        same = same and stored.quality == read.quality
+    if not same:
+        raise VersionConflict(
+            f"{stored.memory_id} changed meanwhile: read it again and decide again.",
+            details={"memory_id": stored.memory_id, "version": stored.version},
+        )
+    return revised(stored, move.item, read)
+
+
+def gone(move: Move) -> NotFound:
+    """The item of `move` is not there any more."""
+    return NotFound(
+        f"No memory {move.item.memory_id}: check the id, it may have been deleted.",
+        details={"memory_id": move.item.memory_id},
+    )
+
+
+def winner_of(loser: MemoryItem, items: Iterable[MemoryItem]) -> MemoryItem | None:
+    """The one of `items` that `loser` was merged into."""
+    wanted = (loser.user_id, loser.merged_into)
+    return next((item for item in items if (item.user_id, item.memory_id) == wanted), None)
+
 
 Action = Literal["promote", "demote", "archive", "keep"]
 Policy = Literal["score", "wilson"]
@@ -193,3 +231,37 @@ def transition_id(item: MemoryItem, kind: str) -> str:
     stored = item.stored_at.astimezone(UTC).isoformat(timespec="milliseconds")
     left = (item.point_id, stored, str(item.version), kind)
     return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))
+
+
+# When promotion cycles run: those over all users, and a user's own between them. Pure.
+
+# Whoever holds this lease runs the cycles.
+OWNER_LEASE = "maintenance"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a user stored since the last cycle over all users."""
+
+    stored: int = 0
+    conversations: int = 0
+
+
+def cycle_due(now: Activity, seen: Activity, exchanges: int) -> bool:
+    """After every `exchanges` stored exchanges, and on a change of conversation.
+
+    `seen` is the activity at the user's own last cycle, so nobody's cycle counts for another.
+    """
+    switched = now.conversations > max(1, seen.conversations)
+    return switched or now.stored - seen.stored >= exchanges
+
+
+def is_scheduled(
+    *, owned: bool, last_cycle: datetime | None, interval: timedelta, now: datetime
+) -> bool:
+    """Whether the next cycle over all users will come by itself.
+
+    It does while somebody owns them. Between two owners it does too, until a cycle is overdue;
+    before the first cycle an owner is still to come.
+    """
+    return owned or last_cycle is None or now - last_cycle <= interval

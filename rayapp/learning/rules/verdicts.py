@@ -6,12 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rayapp.graphs.rules.belonging import happened_to
+from rayapp.graphs.rules.content import happened_to
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
-from rayapp.learning.rules.outcome_plan import OutcomePlan, Target
-from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT, judged
+from rayapp.learning.rules.outcomes import (
+    MIN_TTL,
+    SCORE_DELTA,
+    TTL_SHIFT,
+    OutcomePlan,
+    Target,
+    judged,
+)
 from rayapp.memory.item import MemoryItem, Stats, Status
-from rayapp.memory.rules.success import SUCCESS_VALUE, rounded, wilson_lower_bound
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rounded, wilson_lower_bound
 
 MILLISECOND = timedelta(milliseconds=1)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
+import pkgutil
 import shlex
 import subprocess
 import sys
@@ -16,22 +18,47 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import jobs
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings, load_settings
-from rayapp.local.cli.jobs import checked_job, job_names
 from rayapp.local.cli.keys import has_living_key, keys
 from rayapp.local.cli.memories import add, recent, search, shared_options, typed_command
-from rayapp.local.cli.output import console, table_of
-from rayapp.local.cli.progress import StartProgress
+from rayapp.local.cli.output import StartProgress, console, table_of
 from rayapp.local.stack import stack
 from rayapp.local.stack.checks import run_checks
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.programs import python_path
 from rayapp.local.stack.readiness import Readiness, ask
-from rayapp.local.stack.room import disk_of
 from rayapp.local.stack.state import StackState, Step, read_state
-from rayapp.local.stack.supervisor import DEFAULT_APP
+from rayapp.local.stack.supervisor import DEFAULT_APP, disk_of
+
+# `rayapp job`: which modules are jobs.
+
+
+def job_names() -> list[str]:
+    """Modules of the package `jobs` that define `main`; none of them is imported."""
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules(jobs.__path__)
+        if not module.ispkg and _has_main(module.name)
+    )
+
+
+def checked_job(name: str) -> str:
+    """`name`, if it is a job. Raises ConfigError with the list of jobs."""
+    names = job_names()
+    if name not in names:
+        raise ConfigError(f"No job {name!r}: use one of {', '.join(names)}.")
+    return name
+
+
+def _has_main(name: str) -> bool:
+    paths = (Path(folder) / f"{name}.py" for folder in jobs.__path__)
+    source = next(path for path in paths if path.is_file())
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)
+
 
 EXIT_FAILED, EXIT_CONFIG, EXIT_DEPENDENCY = 1, 2, 4
 HELP_OPTIONS = frozenset({"--help", "-h"})

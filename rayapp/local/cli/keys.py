@@ -91,7 +91,7 @@ def _with_service(data_dir: Path | None, work: Callable[[ApiKeyService], Awaitab
         # Imported here: `up` and `down` do not need the whole service.
         from rayapp.admin.api_keys import ApiKeyService
         from rayapp.container.bootstrap import mongo_stores
-        from rayapp.core.clock import SystemClock
+        from rayapp.core.runtime import SystemClock
 
         stores = mongo_stores(settings)
         await stores.items.ensure_schema()

@@ -15,7 +15,7 @@ import orjson
 import typer
 
 from rayapp.client import Memory, SyncMemoryClient
-from rayapp.client.degraded import explained
+from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, Forbidden, Unauthorized
 from rayapp.core.settings.model import load_settings

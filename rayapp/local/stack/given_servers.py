@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from rayapp.local.stack.verdict import Check
+from rayapp.local.stack.readiness import Check
 
 # A person waits for each of them; a healthy server answers in milliseconds.
 ASK_TIMEOUT_S = 3.0

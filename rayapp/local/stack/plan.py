@@ -1,4 +1,4 @@
-"""What a stack must start for given settings: the servers that the environment does not name."""
+"""What a stack must start for given settings, and how its mongod becomes a primary."""
 
 from __future__ import annotations
 
@@ -9,15 +9,77 @@ import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure, PyMongoError
 
 from rayapp.core.settings.model import Settings
-from rayapp.local.stack import binaries, programs
-from rayapp.local.stack.child import Child
+from rayapp.local.stack import programs
 from rayapp.local.stack.front import Front
-from rayapp.local.stack.paths import StackPaths, write_private
-from rayapp.local.stack.ports import PortBook
-from rayapp.local.stack.replica_set import is_primary
+from rayapp.local.stack.paths import PortBook, StackPaths, write_private
+from rayapp.local.stack.processes import Child
+from rayapp.local.stack.programs import LOOPBACK, REPLICA_SET
 from rayapp.serve.environment import INGRESS_PORTS, PORT_NAMES, local_environment
+
+# Makes a started mongod the primary of its own replica set.
+
+ASK_TIMEOUT_MS = 1_000
+NOT_YET_INITIALIZED = 94
+INVALID_CONFIG = 93
+
+
+def is_primary(port: int) -> bool:
+    """One look, one push: initiates a new set, moves an old one to this port.
+
+    Returns:
+        True once the server accepts writes; False while it is starting or electing.
+    """
+    if not _listens(port):
+        # The driver would look again and again until its time is up.
+        return False
+    client: MongoClient[dict[str, Any]] = MongoClient(
+        LOOPBACK,
+        port,
+        directConnection=True,
+        serverSelectionTimeoutMS=ASK_TIMEOUT_MS,
+        socketTimeoutMS=ASK_TIMEOUT_MS,
+    )
+    with client:
+        try:
+            if client.admin.command("hello").get("isWritablePrimary"):
+                return True
+            _push(client, f"{LOOPBACK}:{port}")
+        except PyMongoError:
+            return False
+    return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(ASK_TIMEOUT_MS / 1_000)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def _push(client: MongoClient[dict[str, Any]], host: str) -> None:
+    try:
+        client.admin.command("replSetGetStatus")
+    except OperationFailure as error:
+        if error.code == NOT_YET_INITIALIZED:
+            members = [{"_id": 0, "host": host}]
+            client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
+        elif error.code == INVALID_CONFIG:
+            _move(client, host)
+
+
+def _move(client: MongoClient[dict[str, Any]], host: str) -> None:
+    """The set knows this server under another port: it was busy, or the data was copied."""
+    config = client.local["system.replset"].find_one()
+    if config is not None and config["members"][0]["host"] != host:
+        config["members"] = [{"_id": 0, "host": host}]
+        config["version"] += 1
+        client.admin.command("replSetReconfig", config, force=True)
+
 
 # A large journal is replayed before mongod answers; the rest start in seconds.
 MONGOD_TIMEOUT_S = 120.0
@@ -75,8 +137,8 @@ class Plan:
     def _mongod(self) -> None:
         if self._settings.mongo.uri:
             return
-        binary = binaries.require_mongod()
-        self.versions["mongod"] = binaries.version_of(binary)
+        binary = programs.require_mongod()
+        self.versions["mongod"] = programs.version_of(binary)
         self._book.take(["mongod"])
         port = self.ports["mongod"]
         self.paths.mongo.mkdir(mode=0o700, exist_ok=True)
@@ -87,24 +149,24 @@ class Plan:
         self._set["data"]["holds_store"] = True
 
     def _valkey(self) -> None:
-        binary = binaries.find_valkey()
+        binary = programs.find_valkey()
         if self._settings.redis.url or binary is None:
             return
-        self.versions["valkey"] = binaries.version_of(binary)
+        self.versions["valkey"] = programs.version_of(binary)
         path = self.paths.valkey_socket
         command = programs.valkey_command(binary, path)
         self._add("valkey", command, lambda: connects(path), SERVER_TIMEOUT_S, STOP_WAIT_S)
         self._set["redis"] = {"url": f"unix://{path}"}
 
     def _qdrant(self) -> None:
-        binary = binaries.find_qdrant()
+        binary = programs.find_qdrant()
         if self._settings.qdrant.url:
             return
         if binary is None:
             # Said now: in a replica of Ray it would be said minutes later.
-            binaries.require_engine()
+            programs.require_engine()
             return
-        self.versions["qdrant"] = binaries.version_of(binary)
+        self.versions["qdrant"] = programs.version_of(binary)
         self._book.take(["qdrant", "qdrant_grpc"])
         port = self.ports["qdrant"]
         self.paths.qdrant.mkdir(mode=0o700, exist_ok=True)
@@ -143,7 +205,7 @@ class Plan:
 
     def _haproxy(self) -> dict[str, str]:
         """Ray starts our launcher in its place; without a binary Ray says what is missing."""
-        binary = binaries.find_haproxy()
+        binary = programs.find_haproxy()
         if binary is None:
             return {}
         self.front = Front(self.paths, binary)

@@ -1,14 +1,30 @@
-"""What `/readyz` of a stack says, and waiting for it without falling silent."""
+"""What `/readyz` of a stack says, waiting for it, and one line of `rayapp doctor`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import httpx
 
 from rayapp.core.errors import ConfigError, DependencyDown
+
+# One line of `rayapp doctor`.
+
+Verdict = Literal["ok", "note", "blocks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`fix` is a command or a setting; empty when all is well."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+
 
 POLL_S = 0.1
 ASK_TIMEOUT_S = 5.0

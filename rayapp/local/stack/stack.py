@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -18,20 +19,56 @@ import psutil
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
-from rayapp.local.stack.paths import StackPaths, rotate, tail, write_private
-from rayapp.local.stack.ports import PortBook, is_free
+from rayapp.local.stack.paths import PortBook, StackPaths, is_free, rotate, tail, write_private
 from rayapp.local.stack.processes import mark_of, members, stop_all
-from rayapp.local.stack.ray_logs import keep_ray_logs
 from rayapp.local.stack.readiness import OnWait, wait_ready
-from rayapp.local.stack.room import needed_mb
-from rayapp.local.stack.state import (
-    APPLICATION,
-    StackState,
-    Step,
-    read_state,
-    remove_state,
-)
-from rayapp.local.stack.supervisor import DEFAULT_APP, settings_hash
+from rayapp.local.stack.state import APPLICATION, StackState, Step, read_state, remove_state
+from rayapp.local.stack.supervisor import DEFAULT_APP, needed_mb, settings_hash
+
+# Keeps Ray's logs when the short folder that holds its sockets goes away.
+
+# Ray rotates its logs at 100 MB; one that grew this long repeats itself.
+LARGEST_FILE_BYTES = 50 << 20
+
+
+def keep_ray_logs(paths: StackPaths) -> Path | None:
+    """Copy the logs of the last session to `<data>/logs/ray`, over the earlier copy.
+
+    Returns:
+        The folder; None when no session was left.
+
+    Raises:
+        ConfigError: they cannot be written; the originals are still there.
+    """
+    source = paths.ray_session_logs
+    if not source.is_dir():
+        return None
+    part = paths.kept_ray_logs.with_name(".ray.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        shutil.copytree(source, part, symlinks=True, ignore=_too_large)
+        if paths.kept_ray_logs.exists():
+            shutil.rmtree(paths.kept_ray_logs)
+        part.rename(paths.kept_ray_logs)
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise ConfigError(
+            f"The logs in {source} cannot be kept ({str(error)[:200]}): free disk space, then "
+            "`rayapp down` again."
+        ) from None
+    return paths.kept_ray_logs
+
+
+def _too_large(folder: str, names: list[str]) -> set[str]:
+    """Files above the limit, and what is neither file, folder nor link."""
+    return {name for name in names if not _copied((Path(folder) / name).lstat())}
+
+
+def _copied(info: os.stat_result) -> bool:
+    if stat.S_ISREG(info.st_mode):
+        return info.st_size <= LARGEST_FILE_BYTES
+    return stat.S_ISDIR(info.st_mode) or stat.S_ISLNK(info.st_mode)
+
 
 POLL_S = 0.1
 START_TIMEOUT_S = 420.0

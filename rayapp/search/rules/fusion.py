@@ -1,21 +1,189 @@
-"""Fusion of the arms, one definition for every engine (decision 0003).
-
-weighted: `w * dense + (1 - w) * text`, w by script agreement; both arms scaled within the query.
-rrf: reciprocal rank fusion, sum of 1 / (k + rank) (Cormack et al. 2009), scaled to 0..1.
-Where the question names an identifier that few candidates hold, holding it is a part of its own.
-"""
+"""Candidates, the lexical score of those not indexed yet, and the fusion of all (decision 0003)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rayapp.search.rules.candidates import Candidate
+import numpy as np
+
+from rayapp.core.vectors import SparseVector
+from rayapp.index.records import ScoredPoint
+from rayapp.memory.item import IndexOp, MemoryItem, SyncState
 from rayapp.search.rules.recipes import DenseWeights, Recipe
+from rayapp.text.analyser import score
 from rayapp.text.identifiers import identifiers_in
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import Token, tokens
+
+# A candidate: an item with what each arm said about it, before scoring.
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Scores and ranks (from 1) of one point; None = the arm did not return it."""
+
+    dense: float | None = None
+    dense_rank: int | None = None
+    sparse: float | None = None
+    sparse_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
+    its current state: see `pending.py`."""
+
+    item: MemoryItem
+    dense: float | None = None
+    dense_rank: int | None = None
+    sparse: float | None = None
+    sparse_rank: int | None = None
+    pending: float | None = None
+    pending_rank: int | None = None
+
+
+def gather_evidence(
+    dense: Iterable[Sequence[ScoredPoint]], sparse: Iterable[Sequence[ScoredPoint]]
+) -> dict[str, Evidence]:
+    """Merge the per-tier lists of both arms by point id; ranks are over all tiers of an arm."""
+    found: dict[str, Evidence] = {}
+    for rank, point in enumerate(_merged(dense), start=1):
+        found[point.point_id] = Evidence(dense=max(0.0, point.score), dense_rank=rank)
+    for rank, point in enumerate(_merged(sparse), start=1):
+        evidence = found.setdefault(point.point_id, Evidence())
+        evidence.sparse, evidence.sparse_rank = point.score, rank
+    return found
+
+
+def _merged(lists: Iterable[Sequence[ScoredPoint]]) -> list[ScoredPoint]:
+    points = [point for one in lists for point in one]
+    # The id breaks ties, so that equal scores rank the same in every run and on every engine.
+    points.sort(key=lambda point: (-point.score, point.point_id))
+    return points
+
+
+def to_candidates(
+    items: Iterable[MemoryItem],
+    evidence: Mapping[str, Evidence],
+    pending: Mapping[str, float],
+    vector_hashes: Mapping[str, str],
+    wanted: Collection[str] = (),
+) -> list[Candidate]:
+    """Join hydrated items with their evidence.
+
+    An item whose text changed since it was indexed is judged by its pending score alone: what the
+    index says of it is about words that are gone. `vector_hashes` maps point_id to the hash that
+    the current text would have.
+    `wanted` names points that are candidates even if no arm returned them.
+    """
+    ranked = sorted(pending, key=lambda point_id: (-pending[point_id], point_id))
+    pending_rank = {point_id: rank for rank, point_id in enumerate(ranked, start=1)}
+    candidates = []
+    for item in items:
+        score = pending.get(item.point_id)
+        said = evidence.get(item.point_id)
+        if said is None or is_stale(item, vector_hashes):
+            said = Evidence()
+            if score is None and item.point_id not in wanted:
+                continue
+        candidates.append(
+            Candidate(
+                item=item,
+                dense=said.dense,
+                dense_rank=said.dense_rank,
+                sparse=said.sparse,
+                sparse_rank=said.sparse_rank,
+                pending=score if said.sparse is None else None,
+                pending_rank=pending_rank.get(item.point_id),
+            )
+        )
+    return candidates
+
+
+def is_stale(item: MemoryItem, vector_hashes: Mapping[str, str]) -> bool:
+    """Whether the index speaks of other words than `item` holds now."""
+    state = item.index
+    if state.sync_state is SyncState.SYNCED or state.op is not IndexOp.VECTOR:
+        return False
+    indexed = state.vector_hash
+    return indexed is not None and indexed != vector_hashes.get(item.point_id)
+
+
+# The lexical score of items that the index does not hold yet, on the index's own scale.
+#
+# The same analyser, the same BM25 and the engine's IDF as far as its answer shows it: the score of
+# a hit is the sum of query weight x document value x IDF over the words that it shares with the
+# question, and all but the IDF is known. A word that no hit holds is rare: its IDF is counted over
+# the pending items, as if they were in the collection.
+
+# Indexed hits that are read for their IDF, the best ones: about 2 ms of analysis.
+HITS_READ = 32
+# Below this share of the largest, a combination of words is not told apart by the hits: the engine
+# computes with 7 digits.
+RANK_SHARE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedHit:
+    """A hit of the index: its document side, made again from its text, and the engine's score."""
+
+    document: SparseVector
+    score: float
+
+
+def pending_scores(
+    query: SparseVector,
+    pending: Mapping[str, SparseVector],
+    hits: Sequence[IndexedHit],
+    indexed: int,
+) -> dict[str, float]:
+    """BM25 by point id of `pending`, those above 0.
+
+    Args:
+        pending: document sides by point id.
+        indexed: points of the whole collection, 0 when not known.
+    """
+    known = engine_idf(query, hits)
+    # Of a word as rare as the rarest of the hits there is one in so many texts at least.
+    least = math.ceil(math.exp(max(known.values(), default=0.0)))
+    idf = rarity(query, tuple(pending.values()), max(indexed, least) + len(pending)) | known
+    found = {point: score(query, document, idf) for point, document in pending.items()}
+    return {point: value for point, value in found.items() if value > 0.0}
+
+
+def rarity(query: SparseVector, documents: Sequence[SparseVector], total: int) -> dict[int, float]:
+    """IDF of the question's words, counted in `documents` out of `total`."""
+    asked = frozenset(query.indices)
+    counts = Counter(slot for one in documents for slot in asked.intersection(one.indices))
+    return {slot: math.log1p((total - counts[slot] + 0.5) / (counts[slot] + 0.5)) for slot in asked}
+
+
+def engine_idf(query: SparseVector, hits: Sequence[IndexedHit]) -> dict[int, float]:
+    """The IDF that the engine multiplied by, of the question's words that its hits hold.
+
+    Least squares of the least length: words that always come together share what is known of them
+    together, so that a text with the same words gets the same score.
+    """
+    weights = dict(zip(query.indices, query.values, strict=True))
+    rows = [
+        {slot: value * weights[slot] for slot, value in _pairs(hit.document) if slot in weights}
+        for hit in hits
+    ]
+    slots = sorted({slot for row in rows for slot in row})
+    if not slots:
+        return {}
+    table = np.array([[row.get(slot, 0.0) for slot in slots] for row in rows])
+    scores = np.array([hit.score for hit in hits])
+    solved = np.linalg.lstsq(table, scores, rcond=RANK_SHARE)[0]
+    return {slot: max(0.0, float(idf)) for slot, idf in zip(slots, solved, strict=True)}
+
+
+def _pairs(document: SparseVector) -> zip[tuple[int, float]]:
+    return zip(document.indices, document.values, strict=True)
 
 
 class Fused(NamedTuple):

@@ -1,28 +1,316 @@
-"""rank(): the sole entry to scoring. API, tools, prefetch and evaluation all come through here.
-
-final = relevance x outcome evidence x (total boost, capped)
-relevance = both arms fused, with what the turns around the item and its speaker add
-after a rerank: final = 0.4 x final + 0.6 x probability x outcome evidence; what was not read has
-probability 0, so that all candidates stay on one scale.
-Evidence bears on the reranker too: it reads words as retrieval does, so it would lift again what
-experience has pushed down.
+"""rank(): the sole entry to scoring, with evidence, quality and boosts. Search and evaluation
+share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
-from rayapp.memory.item import MemoryItem
+from rayapp.graphs.records import ContentNode, GraphPriors
+from rayapp.graphs.rules.content import happened_to
+from rayapp.graphs.rules.question import GENERAL
+from rayapp.graphs.rules.routing import action_success_rate, depth_factors
+from rayapp.memory.item import NEUTRAL_SCORE, MemoryItem
+from rayapp.memory.tiers import TIER_POLICY, Tier
 from rayapp.search.requests import ScoreSummary, SortMode
-from rayapp.search.rules.boosts import NO_BOOSTS, Boosts, GraphBoosts
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm, Fused, fuse
-from rayapp.search.rules.quality import distance_boost, quality_boost, total_boost
+from rayapp.search.rules.fusion import Candidate, DenseArm, Fused, fuse
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.turns import with_turns
-from rayapp.search.rules.weights import evidence_factor, learned_score, weights_of
+from rayapp.text.normalize import normalize
+from rayapp.text.tokens import tokens
+
+# How much outcome evidence counts: the maturity table, inside a relevance band (decision 0016).
+
+# The memory bank is not scored by outcomes: from this many uses on they are this share of what is
+# learned of a fact, in the Wilson blend that is shown and in what moves it (decision 0016).
+BANK_WILSON_SHARE = 0.2
+BANK_WILSON_USES = 3
+BANK_HIGH_QUALITY = 0.8
+# Tiers whose items outcomes can sink.
+HARMING_TIERS = frozenset({Tier.WORKING, Tier.HISTORY, Tier.PATTERNS})
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Shares of the relevance and of the learned score; they sum to 1."""
+
+    embedding: float
+    learned: float
+
+
+@dataclass(frozen=True, slots=True)
+class Maturity:
+    """A row of the table: applies from `uses` and `score` on."""
+
+    name: str
+    uses: int
+    score: float
+    weights: Weights
+
+
+NEW = Weights(0.70, 0.30)
+MATURITY: tuple[Maturity, ...] = (
+    Maturity("proven", 5, 0.8, Weights(0.20, 0.80)),
+    Maturity("established", 3, 0.7, Weights(0.25, 0.75)),
+    Maturity("emerging", 2, 0.5, Weights(0.35, 0.65)),
+    Maturity("doubtful", 2, 0.0, Weights(0.70, 0.30)),
+    Maturity("new", 0, 0.0, NEW),
+)
+
+
+def learned_score(item: MemoryItem) -> float:
+    """What experience says of the item, 0..1."""
+    if item.tier is not Tier.MEMORY_BANK:
+        return item.stats.score
+    quality = item.quality.quality_score
+    if item.stats.uses < BANK_WILSON_USES:
+        return quality
+    return (1 - BANK_WILSON_SHARE) * quality + BANK_WILSON_SHARE * item.stats.wilson_score
+
+
+def weights_of(item: MemoryItem) -> Weights:
+    """The row that applies to this item."""
+    if not TIER_POLICY[item.tier].learned_weight:
+        return Weights(1.0, 0.0)
+    if item.tier is Tier.MEMORY_BANK:
+        high = item.quality.quality_score >= BANK_HIGH_QUALITY
+        return Weights(0.45, 0.55) if high else Weights(0.60, 0.40)
+    for row in MATURITY:
+        if item.stats.uses >= row.uses and item.stats.score >= row.score:
+            return row.weights
+    return NEW
+
+
+def evidence_factor(item: MemoryItem, recipe: Recipe) -> float:
+    """What outcomes multiply the relevance by; exactly 1 while nobody has judged the item.
+
+    Two rules. Inside the band, the learned score moves the item by its distance from neutral,
+    weighed by maturity. Beyond it, an item that keeps failing is held to do harm and falls to a
+    share of its relevance. Nothing lifts an item beyond the band, so that what helped elsewhere
+    cannot pass what answers this question. A fact of the memory bank moves by its small share of
+    the band and never does harm: it was kept on purpose, and an answer that failed does not make
+    it untrue.
+    """
+    if not recipe.maturity or not is_judged(item):
+        return 1.0
+    weight = weights_of(item).learned
+    if item.tier is Tier.MEMORY_BANK:
+        weight *= BANK_WILSON_SHARE
+    shift = weight * (item.stats.score - NEUTRAL_SCORE)
+    shift = min(recipe.outcome_band, max(-recipe.outcome_band, shift))
+    return (1.0 + shift) * (1.0 - (1.0 - recipe.harm_floor) * harm(item, recipe))
+
+
+def is_judged(item: MemoryItem) -> bool:
+    """A score given at birth counts as a judgement; items of tiers without learning never do, and
+    facts of the memory bank from `BANK_WILSON_USES` outcomes on."""
+    if not TIER_POLICY[item.tier].learned_weight:
+        return False
+    if item.tier is Tier.MEMORY_BANK:
+        return item.stats.uses >= BANK_WILSON_USES
+    return item.stats.uses > 0 or item.stats.score != NEUTRAL_SCORE
+
+
+def harm(item: MemoryItem, recipe: Recipe) -> float:
+    """How surely the item does harm, 0..1: how low its score is, and on how many outcomes."""
+    if item.tier not in HARMING_TIERS:
+        return 0.0
+    low = max(0.0, (recipe.harm_score - item.stats.score) / recipe.harm_score)
+    return low * min(1.0, item.stats.uses / recipe.harm_uses)
+
+
+# What the graphs know of a candidate, as multipliers; the cap over all of them is elsewhere.
+
+# The row of the action graph that speaks for a search.
+SEARCH_ACTION = "search_memory"
+# Questions that no rule claims share this context and nothing else: what failed in one of them says
+# nothing about the next. Its rows are kept and shown, they move no candidate.
+SILENT_CONTEXT = GENERAL
+# Known solutions of one problem that are looked at, the most successful ones. Our choice.
+MAX_SOLUTIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boosts:
+    """Multipliers of one candidate; 1.0 = the graphs say nothing of it."""
+
+    entity: float = 1.0
+    document: float = 1.0
+    action: float = 1.0
+    solution: float = 1.0
+
+
+NEUTRAL = Boosts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBoosts:
+    """The priors of one search, ready to be asked about each candidate.
+
+    Attributes:
+        nodes: content nodes of the question's concepts.
+        documents, actions: finished factors by doc_id and by tier.
+        solutions: when the points that solved this problem before last did so.
+    """
+
+    nodes: tuple[ContentNode, ...] = ()
+    entity_weight: float = 0.0
+    entity_cap: float = 1.0
+    documents: Mapping[str, float] = field(default_factory=dict)
+    actions: Mapping[Tier, float] = field(default_factory=dict)
+    solutions: Mapping[str, datetime] = field(default_factory=dict)
+    solution_distance: float = 1.0
+
+    def of(self, item: MemoryItem, relevance: float) -> Boosts:
+        """The multipliers of `item`; `relevance` is its fused score, 0..1."""
+        if self is NO_BOOSTS:
+            return NEUTRAL
+        return Boosts(
+            entity=self._entity(item),
+            document=self.documents.get(item.dedup_scope, 1.0) if item.tier is Tier.BOOKS else 1.0,
+            action=self.actions.get(item.tier, 1.0),
+            solution=nearer(relevance, self.solution_distance)
+            if _solved(item, self.solutions)
+            else 1.0,
+        )
+
+    def _entity(self, item: MemoryItem) -> float:
+        if item.tier is not Tier.MEMORY_BANK or not self.nodes:
+            return 1.0
+        total = sum(node.avg_quality for node in self.nodes if _carries(item, node))
+        return min(self.entity_cap, 1.0 + self.entity_weight * total)
+
+
+NO_BOOSTS = GraphBoosts()
+
+
+def graph_boosts(priors: GraphPriors, recipe: Recipe) -> GraphBoosts:
+    """What the priors of a search add to its candidates."""
+    if priors.is_empty:
+        return NO_BOOSTS
+    return GraphBoosts(
+        nodes=priors.nodes,
+        entity_weight=recipe.entity_weight,
+        entity_cap=recipe.entity_cap,
+        documents=_document_factors(priors, recipe),
+        actions=_action_factors(priors, recipe),
+        solutions=_solution_times(priors),
+        solution_distance=recipe.solution_distance,
+    )
+
+
+def solution_points(priors: GraphPriors) -> tuple[str, ...]:
+    """Point ids of the known solutions, most successful first."""
+    return tuple(_solution_times(priors))
+
+
+def is_solution(item: MemoryItem, priors: GraphPriors) -> bool:
+    """Whether `item` itself solved this problem, not a deleted memory with its id."""
+    return _solved(item, _solution_times(priors))
+
+
+def _solution_times(priors: GraphPriors) -> dict[str, datetime]:
+    """The best solutions and when each last helped, most successful first."""
+    best = sorted(priors.solutions, key=lambda one: (-one.success_count, one.point_id))
+    times: dict[str, datetime] = {}
+    for one in best:
+        times.setdefault(one.point_id, one.last_used_at)
+    return dict(list(times.items())[:MAX_SOLUTIONS])
+
+
+def _solved(item: MemoryItem, times: Mapping[str, datetime]) -> bool:
+    at = times.get(item.point_id)
+    return at is not None and happened_to(item, at)
+
+
+def tier_depths(
+    priors: GraphPriors, tiers: Sequence[Tier], depth: int, recipe: Recipe
+) -> dict[Tier, int]:
+    """Candidates to ask of each tier: never fewer than `depth`, and of every tier."""
+    if not recipe.routing or not priors.routing:
+        return dict.fromkeys(tiers, depth)
+    factors = depth_factors(priors.routing, tiers)
+    return {tier: max(depth, round(depth * factors.get(tier, 1.0))) for tier in tiers}
+
+
+def nearer(relevance: float, factor: float) -> float:
+    """`distance * factor` as a multiplier of the relevance, so that it falls under the one cap."""
+    if not 0.0 < relevance < 1.0:
+        return 1.0
+    return (1.0 - (1.0 - relevance) * factor) / relevance
+
+
+def _document_factors(priors: GraphPriors, recipe: Recipe) -> dict[str, float]:
+    """Upwards only: a book is a source, and one that did not help once is not wrong."""
+    factors = {}
+    for one in priors.documents:
+        if one.counters.uses >= recipe.effect_uses:
+            above = max(0.0, action_success_rate(one.counters) - NEUTRAL_SCORE)
+            factors[one.doc_id] = 1.0 + recipe.document_gain * above / (1.0 - NEUTRAL_SCORE)
+    return factors
+
+
+def _action_factors(priors: GraphPriors, recipe: Recipe) -> dict[Tier, float]:
+    return {
+        row.tier: recipe.action_base + recipe.action_span * action_success_rate(row.counters)
+        for row in priors.actions
+        if row.action == SEARCH_ACTION
+        and row.context_type != SILENT_CONTEXT
+        and row.counters.uses >= recipe.effect_uses
+    }
+
+
+def _carries(item: MemoryItem, node: ContentNode) -> bool:
+    """Whether `item` is one of the memories behind `node`.
+
+    A node lists a bounded number of its memories. Only when it counts more than it lists does the
+    item itself have to say: by its tags and entities, or by the words of its text.
+    """
+    if item.memory_id in node.memory_ids:
+        return True
+    if node.mentions <= len(node.memory_ids):
+        return False
+    label = normalize(node.label).casefold()
+    if any(normalize(name).casefold() == label for name in (*item.tags, *item.entities)):
+        return True
+    words = {token.text for token in tokens(normalize(item.text))}
+    wanted = {token.text for token in tokens(label)}
+    return bool(wanted) and wanted <= words
+
+
+# memory_bank quality in ranking, and the cap over all multipliers (decision 0002).
+
+
+def distance_boost(relevance: float, item: MemoryItem, recipe: Recipe) -> float:
+    """How many times nearer quality brings a memory_bank item: >= 1, 1 for other tiers.
+
+    The rule is `distance * max(floor, 1 - 0.8 * quality)`. It is returned as a multiplier so that
+    it falls under the same cap as every other boost: read alone it would lift an item that has
+    nothing to do with the question to 0.8. It takes what `quality_boost` leaves of the quality
+    cap.
+    """
+    if item.tier is not Tier.MEMORY_BANK:
+        return 1.0
+    factor = max(recipe.quality_floor, 1.0 - recipe.quality_distance * item.quality.quality_score)
+    return min(nearer(relevance, factor), recipe.quality_cap / quality_boost(item, recipe))
+
+
+def quality_boost(item: MemoryItem, recipe: Recipe) -> float:
+    """Multiplier 1 + quality for memory_bank up to the quality cap, 1 for other tiers."""
+    if item.tier is not Tier.MEMORY_BANK:
+        return 1.0
+    return min(recipe.quality_cap, 1.0 + item.quality.quality_score)
+
+
+def total_boost(cap: float, *factors: float) -> float:
+    """The product of all multipliers, never above `cap`."""
+    product = 1.0
+    for factor in factors:
+        product *= factor
+    return min(cap, product)
 
 
 class Scored(NamedTuple):

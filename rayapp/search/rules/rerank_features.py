@@ -1,27 +1,20 @@
-"""How well a text answers a question, in numbers without a language model.
-
-`Features.of(question, texts)` gives one row per text. A row compares the question's words with the
-text and with its best sentence: equal words and lemmas, shared letters, near vectors; their order;
-names, numbers and who speaks; and whether the text holds the kind of thing that is asked for.
+"""The feature reranker: how well a text answers a question, in numbers, and the model that weighs
+them.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rayapp.search.rules.rerank_words import (
-    Analysed,
-    Bools,
-    Ints,
-    Kind,
-    ShortInts,
-    WordTable,
-)
+from rayapp.core.errors import ConfigError
+from rayapp.search.rules.rerank_words import Analysed, Bools, Ints, Kind, ShortInts, WordTable
 
 Floats = npt.NDArray[np.float32]
 
@@ -384,3 +377,59 @@ def _manner(asked: _Question, texts: _Texts, near: Floats) -> dict[str, Floats]:
         "same_script": np.array([one.hebrew == asked.hebrew for one in found], np.float32),
         "first_person": np.array([one.first_person for one in found], np.float32),
     }
+
+
+# The feature reranker's judgement: a linear model over `FEATURES`, read from a small table.
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankModel:
+    """Attributes:
+    name: goes into health and reports.
+    static_model: the word vectors that it was trained with; others have another scale.
+    weights: one per feature, in the order of `FEATURES`.
+    """
+
+    name: str
+    static_model: str
+    weights: tuple[float, ...]
+    bias: float
+
+    def logits(self, features: Floats) -> list[float]:
+        """One per row; the gateway makes probabilities of them."""
+        scores = features.astype(np.float64) @ np.asarray(self.weights) + self.bias
+        return [float(score) for score in scores]
+
+
+def parse_rerank_model(tree: Mapping[str, Any]) -> RerankModel:
+    """ConfigError when it was made for other features, or a number is missing."""
+    try:
+        weights = {str(name): float(weight) for name, weight in tree["weights"].items()}
+        model = RerankModel(
+            name=str(tree["name"]),
+            static_model=str(tree["static_model"]),
+            weights=tuple(weights.get(name, 0.0) for name in FEATURES),
+            bias=float(tree["bias"]),
+        )
+        fits = tree["format"] == FORMAT and weights.keys() == set(FEATURES)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"The reranker's weights cannot be read ({error!r}): {_AGAIN}") from error
+    if not fits or not all(map(math.isfinite, (*model.weights, model.bias))):
+        raise ConfigError(f"The reranker's weights do not fit this version: {_AGAIN}")
+    return model
+
+
+def as_tree(model: RerankModel) -> dict[str, Any]:
+    """What `parse_rerank_model` reads."""
+    return {
+        "format": FORMAT,
+        "name": model.name,
+        "static_model": model.static_model,
+        "bias": model.bias,
+        "weights": dict(zip(FEATURES, model.weights, strict=True)),
+    }
+
+
+_AGAIN = "make them again with `python -m jobs.build.reranker`."

@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rayapp.core.vectors import Vector
-from rayapp.text.concept_names import name_in
-from rayapp.text.hebrew import HAS_HEBREW, POINTS
+from rayapp.text.concept_words import name_in
+from rayapp.text.hebrew import HAS_HEBREW, POINTS, STOP_WORDS
 from rayapp.text.normalize import normalize
-from rayapp.text.stopwords import STOP_WORDS
-from rayapp.text.terms import token_terms
-from rayapp.text.tokens import tokens
+from rayapp.text.tokens import token_terms, tokens
 
 Ints = npt.NDArray[np.int64]
 # What is kept per text: half the memory.

@@ -1,16 +1,111 @@
-"""The embedding and reranker deployments as Serve runs them, apart from `app.py`.
-
-A replica imports the module of its class: here that is nothing but the models' side.
+"""Ray replicas of embedding and reranking: own deployments, for models, GPUs and
+batches live here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from rayapp.container.inference import embedding_service, rerank_service
+from rayapp.core.breaker import BreakerSnapshot
+from rayapp.core.errors import DependencyDown
 from rayapp.core.logging import configure_logging
 from rayapp.core.settings.model import Settings
-from rayapp.serve.deployments.embedding import EmbeddingDeployment
-from rayapp.serve.deployments.reranker import RerankerDeployment
-from rayapp.serve.metrics import RayMetrics
+from rayapp.core.vectors import Vector
+from rayapp.inference.embedding import EmbeddingService
+from rayapp.inference.ports import EmbedderInfo, TextKind
+from rayapp.inference.reranking import RerankService
+from rayapp.serve.deployments.process import RayMetrics
+
+# Ray replica of the embedding gateway: own deployment, because models, GPUs and batches live here.
+#
+# Undecorated: `app.py` wraps and binds it. Many callers share the batches of one replica, so it is
+# scaled by GPUs, not by traffic.
+
+
+class EmbeddingDeployment:
+    """A shim over `EmbeddingService`."""
+
+    def __init__(self, build: Callable[[], EmbeddingService]) -> None:
+        """`build` runs in the replica, because a loaded model cannot be sent to it."""
+        self._service = build()
+        self._warm = False
+
+    async def embed(self, texts: list[str], kind: TextKind, timeout_s: float) -> Vector:
+        """float32 `[n, dims]`: one array crosses the handle, not n lists of floats."""
+        vectors = await self._service.embed(texts, kind, timeout_s=timeout_s)
+        if not vectors:
+            return np.empty((0, 0), dtype=np.float32)
+        return np.stack(vectors)
+
+    async def info(self) -> EmbedderInfo:
+        return await self._service.info()
+
+    async def health(self) -> dict[str, Any]:
+        return await self._service.health()
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return await self._service.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        return await self._service.reset_breakers()
+
+    async def check_health(self) -> None:
+        """Serve calls it before the replica counts as ready: the model is warmed up here, once.
+
+        Later calls tell only that the event loop runs: a model server that is away is a matter of
+        the breaker, and restarting replicas would not bring it back.
+        """
+        if self._warm:
+            return
+        self._warm = True
+        try:
+            await self._service.warm_up()
+        except DependencyDown:
+            # The replica serves anyway: `health` shows it and callers get EmbedderDown.
+            return
+
+
+# Ray replica of the reranker: own deployment, because models, GPUs and batches live here.
+#
+# Undecorated: `app.py` wraps and binds it.
+
+
+class RerankerDeployment:
+    """A shim over `RerankService`."""
+
+    def __init__(self, build: Callable[[], RerankService]) -> None:
+        """`build` runs in the replica, because a loaded model cannot be sent to it."""
+        self._service = build()
+        self._warm = False
+
+    async def rerank(
+        self, query: str, documents: list[str], timeout_s: float
+    ) -> list[float] | None:
+        return await self._service.rerank(query, documents, timeout_s=timeout_s)
+
+    async def health(self) -> dict[str, Any]:
+        return await self._service.health()
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return await self._service.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        return await self._service.reset_breakers()
+
+    async def check_health(self) -> None:
+        """Warms the model up before the replica counts as ready; depends on nothing else later."""
+        if self._warm:
+            return
+        self._warm = True
+        try:
+            await self._service.warm_up()
+        except DependencyDown:
+            # The replica serves anyway: `health` shows it and searches keep their ranked order.
+            return
 
 
 class Embedding(EmbeddingDeployment):

@@ -1,4 +1,6 @@
-"""What search and indexer replicas share: the parts of a process, opened in the background."""
+"""What search, indexer and maintenance replicas share: metrics and parts, opened
+in the background.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,57 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
+from ray.util.metrics import Counter, Gauge, Histogram
 
 from rayapp.container import bootstrap
 from rayapp.container.parts import Parts
 from rayapp.core.errors import SchemaMismatch
 from rayapp.core.logging import configure_logging
+from rayapp.core.metrics import METRICS, InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.index.ports import VectorIndex
-from rayapp.index.reindex.rollback import adopt_ready
+from rayapp.index.reindex.switch import adopt_ready
 from rayapp.inference.ports import Embedder
 from rayapp.memory.ports import IndexBacklog
 from rayapp.serve.engine_actor import RayTransport
 from rayapp.serve.handles import HandleEmbedder
-from rayapp.serve.metrics import RayMetrics
 from rayapp.serve.startup import Startup
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
+
+# Metrics through `ray.util.metrics`, beside the in-process copy that diagnostics reads.
+
+
+class RayMetrics(InMemoryMetrics):
+    """Every registered metric as a Ray metric, made once per process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for name, spec in METRICS.items():
+            full = f"rayapp_{name}"
+            if spec.kind == "counter":
+                self._counters[name] = Counter(full, spec.help, spec.labels)
+            elif spec.kind == "gauge":
+                self._gauges[name] = Gauge(full, spec.help, spec.labels)
+            else:
+                self._histograms[name] = Histogram(
+                    full, spec.help, boundaries=list(spec.buckets), tag_keys=spec.labels
+                )
+
+    def count(self, name: str, value: float = 1.0, **labels: str) -> None:
+        super().count(name, value, **labels)
+        if value > 0:  # Ray raises for zero, and a count must never end what is counted
+            self._counters[name].inc(value, labels)
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        super().observe(name, value, **labels)
+        self._histograms[name].observe(value, labels)
+
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        super().gauge(name, value, **labels)
+        self._gauges[name].set(value, labels)
 
 
 def vector_index(settings: Settings) -> VectorIndex:

@@ -21,7 +21,7 @@ from rayapp.container import bootstrap
 from rayapp.container.parts import Parts
 from rayapp.core.breaker import BreakerState
 from rayapp.core.errors import RayappError
-from rayapp.core.ports import Metrics
+from rayapp.core.runtime import Metrics
 from rayapp.core.settings.model import Settings
 from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ReadScope

@@ -1,8 +1,4 @@
-"""Reads a catalogue from a live CKAN site, politely: a bounded number of paced requests.
-
-Pages of `package_search` give datasets and resources; `datastore_search` without rows gives the
-columns and the number of records of a table.
-"""
+"""A catalogue from a live CKAN site, politely, and the source that keeps it as a snapshot."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,9 +16,10 @@ import orjson
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.core.retry import RetryPolicy, retry
-from rayapp.datagov.records import Catalogue, Dataset, Field, Resource
-from rayapp.datagov.rules.anomalies import Anomalies
-from rayapp.storage.datagov.files import words_of_slug
+from rayapp.datagov.ports import Catalogue, Dataset, Field, Resource
+from rayapp.datagov.rules.prepare import Anomalies
+from rayapp.storage.datagov.files import FolderSource, words_of_slug
+from rayapp.storage.datagov.parquet import ParquetSnapshots
 
 ACTIONS = "/api/3/action/"
 # The site asks programs to name themselves; some CKAN sites refuse the client library's own name.
@@ -293,3 +291,53 @@ def _with_table(resource: Resource, table: Mapping[str, Any] | str | None) -> Re
                 fields.append(Field(name=one["id"], type=str(one.get("type") or "")))
         total = table["total"] if isinstance(table.get("total"), int) else None
     return replace(resource, fields=tuple(fields), total_records=total, error=error)
+
+
+# A source of catalogues for the job: what a reader reads is kept as a snapshot for the workers.
+
+CKAN = "ckan"
+
+
+class SnapshotSource:
+    """Implements `CatalogueSource`. `offline`: the newest snapshot instead of the reader."""
+
+    def __init__(
+        self,
+        reader: FolderSource | CkanSource,
+        snapshots: ParquetSnapshots,
+        *,
+        name: str,
+        offline: bool = False,
+    ) -> None:
+        self._name = name
+        self._reader = reader
+        self._snapshots = snapshots
+        self._offline = offline
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def read(self) -> tuple[str, Catalogue]:
+        if self._offline:
+            key = await self._snapshots.newest(self._reader.origin)
+            if key is None:
+                raise ConfigError(
+                    "Nothing was kept for an offline run: run the job once without --offline."
+                )
+            return key, await self._snapshots.load(key)
+        catalogue = await self._reader.read()
+        return await self._snapshots.keep(catalogue), catalogue
+
+    async def load(self, key: str) -> Catalogue:
+        return await self._snapshots.load(key)
+
+    async def close(self) -> None:
+        await self._reader.close()
+
+
+def open_source(name: str, *, data_dir: Path, ckan_url: str, offline: bool) -> SnapshotSource:
+    """`name` is `ckan` or a folder; snapshots are kept under `data_dir`."""
+    reader = CkanSource(ckan_url) if name == CKAN else FolderSource(Path(name))
+    snapshots = ParquetSnapshots(data_dir.resolve() / "datagov")
+    return SnapshotSource(reader, snapshots, name=name, offline=offline)

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from rayapp.core.errors import ConfigError
-from rayapp.datagov.records import FLAGS, Catalogue, Dataset, Field, Resource
-from rayapp.datagov.rules.anomalies import Anomalies
+from rayapp.datagov.ports import FLAGS, Catalogue, Dataset, Field, Resource
+from rayapp.datagov.rules.prepare import Anomalies
 
 CATALOGUE_FILE = "enterprise_schemas.json"
 MAP_FILE = "resources_map.json"

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rayapp.core.errors import ConfigError
-from rayapp.datagov.records import Catalogue, dataset_document, dataset_of
+from rayapp.datagov.ports import Catalogue, dataset_document, dataset_of
 
 # Older snapshots of one origin are removed: a job under way needs one, a person may want another.
 KEPT = 4

@@ -1,8 +1,4 @@
-"""Events as MongoDB tells them: one change stream over the collections that hold them.
-
-A stream waits inside the server and holds a connection all the while, so streams have a pool of
-their own: followers never take a connection from a search.
-"""
+"""Events: rows that changes leave, and change streams that follow them."""
 
 from __future__ import annotations
 
@@ -12,17 +8,51 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bson.timestamp import Timestamp
+from pymongo import DESCENDING
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.errors import OperationFailure
 
-from rayapp.admin.stream_events import StreamEvent, StreamKind
+from rayapp.admin.ports import StreamEvent, StreamKind
 from rayapp.core.errors import NotFound
 from rayapp.memory.item import ChangeType, Status, SyncState
+from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
+from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import RETRY_CODES, translated
 from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
 from rayapp.storage.mongo.predicates import mine
+
+# Events: transitions and repairs, kept 90 days.
+
+FIELDS = ("event_id", "user_id", "kind", "at", "memory_id", "data")
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    utc(event.at)
+    return {name: getattr(event, name) for name in FIELDS}
+
+
+class MongoEventStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._events = database.collection(EVENTS)
+
+    async def add(self, event: Event) -> None:
+        with translated():
+            await self._events.insert_one(event_document(event))
+
+    async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]:
+        """Newest first."""
+        if limit < 1:
+            return []
+        where: dict[str, Any] = {**mine(scope)}
+        if kind is not None:
+            where["kind"] = kind
+        order = [("at", DESCENDING), ("event_id", DESCENDING)]
+        with translated():
+            cursor = self._events.find(where, sort=order, limit=limit)
+            return [Event(**{name: doc[name] for name in FIELDS}) async for doc in cursor]
+
 
 Document = dict[str, Any]
 

@@ -15,7 +15,7 @@ from rayapp.graphs.records import (
     KnownSolution,
     RoutingRow,
 )
-from rayapp.graphs.rules.caps import Refused
+from rayapp.graphs.rules.content import Refused
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import Concept

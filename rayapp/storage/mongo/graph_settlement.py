@@ -23,7 +23,7 @@ from rayapp.graphs.records import (
     OutcomeChanges,
     RoutingIncrement,
 )
-from rayapp.graphs.rules.caps import Refused, Room, admitted_content, admitted_routing
+from rayapp.graphs.rules.content import Refused, Room, admitted_content, admitted_routing
 from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope

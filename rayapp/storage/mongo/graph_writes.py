@@ -1,6 +1,5 @@
-"""Increments of the graphs as bulk operations. Pure: nothing here reads or talks to a server.
-
-Concept keys, actions and ids are values, never field names; tiers are names of an enumeration.
+"""What is written about graphs in other transactions: increments, merges,
+references, follow-ups.
 """
 
 from __future__ import annotations
@@ -9,8 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pymongo import DeleteOne, UpdateOne
+from bson import ObjectId
+from bson.errors import InvalidId
+from pymongo import ASCENDING, DeleteOne, UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
 
+from rayapp.core.errors import InvalidInput
 from rayapp.graphs.records import (
     CO_OCCURS,
     ActionIncrement,
@@ -19,18 +22,242 @@ from rayapp.graphs.records import (
     DocumentIncrement,
     EdgeIncrement,
     Example,
+    FollowUp,
     NodeIncrement,
     OutcomeChanges,
     RoutingIncrement,
     SolutionIncrement,
 )
-from rayapp.graphs.rules.caps import ALIASES, EDGE_GONE, MEMORY_IDS
+from rayapp.graphs.rules.content import (
+    ALIASES,
+    CLOCK_SKEW,
+    CONTENT_TIERS,
+    EDGE_GONE,
+    MEMORY_IDS,
+    inherited_at,
+)
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
-from rayapp.storage.mongo.convert import utc
-from rayapp.storage.mongo.graph_convert import COUNTERS, example_document
-from rayapp.storage.mongo.indexes import ACTIONS, BOOKS, EDGES, NODES, ROUTING, SOLUTIONS
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo.convert import from_document, readable, utc
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document, example_document
+from rayapp.storage.mongo.indexes import (
+    ACTIONS,
+    BOOKS,
+    EDGES,
+    FOLLOW_UP,
+    FOLLOW_UP_ONLY,
+    ITEMS,
+    NODES,
+    ROUTING,
+    SOLUTIONS,
+)
+from rayapp.storage.mongo.predicates import own
+
+# What the graphs remember of a memory goes to the one it was merged into, in that transaction.
 
 Document = dict[str, Any]
+
+
+class GraphMerges:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._of = database.collection
+
+    async def hand_over(
+        self, loser: MemoryItem, winner: MemoryItem, session: AsyncClientSession
+    ) -> None:
+        """Examples and known solutions of `loser` name `winner`.
+
+        What a deleted memory with the loser's id left behind stays where it is.
+        """
+        owner = own(WriteScope(loser.user_id))
+        since = {"$gte": loser.stored_at - CLOCK_SKEW}
+        await self._solutions(
+            {**owner, "point_id": loser.point_id, "last_used_at": since}, winner, session
+        )
+        named = {
+            "point_id": winner.point_id,
+            "memory_id": winner.memory_id,
+            "tier": winner.tier.value,
+        }
+        update: Document = {
+            "$set": {f"examples.$[one].{field}": value for field, value in named.items()},
+            # The same as `inherited_at`.
+            "$max": {"examples.$[one].at": winner.stored_at},
+        }
+        for name in (ROUTING, ACTIONS):
+            await self._of(name).update_many(
+                {**owner, "examples.point_id": loser.point_id},
+                update,
+                array_filters=[{"one.point_id": loser.point_id, "one.at": since}],
+                session=session,
+            )
+
+    async def _solutions(
+        self, of_loser: Document, winner: MemoryItem, session: AsyncClientSession
+    ) -> None:
+        """A problem that both solved has one row afterwards, with the successes of both."""
+        writes: list[UpdateOne | DeleteOne] = []
+        async for row in self._of(SOLUTIONS).find(of_loser, session=session):
+            key = {"user_id": row["user_id"], "problem_hash": row["problem_hash"]}
+            writes += [
+                DeleteOne({"user_id": row["user_id"], "_id": row["_id"]}),
+                UpdateOne(
+                    {**key, "memory_id": winner.memory_id},
+                    {
+                        "$inc": {"success_count": row["success_count"]},
+                        "$setOnInsert": {"point_id": winner.point_id},
+                        "$max": {"last_used_at": inherited_at(winner, row["last_used_at"])},
+                    },
+                    upsert=True,
+                ),
+            ]
+        if writes:
+            await self._of(SOLUTIONS).bulk_write(writes, session=session)
+
+
+# References from the graphs to items: finding the dead ones, a page at a time, and removing them.
+#
+# Only live items are worth remembering as examples and solutions; reads hydrate from the truth, so
+# a dead reference wastes a place and shows nothing.
+
+# The order in which a round visits the collections.
+REFERRING = (SOLUTIONS, ROUTING, ACTIONS)
+
+
+class GraphReferences:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._of = database.collection
+
+    async def forget(self, scope: WriteScope, point_ids: Sequence[str]) -> int:
+        """How many rows named one of them."""
+        owner, dead = own(scope), {"$in": list(point_ids)}
+        if not point_ids:
+            return 0
+        forgotten = 0
+        with translated():
+            solved = await self._of(SOLUTIONS).delete_many({**owner, "point_id": dead})
+            forgotten += solved.deleted_count
+            for name in (ROUTING, ACTIONS):
+                pulled = await self._of(name).update_many(
+                    {**owner, "examples.point_id": dead},
+                    {"$pull": {"examples": {"point_id": dead}}},
+                )
+                forgotten += pulled.modified_count
+            # Nodes hold memory ids; an item without a row took its own back when it went.
+            cursor = self._of(ITEMS).find({**owner, "point_id": dead}, {"memory_id": 1})
+            memory_ids = {"$in": [doc["memory_id"] async for doc in cursor]}
+            if memory_ids["$in"]:
+                nodes = await self._of(NODES).update_many(
+                    {**owner, "memory_ids": memory_ids}, {"$pull": {"memory_ids": memory_ids}}
+                )
+                forgotten += nodes.modified_count
+        return forgotten
+
+    async def dead_references(
+        self, limit: int, after: str | None
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """`limit` rows are looked at, in the order of their ids, one collection after another."""
+        if limit < 1:
+            return [], after
+        name, last = _position(after)
+        where: Document = {"_id": {"$gt": last}} if last is not None else {}
+        fields = {"user_id": 1, "point_id": 1, "examples.point_id": 1}
+        with translated():
+            cursor = self._of(name).find(where, fields, sort=[("_id", ASCENDING)], limit=limit)
+            docs = await cursor.to_list()
+            named = list(dict.fromkeys(pair for doc in docs for pair in _named(doc)))
+            living = self._of(ITEMS).find(
+                {
+                    "point_id": {"$in": [point for _, point in named]},
+                    "status": Status.ACTIVE.value,
+                },
+                {"_id": 0, "user_id": 1, "point_id": 1},
+            )
+            alive = {(doc["user_id"], doc["point_id"]) async for doc in living}
+        dead = [pair for pair in named if pair not in alive]
+        if len(docs) == limit:
+            return dead, f"{name}:{docs[-1]['_id']}"
+        following = REFERRING.index(name) + 1
+        return dead, f"{REFERRING[following]}:" if following < len(REFERRING) else None
+
+
+def _named(doc: Document) -> list[tuple[str, str]]:
+    points = [example["point_id"] for example in doc.get("examples", ())]
+    if "point_id" in doc:
+        points.append(doc["point_id"])
+    return [(doc["user_id"], point) for point in points]
+
+
+def _position(after: str | None) -> tuple[str, ObjectId | None]:
+    if after is None:
+        return REFERRING[0], None
+    name, _, last = after.partition(":")
+    try:
+        if name in REFERRING:
+            return name, ObjectId(last) if last else None
+    except InvalidId:
+        pass
+    raise InvalidInput("The position in the graphs cannot be read: start again without one.")
+
+
+# Items that must be looked at again, kept in `follow_up_at` of the items themselves.
+#
+# The mark is a date while a follow-up is owed. All comparisons use the server's time.
+
+IS_DUE: Document = {**FOLLOW_UP_ONLY, "$expr": {"$lte": ["$follow_up_at", "$$NOW"]}}
+
+
+class FollowUps:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._items = database.collection(ITEMS)
+
+    async def follow_ups(self, limit: int) -> list[FollowUp]:
+        if limit < 1:
+            return []
+        with translated():
+            cursor = self._items.find(
+                IS_DUE, sort=[("follow_up_at", ASCENDING)], limit=limit, hint=FOLLOW_UP.name
+            )
+            docs = await cursor.to_list()
+        return readable(docs, _follow_up)
+
+    async def postpone(self, point_id: str, until: datetime) -> None:
+        """An item that was settled meanwhile stays settled."""
+        with translated():
+            await self._items.update_one(
+                {"point_id": point_id, **FOLLOW_UP_ONLY}, {"$set": {"follow_up_at": utc(until)}}
+            )
+
+    async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
+        """The items that were looked at longest ago come first: some have no concept to give."""
+        if limit < 1:
+            return 0
+        where: Document = {
+            **own(scope),
+            "tier": {"$in": sorted(CONTENT_TIERS)},
+            "status": Status.ACTIVE.value,
+            "contribution": None,
+        }
+        with translated():
+            if dry_run:
+                return await self._items.count_documents(where, limit=limit)
+            order = [("followed_at", ASCENDING), ("_id", ASCENDING)]
+            cursor = self._items.find(where, {"_id": 1}, sort=order, limit=limit)
+            chosen = [doc["_id"] async for doc in cursor]
+            done = await self._items.update_many(
+                {**where, "_id": {"$in": chosen}}, [{"$set": {"follow_up_at": "$$NOW"}}]
+            )
+        return done.matched_count
+
+
+def _follow_up(doc: Document) -> FollowUp:
+    contributed = contribution_of_document(doc.get("contribution"))[0]
+    return FollowUp(item=from_document(doc), contributed=contributed)
+
+
 Operation = UpdateOne | DeleteOne
 Operations = list[Operation]
 

@@ -1,13 +1,194 @@
-"""The MongoDB implementation of `GraphStore`."""
+"""The MongoDB implementation of `GraphStore`. Every query carries equality on user_id."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pymongo import ASCENDING, DESCENDING
+
 from rayapp.core.settings.model import GraphSettings
+from rayapp.graphs.records import (
+    ActionRow,
+    ContentEdge,
+    ContentNode,
+    ContentStats,
+    GraphPriors,
+    RoutingRow,
+)
+from rayapp.graphs.rules.content import JUDGED_BOOKS, JUDGED_OFTEN, PRIOR_ACTIONS, PRIOR_SOLUTIONS
+from rayapp.memory.scope import ReadScope
+from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.follow_ups import FollowUps
-from rayapp.storage.mongo.graph_reads import GraphReads
-from rayapp.storage.mongo.graph_references import GraphReferences
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.graph_convert import (
+    action_row,
+    content_edge,
+    content_node,
+    document_effect,
+    known_solution,
+    routing_row,
+)
 from rayapp.storage.mongo.graph_settlement import GraphSettlement
+from rayapp.storage.mongo.graph_writes import FollowUps, GraphReferences
+from rayapp.storage.mongo.indexes import ACTIONS, BOOKS, EDGES, NODES, ROUTING, SOLUTIONS
+from rayapp.storage.mongo.predicates import mine
+
+# Reads of the graph collections. Every query carries equality on user_id.
+
+Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class GraphReads:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._routing = database.collection(ROUTING)
+        self._nodes = database.collection(NODES)
+        self._edges = database.collection(EDGES)
+        self._actions = database.collection(ACTIONS)
+
+    async def priors(
+        self,
+        scope: ReadScope,
+        *,
+        concepts: Sequence[str],
+        context_type: str,
+        problem_hash: str | None,
+    ) -> GraphPriors:
+        """One aggregation; every stage tags its rows with `kind`."""
+        stages = _priors(mine(scope), list(concepts), context_type, problem_hash)
+        with translated():
+            cursor = await self._routing.aggregate(stages)
+            docs = await cursor.to_list()
+
+        def of(kind: str, convert: Callable[[Document], T]) -> tuple[T, ...]:
+            return tuple(readable([doc for doc in docs if doc["kind"] == kind], convert))
+
+        return GraphPriors(
+            routing=of(ROUTING, routing_row),
+            nodes=of(NODES, content_node),
+            actions=of(ACTIONS, action_row),
+            solutions=of(SOLUTIONS, known_solution),
+            documents=of(BOOKS, document_effect),
+        )
+
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
+        if limit < 1:
+            return []
+        with translated():
+            cursor = self._routing.find(
+                mine(scope), sort=[("last_seen_at", DESCENDING)], limit=limit
+            )
+            return readable(await cursor.to_list(), routing_row)
+
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+        if limit < 1:
+            return []
+        stages: list[Document] = [
+            {"$match": {**mine(scope), "mentions": {"$gt": 0}}},
+            {"$set": {"average": {"$divide": ["$quality_sum", "$mentions"]}}},
+            {"$sort": {"average": DESCENDING, "mentions": DESCENDING, "node_id": ASCENDING}},
+            {"$limit": limit},
+        ]
+        with translated():
+            cursor = await self._nodes.aggregate(stages)
+            return readable(await cursor.to_list(), content_node)
+
+    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
+        if not node_ids:
+            return []
+        with translated():
+            cursor = self._nodes.find({**mine(scope), "node_id": {"$in": list(node_ids)}})
+            return readable(await cursor.to_list(), content_node)
+
+    async def edges_of(
+        self, scope: ReadScope, node_ids: Sequence[str], limit: int
+    ) -> list[ContentEdge]:
+        if not node_ids or limit < 1:
+            return []
+        touched = {"$in": list(node_ids)}
+        # Equality on user_id stands in both branches, so that each can use its own index.
+        where = {"$or": [{**mine(scope), end: touched} for end in ("source", "target")]}
+        order = [("weight", DESCENDING), ("source", ASCENDING), ("target", ASCENDING)]
+        with translated():
+            cursor = self._edges.find(where, sort=order, limit=limit)
+            return readable(await cursor.to_list(), content_edge)
+
+    async def actions(
+        self, scope: ReadScope, *, context_type: str | None, limit: int
+    ) -> list[ActionRow]:
+        if limit < 1:
+            return []
+        where = {**mine(scope)}
+        if context_type is not None:
+            where["context_type"] = context_type
+        order = [("counters.uses", DESCENDING), ("action", ASCENDING), ("tier", ASCENDING)]
+        with translated():
+            cursor = self._actions.find(where, sort=order, limit=limit)
+            return readable(await cursor.to_list(), action_row)
+
+    async def stats(self, scope: ReadScope) -> ContentStats:
+        """Counts of both collections in one round trip."""
+        total = {"_id": None, "count": {"$sum": 1}, "last": {"$max": "$last_seen_at"}}
+        counted: list[Document] = [{"$match": mine(scope)}, {"$group": total}]
+        edges = [*counted, {"$set": {"kind": EDGES}}]
+        stages = [*counted, {"$set": {"kind": NODES}}]
+        stages.append({"$unionWith": {"coll": EDGES, "pipeline": edges}})
+        with translated():
+            cursor = await self._nodes.aggregate(stages)
+            found = {doc["kind"]: doc async for doc in cursor}
+        times: list[datetime] = [doc["last"] for doc in found.values()]
+        return ContentStats(
+            nodes=found[NODES]["count"] if NODES in found else 0,
+            edges=found[EDGES]["count"] if EDGES in found else 0,
+            last_updated_at=max(times, default=None),
+        )
+
+
+def _priors(
+    owner: Document, concepts: list[str], context_type: str, problem_hash: str | None
+) -> list[Document]:
+    """The pipeline on `kg_routing`; the other collections are joined to it."""
+    unions: list[tuple[str, list[Document]]] = [
+        (NODES, [{"$match": {**owner, "node_id": {"$in": concepts}}}]),
+        (
+            ACTIONS,
+            [
+                {"$match": {**owner, "context_type": context_type}},
+                {"$sort": {"counters.uses": DESCENDING, "action": ASCENDING, "tier": ASCENDING}},
+                {"$limit": PRIOR_ACTIONS},
+                {"$unset": "examples"},
+            ],
+        ),
+        (
+            BOOKS,
+            [
+                {"$match": {**owner, "counters.uses": {"$gte": JUDGED_OFTEN}}},
+                {"$sort": {"counters.uses": DESCENDING, "doc_id": ASCENDING}},
+                {"$limit": JUDGED_BOOKS},
+            ],
+        ),
+    ]
+    if problem_hash is not None:
+        solutions: list[Document] = [
+            {"$match": {**owner, "problem_hash": problem_hash}},
+            {"$sort": {"success_count": DESCENDING, "memory_id": ASCENDING}},
+            {"$limit": PRIOR_SOLUTIONS},
+        ]
+        unions.append((SOLUTIONS, solutions))
+    first: list[Document] = [{"$match": {**owner, "concept": {"$in": concepts}}}]
+    return [
+        *_tagged(ROUTING, first),
+        *(
+            {"$unionWith": {"coll": name, "pipeline": _tagged(name, stages)}}
+            for name, stages in unions
+        ),
+    ]
+
+
+def _tagged(kind: str, stages: list[Document]) -> list[Document]:
+    return [*stages, {"$set": {"kind": kind}}]
 
 
 class MongoGraphStore(GraphReads, GraphSettlement, FollowUps, GraphReferences):

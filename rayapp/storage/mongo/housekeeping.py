@@ -1,35 +1,61 @@
-"""The truth as its administrator sees it: sizes, free space, and what a removal takes away.
-
-No query here answers a user: all of them are for routes of the scope `admin`.
-"""
+"""Rows over all users: sizes, cleanup, and the count of deleted memories."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pymongo
+from pymongo import UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import OperationFailure
 
-from rayapp.admin.records import CollectionSize, Compaction, SessionUser
-from rayapp.admin.rules.resets import KEPT_IN_RESET
-from rayapp.admin.rules.sessions import SESSION_USER
+from rayapp.admin.ports import CollectionSize, Compaction, SessionUser
+from rayapp.admin.rules import KEPT_IN_RESET, SESSION_USER
 from rayapp.core.errors import InvalidInput
-from rayapp.memory.scope import WriteScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import (
     API_KEYS,
+    DELETIONS,
     INDEXES,
     ITEMS,
     JOBS,
     LEASES,
     PARTITIONS,
 )
-from rayapp.storage.mongo.predicates import NOT_DELETED, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+
+# How many memories a user deleted, per tier: deleted rows go with their points, counts stay.
 
 Document = dict[str, Any]
+
+
+class Deletions:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(DELETIONS)
+
+    async def add(self, gone: Iterable[Mapping[str, Any]], session: AsyncClientSession) -> None:
+        """Count these item rows, in the transaction that deletes them."""
+        counts = Counter((row["user_id"], row["tier"]) for row in gone)
+        if counts:
+            changes = [
+                UpdateOne({"user_id": user, "tier": tier}, {"$inc": {"count": count}}, upsert=True)
+                for (user, tier), count in sorted(counts.items())
+            ]
+            await self._rows.bulk_write(changes, session=session)
+
+    async def by_tier(self, scope: ReadScope | None) -> dict[str, int]:
+        """Of one user, or of everybody."""
+        match: list[Document] = [] if scope is None else [{"$match": mine(scope)}]
+        group = {"$group": {"_id": "$tier", "count": {"$sum": "$count"}}}
+        cursor = await self._rows.aggregate([*match, group])
+        return {row["_id"]: row["count"] async for row in cursor}
+
+
 # Rows that no user owns, or that are a user's key.
 NOT_OF_A_USER = frozenset({ITEMS, API_KEYS, JOBS, PARTITIONS, LEASES})
 OF_SESSIONS = {"user_id": {"$regex": SESSION_USER}}

@@ -15,7 +15,7 @@ from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError, VersionConflict
 from rayapp.learning.records import Move
 from rayapp.learning.rules import promotion as rules
-from rayapp.learning.rules.transition import after_move, gone, winner_of
+from rayapp.learning.rules.promotion import after_move, gone, winner_of
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import WriteScope
@@ -23,8 +23,8 @@ from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.storage.mongo.convert import from_document, readable, version_document
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translate, translated
-from rayapp.storage.mongo.events import event_document
-from rayapp.storage.mongo.graph_merges import GraphMerges
+from rayapp.storage.mongo.event_stream import event_document
+from rayapp.storage.mongo.graph_writes import GraphMerges
 from rayapp.storage.mongo.indexes import (
     ACTIVE_TEXT,
     EVENTS,
@@ -36,7 +36,7 @@ from rayapp.storage.mongo.indexes import (
     WORKING_STORED,
     violated_index,
 )
-from rayapp.storage.mongo.item_writes import DUPLICATE_KEY, revision_document
+from rayapp.storage.mongo.memory_store import DUPLICATE_KEY, revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, own, owned_by
 
 Document = dict[str, Any]

@@ -1,12 +1,586 @@
-"""The MongoDB implementation of `MemoryStore`: reads, writes, queue and counts in one object."""
+"""The MongoDB implementation of `MemoryStore`: counts, reads, writes."""
 
 from __future__ import annotations
 
+import asyncio
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import pymongo
+from pymongo import DESCENDING
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from rayapp.core.errors import DuplicateMemory, NotFound, RayappError, StoreDown, VersionConflict
+from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState
+from rayapp.memory.ports import InsertResult, Page, TierCount
+from rayapp.memory.requests import (
+    SORT_KEYS,
+    SortKey,
+    SortValue,
+    decode_cursor,
+    encode_cursor,
+    sort_values,
+)
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.filtering import MANUAL_SOURCE
+from rayapp.memory.rules.revision import queued, revised, revived
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from rayapp.storage.mongo.convert import (
+    PLAIN,
+    RAW,
+    ParsedRows,
+    from_document,
+    from_plain,
+    index_document,
+    readable,
+    to_document,
+    version_from_document,
+)
+from rayapp.storage.mongo.convert import version_document as to_version_document
 from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.errors import translate, translated
+from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.index_queue import IndexQueue
-from rayapp.storage.mongo.item_counts import ItemCounts
-from rayapp.storage.mongo.item_reads import ItemReads
-from rayapp.storage.mongo.item_writes import ItemWrites
+from rayapp.storage.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
+from rayapp.storage.mongo.predicates import (
+    NOT_DELETED,
+    Predicate,
+    after,
+    mine,
+    own,
+    selected,
+    text,
+    text_terms,
+    visible,
+)
+
+# Aggregates over `memory_items` for insights and diagnostics.
+
+Document = dict[str, Any]
+
+UNSYNCED = {"$ne": ["$index.sync_state", SyncState.SYNCED.value]}
+
+
+class ItemCounts:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._items = database.collection(ITEMS)
+        self._deletions = Deletions(database)
+
+    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
+        """What is there by tier and status, and how much was ever deleted."""
+        sums: Document = {
+            "active": {"$sum": {"$cond": [{"$eq": ["$status", Status.ACTIVE.value]}, 1, 0]}},
+            "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
+            "uses_total": {"$sum": "$stats.uses"},
+            "worked": {"$sum": "$stats.worked_count"},
+            "failed": {"$sum": "$stats.failed_count"},
+            "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
+        }
+        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED}
+        nothing = dict.fromkeys(sums, 0)
+        with translated():
+            cursor = await self._items.aggregate(
+                [{"$match": match}, {"$group": {"_id": "$tier", **sums}}]
+            )
+            rows = {row.pop("_id"): row async for row in cursor}
+            deleted = await self._deletions.by_tier(scope)
+        return [
+            TierCount(
+                tier=tier,
+                deleted=deleted.get(tier.value, 0),
+                **rows.get(tier.value, nothing),
+            )
+            for tier in Tier
+            if tier.value in rows or tier.value in deleted
+        ]
+
+    async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
+        """The base row counts what was stored before `since`; its label is empty."""
+        own = {**mine(scope), **NOT_DELETED}
+        day = {"$dateToString": {"format": "%Y-%m-%d", "date": "$stored_at"}}
+        label = {"$ifNull": ["$source.tool_name", MANUAL_SOURCE]}
+        pipeline = [
+            {"$match": {**own, "stored_at": {"$gte": since}}},
+            {"$group": {"_id": {"day": day, "label": label}, "count": {"$sum": 1}}},
+            {"$sort": {"_id.day": 1, "_id.label": 1}},
+        ]
+        with translated():
+            base = await self._items.count_documents({**own, "stored_at": {"$lt": since}})
+            cursor = await self._items.aggregate(pipeline)
+            rows = [(r["_id"]["day"], r["_id"]["label"], r["count"]) async for r in cursor]
+        return [("", "", base), *rows]
+
+
+# Reads of `memory_items`: single items, pages, the pending arm and the text rung.
+
+TEXT_SCORE = {"$meta": "textScore"}
+
+
+class ItemReads:
+    """Every query carries equality on user_id; a scope of two owners is asked once for each."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._items = database.collection(ITEMS)
+        self._plain = self._items.with_options(codec_options=PLAIN)
+        self._raw = self._items.with_options(codec_options=RAW)
+        self._parsed = ParsedRows()
+        self._versions = database.collection(VERSIONS)
+        self._text_timeout_s = database.settings.text_timeout_s
+
+    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        item = await self._by_id(scope, memory_id)
+        if item is None or item.merged_into is None:
+            return item
+        return await self._by_id(scope, item.merged_into)
+
+    async def by_points(self, scope: ReadScope, point_ids: Sequence[str]) -> list[MemoryItem]:
+        if not point_ids:
+            return []
+        where = {"point_id": {"$in": list(point_ids)}, **visible(scope), **NOT_DELETED}
+        with translated():
+            rows = await self._raw.find(where, batch_size=len(point_ids) + 1).to_list()
+        return self._parsed.items(rows)
+
+    async def find_duplicate(
+        self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
+    ) -> MemoryItem | None:
+        where = {
+            **own(scope),
+            "tier": tier.value,
+            "dedup_scope": dedup_scope,
+            "content_hash": content_hash,
+            "status": Status.ACTIVE.value,
+        }
+        with translated():
+            doc = await self._items.find_one(where)
+        return from_document(doc) if doc else None
+
+    async def page(
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        *,
+        sort: SortKey,
+        limit: int,
+        cursor: str | None = None,
+        offset: int = 0,
+        text_query: str | None = None,
+    ) -> Page:
+        last = decode_cursor(cursor, sort) if cursor is not None else None
+        extra = _page_conditions(sort, last, text_query)
+        if limit < 1 or extra is None:
+            return Page([], None)
+        wanted = offset + limit + 1  # one more tells whether another page follows
+        order = [(path, DESCENDING) for path, _ in SORT_KEYS[sort]]
+        with translated():
+            lists = await asyncio.gather(
+                *(
+                    self._items.find(_joined(owned, extra), sort=order, limit=wanted).to_list()
+                    for owned in selected(scope, where)
+                )
+            )
+        sorted_lists = [readable(docs, from_document) for docs in lists]
+        merged = heapq.merge(*sorted_lists, key=lambda i: sort_values(i, sort), reverse=True)
+        found = list(islice(merged, offset, wanted))
+        items = found[:limit]
+        # A full list goes on, though rows of it that cannot be read are left out.
+        more = len(found) > limit or any(len(docs) == wanted for docs in lists)
+        return Page(items, encode_cursor(items[-1], sort) if more and items else None)
+
+    async def count(
+        self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
+    ) -> int:
+        extra = _page_conditions("recent", None, text_query)
+        if extra is None:
+            return 0
+        with translated():
+            counts = await asyncio.gather(
+                *(
+                    self._items.count_documents(_joined(owned, extra))
+                    for owned in selected(scope, where)
+                )
+            )
+        return sum(counts)
+
+    async def pending(
+        self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
+    ) -> list[MemoryItem]:
+        """One query per state, because each partial index holds one state."""
+        if limit < 1:
+            return []
+        states = [SyncState.PENDING, *([SyncState.FAILED] if with_failed else [])]
+        order = [("stored_at", DESCENDING)]
+        with translated():
+            lists = await asyncio.gather(
+                *(
+                    self._plain.find(
+                        {**owned, "index.sync_state": state.value}, sort=order, limit=limit
+                    ).to_list()
+                    for owned in selected(scope, where)
+                    for state in states
+                )
+            )
+        items = [item for docs in lists for item in readable(docs, from_plain)]
+        return heapq.nlargest(limit, items, key=lambda item: item.stored_at)
+
+    async def text_search(
+        self, scope: ReadScope, where: ItemFilter, query: str, limit: int
+    ) -> list[tuple[MemoryItem, float]]:
+        terms = text_terms(query)
+        if not terms or limit < 1:
+            return []
+        with translated(), pymongo.timeout(self._text_timeout_s):
+            lists = await asyncio.gather(
+                *(self._text_arm(owned, terms, limit) for owned in selected(scope, where))
+            )
+        hits = [hit for docs in lists for hit in readable(docs, _hit)]
+        return heapq.nlargest(limit, hits, key=lambda hit: hit[1])
+
+    async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
+        if limit < 1:
+            return []
+        where = {**mine(scope), "memory_id": memory_id}
+        with translated():
+            order = [("version", DESCENDING)]
+            docs = await self._versions.find(where, sort=order, limit=limit).to_list()
+        return readable(docs, version_from_document)
+
+    async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
+        if limit < 1:
+            return []
+        where = {**own(scope), "tier": tier.value, "status": Status.ACTIVE.value}
+        paths = ("quality.quality_score", "stats.wilson_score", "stats.last_outcome_at", "point_id")
+        stages: list[Document] = [
+            {"$match": where},
+            {"$set": {"current": {"$lte": ["$superseded_by", None]}}},
+            {"$sort": dict.fromkeys(("current", *paths), 1)},
+            {"$limit": limit},
+        ]
+        with translated():
+            cursor = await self._items.aggregate(stages)
+            docs = await cursor.to_list()
+        return readable(docs, from_document)
+
+    async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
+        where = {**visible(scope, (tier,)), "tier": tier.value, "status": Status.ACTIVE.value}
+        with translated():
+            found: list[str] = await self._items.distinct("tags", where)
+        return sorted(found)
+
+    async def _by_id(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
+        """My own item before a shared one with the same id."""
+        where = {"memory_id": {"$eq": memory_id}, **visible(scope), **NOT_DELETED}
+        with translated():
+            docs = await self._items.find(where).to_list()
+        docs.sort(key=lambda doc: doc["user_id"] != scope.user_id)
+        return from_document(docs[0]) if docs else None
+
+    async def _text_arm(self, owned: Predicate, terms: str, limit: int) -> list[Document]:
+        cursor = self._items.find(
+            {**owned, **text(terms)},
+            {"rank": TEXT_SCORE},
+            sort=[("rank", TEXT_SCORE)],
+            limit=limit,
+        )
+        return await cursor.to_list()
+
+
+def _hit(doc: Document) -> tuple[MemoryItem, float]:
+    return from_document(doc), float(doc["rank"])
+
+
+def _page_conditions(
+    sort: SortKey, last: tuple[SortValue, ...] | None, text_query: str | None
+) -> list[Mapping[str, Any]] | None:
+    """Conditions beside the filter; None when the text has no words, so nothing can match."""
+    conditions: list[Mapping[str, Any]] = []
+    if last is not None:
+        conditions.append(after(sort, last))
+    if text_query is not None:
+        terms = text_terms(text_query)
+        if not terms:
+            return None
+        conditions.append(text(terms))
+    return conditions
+
+
+def _joined(owned: Predicate, conditions: list[Mapping[str, Any]]) -> Predicate:
+    return {"$and": [owned, *conditions]} if conditions else owned
+
+
+# Inserts and compare-and-set edits of `memory_items`, with the version rows that edits leave.
+
+DUPLICATE_KEY = 11000
+# A clash whose other side is gone when it is read was a race: the insert is tried again.
+INSERT_TRIES = 3
+
+
+class ItemWrites:
+    """The truth changes only here and in IndexQueue."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._client = database.client
+        self._timeout_s = database.settings.timeout_s
+        self._items = database.collection(ITEMS)
+        self._versions = database.collection(VERSIONS)
+        self._deletions = Deletions(database)
+
+    async def insert(self, item: MemoryItem) -> InsertResult:
+        doc = to_document(queued(item))
+        for _ in range(INSERT_TRIES):
+            try:
+                with translated(passing=DuplicateKeyError):
+                    await self._items.insert_one(doc)
+                return InsertResult(inserted=True)
+            except DuplicateKeyError:
+                result = await self._clash(item)
+            if result is not None:
+                return result
+        raise StoreDown("The item kept changing while it was stored: retry.", retry_after_s=0.1)
+
+    async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
+        """Equal items within the batch: the first is stored, the others clash with it."""
+        if not items:
+            return []
+        refused: set[int] = set()
+        with translated():
+            try:
+                docs = [to_document(queued(item)) for item in items]
+                await self._items.insert_many(docs, ordered=False)
+            except BulkWriteError as error:
+                refused = _refused_positions(error)
+        known = Known(await self._clashes([items[position] for position in sorted(refused)]))
+        results = []
+        for position, item in enumerate(items):
+            if position not in refused:
+                results.append(InsertResult(inserted=True))
+                continue
+            result = known.clash_of(item)
+            if result is None or _is_tombstone(result):
+                result = await self.insert(item)
+            results.append(result)
+        return results
+
+    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+        with translated():
+            done = await self._items.update_one(
+                {**own(scope), "memory_id": memory_id, **NOT_DELETED},
+                {"$inc": {"quality.mentioned_count": 1}, "$max": {"updated_at": at}},
+            )
+        if not done.matched_count:
+            raise _gone(memory_id)
+
+    async def replace(
+        self, item: MemoryItem, *, expected_version: int, row: MemoryVersion
+    ) -> MemoryItem:
+        """One transaction; a deletion also erases the version rows and what was merged into it.
+
+        The read before it refuses a hopeless edit cheaply, and fails fast when the server is away:
+        a transaction waits for it as long as its limit allows.
+        """
+        key = {**own(WriteScope(item.user_id)), "memory_id": item.memory_id}
+        with translated():
+            _checked(await self._items.find_one({**key, **NOT_DELETED}), item, expected_version)
+
+        async def change(session: AsyncClientSession) -> MemoryItem:
+            found = await self._items.find_one({**key, **NOT_DELETED}, session=session)
+            doc, stored = _checked(found, item, expected_version)
+            new = revised(stored, item, row)
+            await self._items.replace_one(
+                {"_id": doc["_id"]}, revision_document(new, doc), session=session
+            )
+            if new.status is Status.DELETED:
+                await self._versions.delete_many(key, session=session)
+                merged = await self._erase_merged(new, session)
+                await self._deletions.add([doc, *merged], session)
+            else:
+                await self._versions.insert_one(to_version_document(row), session=session)
+            return new
+
+        try:
+            with translated(passing=DuplicateKeyError), pymongo.timeout(self._timeout_s):
+                async with self._client.start_session() as session:
+                    return await session.with_transaction(change)
+        except DuplicateKeyError as error:
+            raise await self._edit_clash(item, error) from None
+
+    async def _erase_merged(
+        self, winner: MemoryItem, session: AsyncClientSession
+    ) -> Sequence[Mapping[str, Any]]:
+        """The items that became part of a deleted one hold its facts: they go with it. Their rows
+        as they were."""
+        # The type is what lets the server use the partial index.
+        into = {"$eq": winner.memory_id, "$type": "string"}
+        mine = {"user_id": winner.user_id, "merged_into": into, **NOT_DELETED}
+        docs = await self._items.find(mine, session=session).to_list()
+        for doc in docs:
+            loser = from_document(doc)
+            gone = replace(deleted(loser, winner.updated_at), version=loser.version + 1)
+            key = {"user_id": loser.user_id, "memory_id": loser.memory_id}
+            await self._items.replace_one(
+                {"_id": doc["_id"]}, revision_document(gone, doc), session=session
+            )
+            await self._versions.delete_many(key, session=session)
+        return docs
+
+    async def _edit_clash(self, item: MemoryItem, error: DuplicateKeyError) -> RayappError:
+        if violated_index(error.details or {}) != ACTIVE_TEXT.name:
+            return translate(error)
+        with translated():
+            doc = await self._items.find_one(_same_text(item), {"memory_id": 1})
+        other = doc["memory_id"] if doc else None
+        return DuplicateMemory(
+            f"An active memory with this text exists: use {other}.", details={"memory_id": other}
+        )
+
+    async def _clash(self, item: MemoryItem) -> InsertResult | None:
+        """What stood in the way of `item`; None when it has gone meanwhile."""
+        result = Known(await self._clashes([item])).clash_of(item)
+        if result is not None and _is_tombstone(result):
+            return await self._revive(item)
+        return result
+
+    async def _clashes(self, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+        """Stored items with the id or the active text of one of `items`."""
+        found: list[MemoryItem] = []
+        if not items:
+            return found
+        with translated():
+            for way in ({"point_id": {"$in": [item.point_id for item in items]}}, *_texts(items)):
+                found += [from_document(doc) async for doc in self._items.find(way)]
+        return found
+
+    async def _revive(self, item: MemoryItem) -> InsertResult | None:
+        """Put `item` in the place of its tombstone: a deletion never blocks the id."""
+        with translated():
+            doc = await self._items.find_one(
+                {"point_id": item.point_id, "status": Status.DELETED.value}
+            )
+            if doc is None:
+                return None
+            revival = revived(from_document(doc), item)
+            new = {**to_document(revival), "contribution": doc.get("contribution")}
+            if new["contribution"] is not None:
+                new["follow_up_at"] = revival.stored_at
+            guard = {"_id": doc["_id"], "version": doc["version"], "index.rev": doc["index"]["rev"]}
+            try:
+                done = await self._items.replace_one(guard, new)
+            except DuplicateKeyError:
+                others = await self._clashes([item])
+                return Known([o for o in others if not _deleted(o)]).clash_of(item)
+        return InsertResult(inserted=True) if done.matched_count else None
+
+
+def _same_text(item: MemoryItem) -> Document:
+    return {
+        "user_id": item.user_id,
+        "tier": item.tier.value,
+        "dedup_scope": item.dedup_scope,
+        "content_hash": item.content_hash,
+        "status": Status.ACTIVE.value,
+    }
+
+
+def _texts(items: Sequence[MemoryItem]) -> list[Document]:
+    """Queries for the active texts of `items`, one per user, tier and scope.
+
+    One `$or` over all of them is planned clause by clause: up to 1 ms for each.
+    """
+    hashes: dict[tuple[str, str, str], list[str]] = {}
+    for item in items:
+        user_id, tier, scope, content_hash = _text_key(item)
+        hashes.setdefault((user_id, tier, scope), []).append(content_hash)
+    return [
+        {
+            "user_id": user_id,
+            "tier": tier,
+            "dedup_scope": scope,
+            "content_hash": {"$in": group},
+            "status": Status.ACTIVE.value,
+        }
+        for (user_id, tier, scope), group in hashes.items()
+    ]
+
+
+class Known:
+    """Stored items by id and by active text."""
+
+    def __init__(self, stored: Sequence[MemoryItem]) -> None:
+        self._by_point = {item.point_id: item for item in stored}
+        self._by_text = {_text_key(item): item for item in stored if item.status is Status.ACTIVE}
+
+    def clash_of(self, item: MemoryItem) -> InsertResult | None:
+        """What stands in the way of `item`; the id decides before the text."""
+        by_id = self._by_point.get(item.point_id)
+        if by_id is not None:
+            return InsertResult(inserted=False, existing=by_id, clash="id")
+        by_text = self._by_text.get(_text_key(item))
+        if by_text is not None:
+            return InsertResult(inserted=False, existing=by_text, clash="text")
+        return None
+
+
+def _text_key(item: MemoryItem) -> tuple[str, str, str, str]:
+    return item.user_id, item.tier.value, item.dedup_scope, item.content_hash
+
+
+def _is_tombstone(result: InsertResult) -> bool:
+    return result.existing is not None and _deleted(result.existing)
+
+
+def _deleted(item: MemoryItem) -> bool:
+    return item.status is Status.DELETED
+
+
+def _refused_positions(error: BulkWriteError) -> set[int]:
+    """Positions refused as duplicates; any other failure in the batch is raised."""
+    entries = error.details.get("writeErrors") or []
+    codes = {entry["code"] for entry in entries}
+    if codes != {DUPLICATE_KEY} or error.details.get("writeConcernErrors"):
+        raise translate(error)
+    return {entry["index"] for entry in entries}
+
+
+def revision_document(new: MemoryItem, old: Document) -> Document:
+    """The document that replaces `old`; what the graphs know of the item stays, and is due."""
+    was_pending = old["index"]["sync_state"] == SyncState.PENDING.value
+    since = old["index"]["pending_since"] if was_pending else new.updated_at
+    contribution = old.get("contribution")
+    followed = contribution is not None or new.tier in FOLLOWED_TIERS
+    return {
+        **to_document(new),
+        "index": index_document(new.index, pending_since=since),
+        "follow_up_at": new.updated_at if followed else None,
+        "contribution": contribution,
+    }
+
+
+def _checked(
+    doc: Document | None, item: MemoryItem, expected_version: int
+) -> tuple[Document, MemoryItem]:
+    """`doc` and its item when it is the version that the editor saw."""
+    if doc is None:
+        raise _gone(item.memory_id)
+    stored = from_document(doc)
+    if stored.version != expected_version:
+        raise VersionConflict(
+            f"{item.memory_id} changed meanwhile: read it again and repeat the edit.",
+            details={"memory_id": item.memory_id, "version": stored.version},
+        )
+    return doc, stored
+
+
+def _gone(memory_id: str) -> NotFound:
+    return NotFound(
+        f"No memory {memory_id}: check the id, it may have been deleted.",
+        details={"memory_id": memory_id},
+    )
 
 
 class MongoMemoryStore(ItemReads, ItemWrites, IndexQueue, ItemCounts):

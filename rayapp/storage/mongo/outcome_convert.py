@@ -13,10 +13,9 @@ from typing import Any
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Signal, Skipped, Withdrawn
-from rayapp.learning.rules.outcome_plan import Target
-from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT
+from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT, Target
 from rayapp.memory.item import SCORE_DECIMALS, IndexOp, Outcome, Status, SyncState
-from rayapp.memory.rules.success import SUCCESS_VALUE, WILSON_Z
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, WILSON_Z
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.storage.mongo.convert import utc
 

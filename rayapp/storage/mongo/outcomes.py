@@ -22,7 +22,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.retry import RetryPolicy, retry
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
-from rayapp.learning.rules.outcome_plan import (
+from rayapp.learning.rules.outcomes import (
     GUEST_MEMORY_WINDOW,
     GuestLimits,
     OutcomePlan,

@@ -8,8 +8,7 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from rayapp.assistant.personality.records import MAX_TEMPLATES, Shelf, Template
-from rayapp.assistant.personality.rules.library import refuse_full
+from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template, refuse_full
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.memory.item import Status
-from rayapp.memory.paging import SORT_KEYS, SortKey, SortValue
+from rayapp.memory.requests import SORT_KEYS, SortKey, SortValue
 from rayapp.memory.rules.filtering import OwnedTiers, bare_words, checked_user, readable
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier

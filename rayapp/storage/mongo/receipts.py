@@ -1,22 +1,64 @@
-"""Receipts: what a search showed, kept until `expires_at`."""
+"""Receipts of what was shown, and first answers by idempotency key. Both expire."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pymongo import DESCENDING
+from pymongo.errors import DuplicateKeyError
 
+from rayapp.admin.ports import IdempotencyRow
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Shown
 from rayapp.storage.mongo.convert import readable, utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import RECEIPTS
+from rayapp.storage.mongo.indexes import IDEMPOTENCY, IDEMPOTENCY_TTL_S, RECEIPTS
 from rayapp.storage.mongo.predicates import mine
 
+# Answers of requests that carried an idempotency key, kept for 24 hours.
+
 Document = dict[str, Any]
+FIELDS = ("user_id", "route", "key", "body_sha256", "state", "at", "status", "response")
+LIFETIME = timedelta(seconds=IDEMPOTENCY_TTL_S)
+
+
+class MongoIdempotencyStore:
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(IDEMPOTENCY)
+
+    async def begin(self, row: IdempotencyRow) -> IdempotencyRow | None:
+        doc: Document = {name: getattr(row, name) for name in FIELDS}
+        utc(row.at)
+        with translated():
+            while True:
+                try:
+                    await self._rows.insert_one({**doc})
+                    return None
+                except DuplicateKeyError:
+                    first = await self._rows.find_one(_key(row))
+                # Gone, or due for the TTL monitor (which runs once a minute): try again.
+                if first is not None and first["at"] > row.at - LIFETIME:
+                    return IdempotencyRow(**{name: first[name] for name in FIELDS})
+                if first is not None:
+                    await self._rows.delete_one({"_id": first["_id"], "at": first["at"]})
+
+    async def finish(self, row: IdempotencyRow) -> None:
+        change = {"state": row.state, "status": row.status, "response": row.response}
+        with translated():
+            await self._rows.update_one(_key(row), {"$set": change})
+
+    async def drop(self, row: IdempotencyRow) -> None:
+        with translated():
+            await self._rows.delete_one({**_key(row), "state": "running", "at": utc(row.at)})
+
+
+def _key(row: IdempotencyRow) -> Document:
+    return {"user_id": row.user_id, "route": row.route, "key": row.key}
+
+
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 NEWEST = [("at", DESCENDING), ("receipt_id", DESCENDING)]
 NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}

@@ -1,24 +1,270 @@
-"""Conversations of users: one row each, and every change of a row is one update."""
+"""Conversations: one session row each, and the turns that wait to be learned from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
-from pymongo import DESCENDING, ReturnDocument
+from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, ScoreGiven, Session, TurnRecord
-from rayapp.core.errors import InvalidInput, Overloaded
+from rayapp.assistant.extraction.rules.facts import LearnedExchange, in_rounds
+from rayapp.assistant.ports import (
+    EXCHANGE_TTL_S,
+    MAX_INJECTED,
+    MAX_TURNS,
+    ClaimedExchange,
+    ScoreGiven,
+    Session,
+    TurnRecord,
+    WorkEnd,
+)
+from rayapp.core.errors import Forbidden, InvalidInput, Overloaded
+from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.convert import readable, utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import SESSIONS
+from rayapp.storage.mongo.indexes import (
+    EXCHANGES,
+    EXCHANGES_BY_USER,
+    EXCHANGES_DUE,
+    EXCHANGES_IN_ORDER,
+    SESSIONS,
+)
 from rayapp.storage.mongo.predicates import mine, own
 
+# The queue of stored exchanges.
+#
+# A row is due from `due_at`, and claiming it moves that time to the end of the claim, so one index
+# finds new, backed-off and abandoned rows alike. Each user's rows are taken in their order, and
+# none while an earlier one waits or is worked on. Times of the queue are the server's.
+
 Document = dict[str, Any]
+FIELDS = tuple(LearnedExchange.__dataclass_fields__)
+LISTS = ("injected", "shown")
+WAITING: Document = {"state": "waiting"}
+# The TTL monitor runs once a minute; an expired row counts as gone at once.
+NOT_AGED: Document = {"$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", EXCHANGE_TTL_S * 1000]}]}}
+IS_WAITING: Document = {"$eq": ["$state", "waiting"]}
+# What is left of a turn whose memory is gone.
+ERASED: Document = {
+    "user_text": "",
+    "answer": "",
+    "injected": [],
+    "plan": {"$literal": {}},
+    "claim": None,
+    "state": {"$cond": [IS_WAITING, "skipped", "$state"]},
+    "notes": {"$cond": [IS_WAITING, {"$literal": {"all": "gone"}}, "$notes"]},
+}
+IS_DUE: Document = {"$expr": {"$lte": ["$due_at", "$$NOW"]}}
+# In which one user's turns are learned, behind what the index sorts before it.
+IN_ORDER = {"state": ASCENDING, "user_id": ASCENDING, "at": ASCENDING, "message_id": ASCENDING}
+
+
+class MongoExchangeQueue:
+    """Implements `assistant.ports.ExchangeQueue`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(EXCHANGES)
+        self._last_user = ""
+
+    async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
+        if own(scope)["user_id"] != exchange.user_id:
+            raise Forbidden("An exchange is queued by its own user: use their scope.")
+        utc(exchange.at)
+        fields = {name: getattr(exchange, name) for name in FIELDS}
+        fields |= {name: list(fields[name]) for name in LISTS}
+        fields["point_id"] = _point_of(exchange)
+        literal = {name: {"$literal": value} for name, value in fields.items()}
+        work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
+        new = {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
+        # A pipeline, so that `due_at` is the server's time; what is there already stays.
+        keep: Document = {"$cond": [{"$eq": [{"$type": "$state"}, "missing"]}, new, "$$ROOT"]}
+        change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", keep]}}]
+        with translated():
+            try:
+                done = await self._rows.update_one(_one(exchange), change, upsert=True)
+            except DuplicateKeyError:
+                return False  # another one queued it at the same moment
+        return done.upserted_id is not None
+
+    async def claim(
+        self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
+    ) -> list[ClaimedExchange]:
+        ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
+        with translated():
+            ids = await self._chosen(limit, limit if per_user is None else per_user)
+            if not ids:
+                return []
+            # Only what is still due: another one may have taken some in between.
+            await self._rows.update_many(
+                {"_id": {"$in": ids}, **WAITING, **IS_DUE},
+                [{"$set": {"claim": {"$literal": token}, "due_at": ends}}],
+            )
+            docs = await self._rows.find({"_id": {"$in": ids}, "claim": token}).to_list()
+        by_id = {doc["_id"]: doc for doc in docs}
+        return readable([by_id[_id] for _id in ids if _id in by_id], _claimed)
+
+    async def _chosen(self, limit: int, per_user: int) -> list[Any]:
+        """Ids of due rows: the first ones of each of the next users, the users in turn."""
+        most = min(limit, per_user)
+        if most < 1 or not await self._any_due():
+            return []
+        users = await self._next_users(limit)
+        queues = [await self._first_of(user, most) for user in users]
+        self._last_user = users[-1] if users else self._last_user
+        return in_rounds(queues)[:limit]
+
+    async def _any_due(self) -> bool:
+        """One key is read, however many rows wait for their time."""
+        found = self._rows.find({**WAITING, **IS_DUE}, {"_id": 1}, limit=1)
+        return bool(await found.hint(EXCHANGES_DUE.name).to_list())
+
+    async def _next_users(self, limit: int) -> list[str]:
+        """Users whose first row is due, in the order of their ids, from behind the last one served.
+
+        The server reads the first key of each user who waits, and none of a backlog behind it.
+        """
+        found = await self._rows.aggregate(self._heads(limit), hint=EXCHANGES_IN_ORDER.name)
+        return [doc["_id"] for doc in await found.to_list()]
+
+    def _heads(self, limit: int) -> list[Document]:
+        heads: Document = {"_id": "$user_id"}
+        heads |= {name: {"$first": f"${name}"} for name in ("at", "due_at")}
+        # Behind an expired row, which the server removes within a minute, another one may be due.
+        ready = {"$or": [IS_DUE, {"$nor": [NOT_AGED]}]}
+        behind = {"$lte": ["$_id", {"$literal": self._last_user}]}
+        return [
+            {"$match": WAITING},
+            {"$sort": IN_ORDER},
+            {"$group": heads},
+            {"$match": ready},
+            {"$set": {"behind": behind}},
+            {"$sort": {"behind": 1, "_id": 1}},
+            {"$limit": limit},
+        ]
+
+    async def _first_of(self, user_id: str, most: int) -> list[Any]:
+        """A user's oldest rows up to the first that is not due; none while one is worked on."""
+        where = {**WAITING, "user_id": user_id}
+        held: Document = {"$expr": {"$gt": ["$due_at", "$$NOW"]}, "claim": {"$ne": None}}
+        busy = self._rows.find({**where, **held}, {"_id": 1}, limit=1)
+        if await busy.hint(EXCHANGES_BY_USER.name).to_list():
+            return []
+        fields = {"due": IS_DUE["$expr"]}
+        first = self._rows.find({**where, **NOT_AGED}, fields, sort=IN_ORDER, limit=most)
+        docs = await first.hint(EXCHANGES_IN_ORDER.name).to_list()
+        return [doc["_id"] for doc in takewhile(lambda doc: doc["due"], docs)]
+
+    async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
+        return await self._change(exchange, token, {"plan": {"$literal": dict(plan)}})
+
+    async def finish(
+        self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
+    ) -> bool:
+        change: Document = {"state": end, "claim": None, "notes": {"$literal": dict(notes)}}
+        change |= {"plan": {"$literal": {}}, "finished_at": "$$NOW"}
+        return await self._change(exchange, token, change)
+
+    async def again(
+        self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
+    ) -> bool:
+        change: Document = {
+            "claim": None,
+            "error": {"$literal": error},
+            "attempts": {"$add": ["$attempts", int(blamed)]},
+            "due_at": {"$add": ["$$NOW", round(delay_s * 1000)]},
+        }
+        return await self._change(exchange, token, change)
+
+    async def earlier(
+        self, scope: ReadScope, exchange: LearnedExchange, limit: int
+    ) -> list[LearnedExchange]:
+        if limit < 1:
+            return []
+        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lt")}
+        order = [("at", DESCENDING), ("message_id", DESCENDING)]
+        with translated():
+            docs = await self._rows.find(where, sort=order, limit=limit).to_list()
+        return readable(docs, _exchange)
+
+    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
+        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lte")}
+        with translated():
+            return await self._rows.count_documents({**where, "memory_id": {"$ne": None}})
+
+    async def erase(self, exchange: LearnedExchange) -> None:
+        with translated():
+            await self._rows.update_one(_one(exchange), [{"$set": ERASED}])
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        if not point_ids:
+            return
+        # The type is what lets the server use the partial index.
+        where = {"point_id": {"$in": list(point_ids), "$type": "string"}}
+        with translated():
+            await self._rows.update_many(where, [{"$set": ERASED}])
+
+    async def skip_waiting(self, why: str, limit: int) -> int:
+        if limit < 1:
+            return 0
+        with translated():
+            found = await self._rows.find(WAITING, {"_id": 1}, limit=limit).to_list()
+            change: Document = {"state": "skipped", "claim": None, "notes": {"all": why}}
+            done = await self._rows.update_many(
+                {"_id": {"$in": [doc["_id"] for doc in found]}, **WAITING}, {"$set": change}
+            )
+        return done.modified_count
+
+    async def waiting(self) -> int:
+        with translated():
+            return await self._rows.count_documents(WAITING, hint=EXCHANGES_BY_USER.name)
+
+    async def _change(self, exchange: LearnedExchange, token: str, change: Document) -> bool:
+        with translated():
+            done = await self._rows.update_one(
+                {**_one(exchange), **WAITING, "claim": token}, [{"$set": change}]
+            )
+        return done.matched_count > 0
+
+
+def _point_of(exchange: LearnedExchange) -> str | None:
+    """Names its memory among those of all users: what a delete is heard of by."""
+    if exchange.memory_id is None:
+        return None
+    return point_id_of(exchange.user_id, exchange.memory_id)
+
+
+def _one(exchange: LearnedExchange) -> Document:
+    return {
+        **own(WriteScope(exchange.user_id)),
+        "conversation_id": exchange.conversation_id,
+        "message_id": exchange.message_id,
+    }
+
+
+def _conversation(scope: ReadScope, exchange: LearnedExchange) -> Document:
+    return {**mine(scope), "conversation_id": exchange.conversation_id, **NOT_AGED}
+
+
+def _up_to(exchange: LearnedExchange, last: str) -> list[Document]:
+    """Turns in the order of their times, equal times by message id; `last`: $lt or $lte."""
+    at = utc(exchange.at)
+    return [{"at": {"$lt": at}}, {"at": at, "message_id": {last: exchange.message_id}}]
+
+
+def _exchange(doc: Document) -> LearnedExchange:
+    values = {name: doc[name] for name in FIELDS}
+    return LearnedExchange(**{**values, **{name: tuple(doc[name]) for name in LISTS}})
+
+
+def _claimed(doc: Document) -> ClaimedExchange:
+    return ClaimedExchange(exchange=_exchange(doc), attempts=doc["attempts"], plan=doc["plan"])
+
+
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}
 NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]

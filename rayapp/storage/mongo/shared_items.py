@@ -38,7 +38,7 @@ from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translate, translated
 from rayapp.storage.mongo.graph_convert import content_edge, content_node
 from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
-from rayapp.storage.mongo.item_writes import INSERT_TRIES, revision_document
+from rayapp.storage.mongo.memory_store import INSERT_TRIES, revision_document
 from rayapp.storage.mongo.predicates import own
 
 Document = dict[str, Any]

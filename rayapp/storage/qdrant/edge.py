@@ -17,7 +17,7 @@ from rayapp.index.records import (
     StoredPoint,
 )
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.storage.qdrant.edge_chunks import PIECE_POINTS
+from rayapp.storage.qdrant.edge_scheduler import PIECE_POINTS
 
 
 class Transport(Protocol):

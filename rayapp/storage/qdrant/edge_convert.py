@@ -12,14 +12,12 @@ from rayapp.core.errors import InvalidInput
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.index.records import BM25, DENSE, Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
 from rayapp.index.rules.points import VECTOR_HASH
-from rayapp.storage.qdrant.fields import (
+from rayapp.storage.qdrant.predicate import (
     BOOL_FIELDS,
     FLOAT_FIELDS,
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
     TENANT_FIELD,
-)
-from rayapp.storage.qdrant.predicate import (
     AnyOf,
     Clause,
     Flag,

@@ -30,14 +30,9 @@ from rayapp.index.rules.points import (
 )
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant import edge_convert as convert
-from rayapp.storage.qdrant.edge_chunks import Pieces, exhaust, parts
-from rayapp.storage.qdrant.edge_shards import EdgeShards
-from rayapp.storage.qdrant.edge_state import CollectionState, save_state
-from rayapp.storage.qdrant.predicate import (
-    Predicate,
-    count_predicate,
-    predicate_of,
-)
+from rayapp.storage.qdrant.edge_scheduler import Pieces, exhaust, parts
+from rayapp.storage.qdrant.edge_shards import CollectionState, EdgeShards, save_state
+from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
 
 ENGINE_NAME = "qdrant-edge"
 # What a transport may call.

@@ -6,11 +6,37 @@ The only place of this package that knows who may read a point.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.rules.points import epoch_s
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
+
+# Payload keys that filters and guards read: both engines index exactly these.
+
+# First in every predicate and the unit of data locality: the engine's tenant index.
+TENANT_FIELD: Final = "user_id"
+KEYWORD_FIELDS: Final = (
+    "tier",
+    "status",
+    "lang",
+    "tags",
+    "entities",
+    "conversation_id",
+    "source_type",
+    "tool_name",
+    "doc_id",
+    "subject_id",
+    "category",
+    "format",
+    "organization",
+    "flags",
+)
+FLOAT_FIELDS: Final = ("created_at", "expires_at", "valid_from", "valid_to", "score")
+BOOL_FIELDS: Final = ("superseded", "always_inject")
+INTEGER_FIELDS: Final = ("rev",)
+
 
 SHARED_TIERS: frozenset[Tier] = frozenset(t for t, p in TIER_POLICY.items() if p.shared)
 

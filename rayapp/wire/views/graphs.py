@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rayapp.graphs.records import ActionRow, ContentEdge, ContentNode, Counters
-from rayapp.graphs.requests import ConceptDefinition, GraphEdgeView, GraphNodeView
-from rayapp.graphs.rules.rates import action_success_rate, success_rate, wilson_of
+from rayapp.graphs.records import (
+    ActionRow,
+    ConceptDefinition,
+    ContentEdge,
+    ContentNode,
+    Counters,
+    GraphEdgeView,
+    GraphNodeView,
+)
+from rayapp.graphs.rules.routing import action_success_rate, success_rate, wilson_of
 from rayapp.graphs.rules.views import (
     CONTENT_PREFIX,
     action_totals,
@@ -16,7 +23,7 @@ from rayapp.graphs.rules.views import (
     total_of,
 )
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import Tier, tier_name
 
 PREVIEW_CHARS = 220  # client contract

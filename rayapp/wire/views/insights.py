@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.graphs.requests import ContextInsights, PastExperience
-from rayapp.memory.rules.success import success_estimate
+from rayapp.graphs.records import ContextInsights, PastExperience
+from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import tier_name
 from rayapp.text.concepts import Concept
 from rayapp.wire.views.graphs import cut

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.learning.records import AppliedOutcome, Skipped
-from rayapp.learning.requests import (
+from rayapp.learning.records import (
+    AppliedOutcome,
     NothingScored,
     OutcomeAnswer,
     PromotionReport,
     ResponseAnswer,
+    Skipped,
 )
-from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import tier_name
 
 NOTHING_SCORED: dict[NothingScored, str] = {

@@ -11,9 +11,9 @@ from typing import Any
 from rayapp.core.errors import EmbedderDown, IndexDown
 from rayapp.memory.item import MemoryItem, MemoryVersion, Source
 from rayapp.memory.requests import StoreResult
-from rayapp.memory.rules.ages import age as age
 from rayapp.memory.rules.filtering import flag_names
-from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.rules.lifecycle import age as age
+from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import tier_name
 from rayapp.search.requests import Hit, SearchAnswer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rayapp.admin.records import (
+from rayapp.admin.ports import (
     Cleanup,
     CollectionSize,
     Compaction,

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rayapp.core.errors import DuplicateMemory, NotFound, VersionConflict
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.item import (
     MemoryItem,
     MemoryVersion,
     Status,
     SyncState,
 )
-from rayapp.memory.paging import SortKey, decode_cursor, encode_cursor, sort_values
 from rayapp.memory.ports import InsertResult, Page, TierCount
+from rayapp.memory.requests import SortKey, decode_cursor, encode_cursor, sort_values
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import (
     MANUAL_SOURCE,

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rayapp.admin.stream_events import StreamEvent, StreamKind
+from rayapp.admin.ports import StreamEvent, StreamKind
 from rayapp.core.errors import NotFound
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.scope import ReadScope
 
 _POSITION = re.compile(r"[0-9a-f]{8}")

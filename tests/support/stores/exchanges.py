@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange, in_rounds
+from rayapp.assistant.extraction.rules.facts import LearnedExchange, in_rounds
 from rayapp.assistant.ports import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
 from rayapp.core.errors import Forbidden
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.item import point_id_of
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope

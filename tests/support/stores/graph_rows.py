@@ -22,9 +22,8 @@ from rayapp.graphs.records import (
     RoutingRow,
     SolutionIncrement,
 )
-from rayapp.graphs.rules.belonging import happened_to, inherited_at
-from rayapp.graphs.rules.caps import ALIASES, EDGE_GONE, MEMORY_IDS
-from rayapp.graphs.rules.rates import added
+from rayapp.graphs.rules.content import ALIASES, EDGE_GONE, MEMORY_IDS, happened_to, inherited_at
+from rayapp.graphs.rules.routing import added
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
 from rayapp.memory.item import MemoryItem
 from tests.support.stores.rows import to_ms

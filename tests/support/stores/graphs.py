@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import GraphSettings
 from rayapp.graphs.records import (
     ActionRow,
@@ -23,7 +23,8 @@ from rayapp.graphs.records import (
     OutcomeChanges,
     RoutingRow,
 )
-from rayapp.graphs.rules.caps import (
+from rayapp.graphs.rules.content import (
+    CONTENT_TIERS,
     JUDGED_BOOKS,
     JUDGED_OFTEN,
     PRIOR_ACTIONS,
@@ -33,7 +34,6 @@ from rayapp.graphs.rules.caps import (
     admitted_content,
     admitted_routing,
 )
-from rayapp.graphs.rules.content import CONTENT_TIERS
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import IndexOp, Status, SyncState
 from rayapp.memory.rules.filtering import checked_user

@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from rayapp.admin.records import CollectionSize, Compaction, LegacyFact, SessionUser
-from rayapp.admin.rules.resets import ITEMS, KEPT_IN_RESET
-from rayapp.admin.rules.sessions import is_session_user
+from rayapp.admin.ports import CollectionSize, Compaction, LegacyFact, SessionUser
+from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, is_session_user
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.rules.filtering import checked_user

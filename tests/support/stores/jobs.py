@@ -24,7 +24,7 @@ from rayapp.bulk.rules import (
     summed,
 )
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.index.ports import Requeue, RowState
 from rayapp.index.records import StoredPoint
 from rayapp.index.rules.points import home_of

@@ -9,8 +9,7 @@ from datetime import datetime
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.learning.records import Move
-from rayapp.learning.rules.promotion import could_move
-from rayapp.learning.rules.transition import after_move, gone, winner_of
+from rayapp.learning.rules.promotion import after_move, could_move, gone, winner_of
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.filtering import checked_user

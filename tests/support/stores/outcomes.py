@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
-from rayapp.learning.rules.outcome_plan import (
+from rayapp.learning.rules.outcomes import (
     GUEST_MEMORY_WINDOW,
     GuestLimits,
     OutcomePlan,
     Target,
     check_same,
     guest_limits,
+    judged,
     plan_outcome,
     recorded,
 )
-from rayapp.learning.rules.outcomes import judged
 from rayapp.learning.rules.verdicts import (
     movement,
     replacement,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from rayapp.assistant.personality.records import MAX_TEMPLATES, Shelf, Template
-from rayapp.assistant.personality.rules.library import refuse_full
+from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template, refuse_full
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.stores.rows import to_ms

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexBacklog, IndexResult

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, ScoreGiven, Session, TurnRecord
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.stores.rows import to_ms

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from rayapp.admin.ports import ApiKey, IdempotencyRow
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ports import Clock
+from rayapp.core.runtime import Clock
 from rayapp.inference.ports import CallSeen, UsageRow, UsageTotal
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.records import RowCounts
+from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.memory.rules.ghosts import hidden_reason
+from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.stores import InMemoryMemoryStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.admin.event_stream import EventStreamService, Following
-from rayapp.admin.stream_events import Frame, StreamKind, StreamRequest
+from rayapp.admin.ports import Frame, StreamKind, StreamRequest
 from rayapp.container import bootstrap
 from rayapp.core.errors import Overloaded, StoreDown
 from rayapp.core.metrics import InMemoryMetrics

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
 from tests.support.harness import Harness
 

@@ -8,8 +8,7 @@ from rayapp.admin.health import HealthService, ProcessBreakers
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerSnapshot
 from rayapp.core.errors import RerankerDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.ports import BreakerOwner
-from rayapp.core.runtime import Runtime
+from rayapp.core.runtime import BreakerOwner, Runtime
 from rayapp.core.settings.model import load_settings
 from tests.support.clock import FakeClock
 

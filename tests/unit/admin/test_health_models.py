@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.admin.health import Dependencies, HealthService
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown, StoreDown
 from rayapp.core.metrics import InMemoryMetrics

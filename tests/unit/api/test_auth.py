@@ -9,7 +9,7 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService, hash_of
 from rayapp.admin.ports import Scope
-from rayapp.api.rate_limit import RateLimiter
+from rayapp.api.auth import RateLimiter
 from rayapp.core.errors import InvalidInput, NotFound, RateLimited, Unauthorized
 from rayapp.core.settings.model import RateLimitSettings, Settings
 from tests.support.fake_services import World, fake_world
@@ -248,7 +248,7 @@ class TestKeyService:
 
 
 def test_idle_buckets_are_forgotten_and_busy_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rayapp.api.rate_limit.BUCKETS", 2)
+    monkeypatch.setattr("rayapp.api.auth.BUCKETS", 2)
     limiter = RateLimiter(RateLimitSettings(per_second=1, burst=1))
     limiter.take("idle", 0.0)
     limiter.take("busy", 9.9)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rayapp.memory.item import Status
-from rayapp.memory.records import CLEARED_TIERS
+from rayapp.memory.requests import CLEARED_TIERS
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item

@@ -14,7 +14,7 @@ from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import content_hash
-from rayapp.wire.search_answers import SearchAnswerView
+from rayapp.wire.search import SearchAnswerView
 from tests.support.builders import an_item
 from tests.support.harness import Harness
 from tests.support.stores.shared_items import InMemorySharedItems

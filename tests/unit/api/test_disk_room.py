@@ -10,7 +10,7 @@ import pytest
 
 from rayapp.api.app import OPERATIONS
 from rayapp.api.auth import ROUTE_SCOPES
-from rayapp.api.disk_room import FREES, STORES_NOTHING
+from rayapp.api.middleware import FREES, STORES_NOTHING
 from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.core.errors import StoreDown
 from tests.support.fake_services import World, fake_world

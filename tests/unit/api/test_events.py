@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
-from rayapp.admin.ports import Scope
-from rayapp.admin.stream_events import MarkKind, StreamEvent, StreamKind, StreamMark
+from rayapp.admin.ports import MarkKind, Scope, StreamEvent, StreamKind, StreamMark
 from rayapp.api.app import create_api
 from rayapp.api.routes.events import frame_bytes
 from tests.support.fake_services import World, fake_world

@@ -12,8 +12,16 @@ import httpx
 import pytest
 
 from rayapp.api.app import OPERATIONS
-from rayapp.graphs.records import ActionRow, Counters, Example, RoutingRow
-from rayapp.graphs.requests import GraphEdgeView, GraphListing, GraphNodeView, GraphView
+from rayapp.graphs.records import (
+    ActionRow,
+    Counters,
+    Example,
+    GraphEdgeView,
+    GraphListing,
+    GraphNodeView,
+    GraphView,
+    RoutingRow,
+)
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope

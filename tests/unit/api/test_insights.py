@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rayapp.admin.records import Component
+from rayapp.admin.ports import Component
 from rayapp.api.app import create_api
 from rayapp.api.routes.system import public_url
 from tests.support.fake_services import World, fake_world

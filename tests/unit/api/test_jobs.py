@@ -15,15 +15,8 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.api.auth import ROUTE_SCOPES
-from rayapp.api.job_events import (
-    HEARTBEAT_S,
-    LOOK_S,
-    event_id,
-    progress_events,
-    rounds_within,
-)
-from rayapp.bulk.kinds import DEFERRED, REINDEX
-from rayapp.bulk.model import Job, JobState, Step
+from rayapp.api.routes.jobs import HEARTBEAT_S, LOOK_S, event_id, progress_events, rounds_within
+from rayapp.bulk.model import DEFERRED, REINDEX, Job, JobState, Step
 from rayapp.bulk.service import START_S
 from rayapp.core.errors import JobsDown, RayappError, StoreDown
 from tests.support.fake_jobs import a_job

@@ -12,7 +12,7 @@ import pytest
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.core.errors import Conflict, StoreDown
-from rayapp.learning.requests import (
+from rayapp.learning.records import (
     FeedbackRequest,
     OutcomeAnswer,
     OutcomeRequest,

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.api import refusals
+from rayapp.api import middleware
 from rayapp.api.app import create_api
 from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
@@ -161,7 +161,7 @@ async def test_above_the_in_flight_limit_the_answer_is_429_at_once() -> None:
 
 
 async def test_many_refusals_are_held_and_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "AT_ONCE_PER_S", 1.0)
+    monkeypatch.setattr(middleware, "AT_ONCE_PER_S", 1.0)
     slow = Slow()
     world = fake_world(settings_with(http={"max_in_flight": 1}), search=slow)
     async with client_of(world.services) as api:

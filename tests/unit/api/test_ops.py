@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.admin.records import Component
-from rayapp.bulk.kinds import CONSISTENCY, DATAGOV, REINDEX
-from rayapp.bulk.model import Job, JobState, Step
+from rayapp.admin.ports import Component
+from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, Step
 from rayapp.core.errors import IndexDown, JobsDown
 from rayapp.index.consistency.rules import Drift, Issue, SweepReport
 from rayapp.memory.item import SyncState

@@ -7,9 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.assistant.personality.records import MAX_TEMPLATES
-from rayapp.assistant.personality.rules.prompt import PRONOUNS
-from rayapp.assistant.personality.rules.template import MAX_CHARS
+from rayapp.assistant.personality.rules import MAX_CHARS, MAX_TEMPLATES, PRONOUNS
 from tests.unit.api.test_ghost import NOA
 
 PERSONALITY = "/api/memory/personality"

@@ -11,7 +11,7 @@ import pytest
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.core.errors import Conflict
-from rayapp.learning.requests import PromotionReport, PromotionSchedule
+from rayapp.learning.records import PromotionReport, PromotionSchedule
 from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_learning import OUTCOMES, keep

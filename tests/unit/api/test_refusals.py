@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rayapp.api.refusals import AT_ONCE_PER_S, HOLD_S, Refusals, room_of
+from rayapp.api.middleware import AT_ONCE_PER_S, HOLD_S, Refusals, room_of
 from rayapp.core.settings.model import Settings
 
 PLENTY = 1_000

@@ -10,8 +10,7 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
-from rayapp.assistant.tools.rules.definitions import tools_named
-from rayapp.assistant.tools.rules.schemas import json_schema, openai_function
+from rayapp.assistant.tools.rules.definitions import json_schema, openai_function, tools_named
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier

@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.admin.ports import ApiKey
-from rayapp.admin.records import LegacyFact
+from rayapp.admin.ports import ApiKey, LegacyFact
 from rayapp.core.errors import StoreDown
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope

@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rayapp.bulk.following import RunRequest
+from rayapp.bulk.lease import Pace, PartitionSteps, RunRequest
 from rayapp.bulk.model import Job, Partition, PartitionRow, Plan, Step
-from rayapp.bulk.results import JobResult
+from rayapp.bulk.rules import JobResult
 from rayapp.bulk.runner import JobRunner, JobStores
-from rayapp.bulk.steps import Pace, PartitionSteps
 from rayapp.core.settings.model import JobsSettings
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rayapp.bulk.lease import Pace, PartitionSteps
 from rayapp.bulk.model import Finish, Job, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.ports import JobStore, WorkerLost
-from rayapp.bulk.steps import Pace, PartitionSteps
-from rayapp.core.clock import SystemClock
+from rayapp.core.runtime import SystemClock
 
 CLOCK = SystemClock()
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rayapp.bulk.following import RunRequest
-from rayapp.bulk.results import JobResult
+from rayapp.bulk.lease import RunRequest
+from rayapp.bulk.rules import JobResult
 from rayapp.bulk.runner import JobRunner, JobStores
 from rayapp.core.settings.model import JobsSettings
 from tests.support.clock import FakeClock

@@ -11,12 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rayapp.bulk.model import JobState, JobWish
-from rayapp.bulk.results import (
-    EXIT_BAD_ARGUMENTS,
-    EXIT_DONE,
-    EXIT_INCOMPLETE,
-    JobResult,
-)
+from rayapp.bulk.rules import EXIT_BAD_ARGUMENTS, EXIT_DONE, EXIT_INCOMPLETE, JobResult
 from rayapp.core.errors import Conflict, InvalidInput
 from tests.support.examples import examples
 from tests.unit.bulk.driver_processes import KIND, Cluster, Process, SlowWork, Trouble

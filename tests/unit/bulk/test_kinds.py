@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.bulk.kinds import KINDS, REINDEX, checked_params, known_kind, lease_of
+from rayapp.bulk.model import KINDS, REINDEX, checked_params, known_kind, lease_of
 from rayapp.core.errors import InvalidInput
-from rayapp.local.cli.jobs import job_names
+from rayapp.local.cli.app import job_names
 
 NAMES = sorted({name for kind in KINDS.values() for name in kind.params})
 VALUES = (

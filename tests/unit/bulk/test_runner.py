@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from rayapp.bulk.model import (
-    Job,
-    JobState,
-    JobWish,
-    PartitionState,
-    Plan,
-)
-from rayapp.bulk.results import (
+from rayapp.bulk.model import Job, JobState, JobWish, PartitionState, Plan
+from rayapp.bulk.rules import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
     EXIT_DONE,
@@ -412,7 +406,7 @@ async def test_a_lost_answer_of_a_checkpoint_is_counted_once() -> None:
 
 
 async def test_a_rate_holds_over_all_records() -> None:
-    from rayapp.bulk.steps import Pace
+    from rayapp.bulk.lease import Pace
 
     clock = FakeClock()
 
@@ -429,7 +423,7 @@ async def test_a_rate_holds_over_all_records() -> None:
 
 
 async def test_a_worker_that_waits_for_its_rate_stops_when_asked() -> None:
-    from rayapp.bulk.steps import Pace
+    from rayapp.bulk.lease import Pace
 
     async def asked() -> bool:
         return True

@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.kinds import CONSISTENCY, DEFERRED, PROMOTION, REINDEX, lease_of
-from rayapp.bulk.model import Job, JobState, JobWish, Plan
+from rayapp.bulk.model import (
+    CONSISTENCY,
+    DEFERRED,
+    PROMOTION,
+    REINDEX,
+    Job,
+    JobState,
+    JobWish,
+    Plan,
+    lease_of,
+)
 from rayapp.bulk.service import GIVE_UP_S, START_S, JobsService
 from rayapp.container import bootstrap
 from rayapp.core.errors import Conflict, InvalidInput, JobsDown, NotFound, RayappError, StoreDown

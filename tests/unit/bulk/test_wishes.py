@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import (
-    Finish,
-    Job,
-    JobState,
-    JobWish,
-    PartitionRow,
-    PartitionState,
-    Step,
-)
-from rayapp.bulk.results import (
-    EXIT_DONE,
-    EXIT_INCOMPLETE,
-)
+from rayapp.bulk.model import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Step
+from rayapp.bulk.rules import EXIT_DONE, EXIT_INCOMPLETE
 from tests.support.clock import FakeClock
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.unit.bulk.fake_workers import (

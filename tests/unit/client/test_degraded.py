@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from rayapp.assistant.conversations.injection_log import STAGE
-from rayapp.client.degraded import SKIPPED, explained
-from rayapp.index.monitor import IndexWatch
+from rayapp.assistant.conversations.service import STAGE
+from rayapp.client.calls import SKIPPED, explained
+from rayapp.index.write_barrier import IndexWatch
 
 PACKAGE = Path(__file__).resolve().parents[3] / "rayapp"
 

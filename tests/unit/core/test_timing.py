@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.core.timing import Span, exclusive_ms
+from rayapp.core.deadline import Span, exclusive_ms
 
 MOMENTS = st.floats(0, 100, allow_nan=False)
 

@@ -15,7 +15,7 @@ from rayapp.bulk.model import Finish, PartitionRow, PartitionState, Plan, Step
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError, StoreDown
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.datagov.records import Catalogue, Dataset
+from rayapp.datagov.ports import Catalogue, Dataset
 from rayapp.datagov.service import SLICE, DatagovIngest
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ItemFilter, ReadScope

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rayapp.container import bootstrap
-from rayapp.container.extraction import build_prefixing
+from rayapp.container.services import build_prefixing
 from rayapp.core.errors import EmbedderDown, ModelDown
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.consistency.walk import Walk
-from rayapp.index.prefixing import AT_ONCE, BATCH, ModelPrefixing
+from rayapp.index.point_builder import AT_ONCE, BATCH, ModelPrefixing
 from rayapp.index.rules.points import VECTOR_HASH, vector_hash_of
 from rayapp.index.rules.prefix import MAX_TOOL_CHARS, accepted_prefix, embedded_text
 from rayapp.inference.ports import ChatAnswer, Message

@@ -10,7 +10,6 @@ import pytest
 
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import (
     BadVector,
     ConfigError,
@@ -20,6 +19,7 @@ from rayapp.core.errors import (
     Overloaded,
 )
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings
 from rayapp.core.vectors import Vector
 from rayapp.inference.batch_queue import QUEUED_BATCHES

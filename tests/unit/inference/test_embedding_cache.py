@@ -9,18 +9,12 @@ import numpy as np
 import pytest
 
 from rayapp.core.breaker import Breaker, BreakerPolicy
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import BadVector, CacheDown, EmbedderDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import EmbeddingSettings
 from rayapp.core.vectors import Vector
-from rayapp.inference.embedding_cache import (
-    CachedEmbedder,
-    CacheLayer,
-    cache_key,
-    pack,
-    unpack,
-)
+from rayapp.inference.embedding import CachedEmbedder, CacheLayer, cache_key, pack, unpack
 from rayapp.inference.ports import TextKind
 from rayapp.storage.process_cache import InMemoryCache
 from tests.support.models import HashEmbedder, hash_vector

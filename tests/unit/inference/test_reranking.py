@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RerankerDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, RerankerSettings
 from rayapp.inference.reranking import WAITING_SEARCHES, RerankService, sigmoid
 from tests.support.models import OverlapRerankBackend

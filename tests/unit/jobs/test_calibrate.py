@@ -21,16 +21,17 @@ from jobs.calibrate import (
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import CONFIG_DIR
-from rayapp.search.rules.answering import Features, features_of
-from rayapp.search.rules.calibration import (
+from rayapp.search.rules.confidence import (
     Calibration,
+    Features,
     calibrated,
+    features_of,
     file_name,
     parse_calibration,
+    relevance,
 )
-from rayapp.search.rules.confidence import relevance
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
-from rayapp.storage.files.recipes import load_calibration
+from rayapp.storage.files import load_calibration
 
 
 def examples(count: int = 400) -> list[Example]:

@@ -16,9 +16,9 @@ from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.container import bootstrap
 from rayapp.core.settings.model import load_settings
-from rayapp.search.rules.calibration import Calibration, parse_calibration
+from rayapp.search.rules.confidence import Calibration, parse_calibration
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
-from rayapp.storage.files.recipes import load_calibration
+from rayapp.storage.files import load_calibration
 from tests.unit.jobs.report_data import write_heq, write_static
 
 WEIGHTS = {"bias": -1.00004, "cosine": 1.0, "coverage": 0.5, "passage": 2.0, "words": 0.1,

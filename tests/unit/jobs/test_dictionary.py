@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.dictionary import main
-from rayapp.text.coverage import coverage_of, pairs_by_domain
-from rayapp.text.expansions import Expansions
+from rayapp.text.expansions import Expansions, coverage_of, pairs_by_domain
 
 ENTRIES = """
 domain: water

@@ -16,14 +16,14 @@ import pytest
 
 from jobs import frame
 from jobs.job_arguments import parser_of
+from rayapp.bulk.lease import Pace, PartitionSteps
 from rayapp.bulk.model import Job, JobState
 from rayapp.bulk.ports import JobWork
-from rayapp.bulk.results import result_of
-from rayapp.bulk.steps import Pace, PartitionSteps
+from rayapp.bulk.rules import result_of
 from rayapp.client.progress import Bar
 from rayapp.container import bootstrap
-from rayapp.core.clock import SystemClock
 from rayapp.core.errors import ConfigError, InvalidInput, StoreDown
+from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings
 from tests.integration.toys import toy_job
 from tests.support.stores.jobs import InMemoryJobStore

@@ -14,7 +14,7 @@ from jobs.evaluate import main
 from jobs.suites.kinds import KINDS
 from jobs.suites.parashoot import load_parashoot
 from rayapp.core.errors import ConfigError
-from rayapp.search.rules.ablation import FEATURES, ablated_name
+from rayapp.search.rules.recipes import FEATURES, ablated_name
 from tests.unit.fake_service import FakeService, serving
 
 TEXTS = [f"פסקה {number} על נושא{number} מקום{number}" for number in range(12)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.reindex import SPEC
-from rayapp.bulk.kinds import REINDEX
+from rayapp.bulk.model import REINDEX
 from rayapp.core.errors import InvalidInput
 
 

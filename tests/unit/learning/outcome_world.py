@@ -10,10 +10,10 @@ from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.outcomes import OutcomesService
-from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.requests import (
+from rayapp.learning.records import (
     FeedbackRequest,
     OutcomeAnswer,
+    OutcomeEvent,
     OutcomeRequest,
     Recorder,
     ResponseAnswer,

@@ -11,7 +11,7 @@ from rayapp.container.bootstrap import runtime_of
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.promotion import PromotionService
-from rayapp.learning.requests import PromotionReport
+from rayapp.learning.records import PromotionReport
 from rayapp.memory.item import MemoryItem, Stats
 from rayapp.memory.scope import ItemFilter, ReadScope
 from tests.support.clock import FakeClock

@@ -10,7 +10,7 @@ import pytest
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.errors import Conflict, IndexDown, NotFound, VersionConflict
 from rayapp.learning.dedup import DedupService
-from rayapp.learning.requests import OutcomeRequest
+from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import ChangeType, MemoryItem, Outcome, Status, point_id_of
 from rayapp.memory.requests import BulkResult, ItemQuery, MemoryEdit, NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope

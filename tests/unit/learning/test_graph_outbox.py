@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from rayapp.core.errors import RayappError, StoreDown
-from rayapp.graphs.records import Counters, OutcomeChanges
-from rayapp.graphs.requests import ContextInsights, InsightsRequest
-from rayapp.learning import graph_outbox as graph_settling
-from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.requests import FeedbackRequest, OutcomeRequest
+from rayapp.graphs.records import ContextInsights, Counters, InsightsRequest, OutcomeChanges
+from rayapp.learning import outbox as graph_settling
+from rayapp.learning.records import FeedbackRequest, OutcomeEvent, OutcomeRequest
 from rayapp.memory.item import Outcome
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

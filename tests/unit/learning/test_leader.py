@@ -13,8 +13,8 @@ from rayapp.core.errors import Conflict, StoreDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.leader import ACTIVITY_S, CLEAN_S, MaintenanceService
-from rayapp.learning.requests import PromotionReport
-from rayapp.learning.rules.schedule import OWNER_LEASE, Activity, cycle_due
+from rayapp.learning.records import PromotionReport
+from rayapp.learning.rules.promotion import OWNER_LEASE, Activity, cycle_due
 from tests.support.clock import FakeClock
 from tests.support.stores.stores import InMemoryLeaseStore
 

@@ -10,9 +10,8 @@ import pytest
 
 from rayapp.core.errors import IdempotencyConflict, InvalidInput, NotFound
 from rayapp.learning.ports import OutcomeLimits
-from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.requests import FeedbackRequest
-from rayapp.learning.rules.thumbs import key_prefix, old_key_prefix
+from rayapp.learning.records import FeedbackRequest, OutcomeEvent
+from rayapp.learning.rules.outcomes import key_prefix, old_key_prefix
 from rayapp.memory.item import Outcome, SourceType, Stats
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import Forbidden, IdempotencyConflict, InvalidInput, NotFound
-from rayapp.learning.records import Signal
-from rayapp.learning.requests import (
-    OutcomeRequest,
-)
+from rayapp.learning.records import OutcomeRequest, Signal
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rayapp.learning.pauses import MAX_REMEMBERED, Pauses
+from rayapp.learning.promotion import MAX_REMEMBERED, Pauses
 from tests.support.clock import FakeClock
 
 

@@ -11,7 +11,7 @@ import pytest
 from rayapp.core.errors import Conflict
 from rayapp.learning import promotion as module
 from rayapp.learning.promotion import LEASE
-from rayapp.learning.rules.schedule import OWNER_LEASE
+from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import ChangeType, MemoryItem, Source, Stats, Status
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.tiers import Tier

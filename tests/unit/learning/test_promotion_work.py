@@ -8,9 +8,9 @@ import pytest
 
 from rayapp.bulk.model import Partition, PartitionRow, Step
 from rayapp.core.errors import Conflict, StoreDown
-from rayapp.learning import promotion_work as module
-from rayapp.learning.promotion_work import STEP_S, PromotionWork
-from rayapp.learning.requests import PromotionReport
+from rayapp.learning import promotion as module
+from rayapp.learning.promotion import STEP_S, PromotionWork
+from rayapp.learning.records import PromotionReport
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier

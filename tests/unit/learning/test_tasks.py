@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.kinds import DATAGOV
-from rayapp.bulk.model import JobState, JobWish, Partition, Plan
+from rayapp.bulk.model import DATAGOV, JobState, JobWish, Partition, Plan
 from rayapp.bulk.service import JobsService
 from rayapp.container import bootstrap
 from rayapp.container.leader_tasks import RESUME_S, cleanup_duty, preload_duty, sweep_duty
 from rayapp.core.errors import IndexDown, JobsDown, RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
-from rayapp.datagov.preload import DatagovPreload
+from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.rules import Drift
-from rayapp.learning.rules.schedule import OWNER_LEASE
-from rayapp.learning.tasks import ONCE, RETRY_S, Duties, Duty
+from rayapp.learning.leader import ONCE, RETRY_S, Duties, Duty
+from rayapp.learning.rules.promotion import OWNER_LEASE
 from tests.support.clock import FakeClock
 from tests.support.fake_jobs import FakeLauncher, FixedConsistency
 from tests.support.harness import Harness

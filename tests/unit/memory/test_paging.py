@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from rayapp.core.errors import InvalidInput
-from rayapp.memory.paging import decode_cursor
+from rayapp.memory.requests import decode_cursor
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rayapp.learning.requests import OutcomeRequest
+from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import Outcome, Status
-from rayapp.memory.records import ClearTarget
+from rayapp.memory.requests import ClearTarget
 from rayapp.memory.rules.creation import archived
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

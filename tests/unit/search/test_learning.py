@@ -14,12 +14,12 @@ from rayapp.container import bootstrap
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, StoreDown
 from rayapp.graphs.records import GraphPriors, KnownSolution
-from rayapp.learning.requests import OutcomeRequest, Recorder
+from rayapp.learning.records import OutcomeRequest, Recorder
 from rayapp.memory.item import Outcome
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
-from rayapp.search.rules.candidates import Candidate
+from rayapp.search.rules.fusion import Candidate
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace

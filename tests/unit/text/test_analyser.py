@@ -14,7 +14,7 @@ from rayapp.text.analyser import (
     score,
 )
 from rayapp.text.expansions import Expansion
-from rayapp.text.terms import term_index
+from rayapp.text.tokens import term_index
 
 ANALYSER = Analyser()
 PINNED = ("bm25-2-cea48012", 18, 19443)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rayapp.text.injection import injection_kinds
+from rayapp.text.hostile import injection_kinds
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rayapp.text.hebrew import without_prefixes
-from rayapp.text.lemmas import lemma, lemmas
+from rayapp.text.hebrew import lemma, lemmas, without_prefixes
 
 
 @pytest.mark.parametrize(

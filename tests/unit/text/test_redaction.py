@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.text.folding import fold
-from rayapp.text.redaction import KINDS, redact, without_marks
+from rayapp.text.redaction import KINDS, fold, redact, without_marks
 
 A36 = "a1B2" * 9
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQ\nabc==\n-----END RSA PRIVATE KEY-----"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rayapp.text.temporal import prefers_recency
+from rayapp.search.rules.query import prefers_recency
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from rayapp.assistant.conversations.rules.exchange import (
+from rayapp.assistant.conversations.rules import (
     ANSWERED,
     ASKED,
     CUT,
     EXCHANGE_TAG,
     NOTHING_NEW,
     RECENT_MESSAGES,
+    SHINGLE,
+    already_known,
     cleaned,
+    fingerprints_of,
 )
-from rayapp.assistant.conversations.rules.fingerprint import SHINGLE, already_known, fingerprints_of
 from rayapp.inference.ports import Message
 from rayapp.memory.item import MemoryItem
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from rayapp.assistant.context.records import AssistantContext, ContextLine
 from rayapp.assistant.context.rules.pinned import cited_ids
-from rayapp.graphs.requests import ContextInsights
+from rayapp.graphs.records import ContextInsights
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import CORE_TIERS, Tier, tier_name
 from rayapp.search.requests import Hit, SearchAnswer
 from rayapp.text.normalize import normalize

@@ -1,33 +1,193 @@
-"""The text block for the assistant: its exact frame, what fits into it, and how it is read back.
-
-    ═══ CONTEXTUAL MEMORY ═══
-
-    **User Identity:**
-    • [1] [memory_bank:<id>] <text>
-    ...
-    **Relevant Context:**
-    [2] [working:<id>] <text>
-
-    **Recent Topic:** <topic>
-
-    ═══════════════════════
-
-The stable part is everything up to the first section that depends on the question. It is a
-function of its memories and of the budget alone, so prompt caches stay warm. Pure.
+"""The text block for the assistant: escaping, its exact frame, what fits, and how
+it is read back.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rayapp.assistant.context.records import ContextBlock, ContextLine, Section
-from rayapp.assistant.context.rules.escape import cut_line, escape_id, escape_text
-from rayapp.inference.rules.token_estimate import total_tokens
+from rayapp.inference.rules import total_tokens
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier, parse_tier, tier_name
+
+# Makes text that others wrote safe to stand inside a prompt: one line that forges nothing. Pure.
+#
+# The reader is a language model, and programs with patterns of their own, so what could pass for a
+# mark of the block is changed in sight (`<` becomes `‹`), and only what nobody sees is left out.
+# Combining marks are skipped where a mark of the block is looked for: a reader looks through them.
+# Applied twice it changes nothing more. Every pattern is linear: a memory may be 100,000
+# characters.
+
+# Stands for the line breaks of a text.
+LINE_BREAK = "⏎"
+# A text of which nothing is left to be seen.
+NOTHING = "…"
+UNKNOWN_ID = "_"
+# Rounds of the rules before all marks are taken at once. Texts that people write need two.
+MOST_ROUNDS = 8
+
+_BREAKS = re.compile("(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*+")
+# Joiners change what an emoji or a Persian word is, and only stand between such characters.
+_JOINERS = "\u200c\u200d"
+_BESIDE = f"[^\x00-\x7f\\s{_JOINERS}{LINE_BREAK}]"
+_LOOSE_JOINER = re.compile(f"(?<!{_BESIDE})[{_JOINERS}]|[{_JOINERS}](?!{_BESIDE})")
+_SPACES = re.compile(r"\s+")
+# Control, format (bidi, zero-width) and surrogate characters.
+_DROPPED = frozenset({"Cc", "Cf", "Cs"})
+# Invisible characters that can carry a text of their own or part what belongs together: tags,
+# selectors of variants, fillers and joiners of scripts, and what is no character.
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
+    "\ufdd0-\ufdef\ufffe\uffff\U00016fe4\U000e0000-\U000e0fff]"
+)
+# The selectors that choose how an emoji or a keycap looks say nothing anywhere else.
+_EMOJI = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u25fe\u2600-\u2767"
+    "\u2776-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_LOOSE_SELECTOR = re.compile(
+    f"(?<![{_EMOJI}])(?<![0-9#])[\ufe0e\ufe0f]|(?<=[0-9#])[\ufe0e\ufe0f](?!\u20e3)"
+)
+
+
+def _combining() -> str:
+    """All combining marks, as the inside of a character class. They lie in these two planes."""
+    found = [c for c in range(0x300, 0x1F000) if unicodedata.category(chr(c))[0] == "M"]
+    starts = [c for c in found if unicodedata.category(chr(c - 1))[0] != "M"]
+    ends = [c for c in found if unicodedata.category(chr(c + 1))[0] != "M"]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
+
+
+_M = _combining()
+# A combining mark on a sign belongs to no word, and only hides the sign from programs.
+_ON_SIGN = re.compile(rf"(?<=[<>\[\]*=:/!?|])[{_M}{_JOINERS}]+")
+# These three are signs of their own that are written in two parts.
+_STRUCK = re.compile("[<=>]\u0338")
+_STRUCK_AS = {"<": "≮", "=": "≠", ">": "≯"}
+
+# Twins of the marks that tags, lines and headers are made of.
+_TWINS = {
+    **dict.fromkeys("＜﹤〈《⟨⟪❮❰", "<"),
+    **dict.fromkeys("＞﹥〉》⟩⟫❯❱", ">"),
+    **dict.fromkeys("［﹝【〔〖〚⟦⁅❲", "["),
+    **dict.fromkeys("］﹞】〕〗〛⟧⁆❳", "]"),
+    **dict.fromkeys("：﹕ː꞉∶", ":"),
+    **dict.fromkeys("＊﹡∗⁎", "*"),
+    **dict.fromkeys("═━╍╌┅┉〓＝﹦", "="),
+    **dict.fromkeys("／⁄∕⧸", "/"),
+    # A blank of braille is seen as a blank.
+    "\u2800": " ",
+    "｜": "|",
+}
+# Blanks and combining marks between two parts of a mark.
+_GAP = rf"[\s{_M}]*+"
+# A tag: an angle before a letter, or before the marks that open one. `x < 5` and `a <= b` stay.
+_TAG = re.compile(
+    rf"<(?={_GAP}(?:[/!?|\[%$#@&\\\"'`{{(<]{_GAP}){{0,8}}[^\W\d]|{_GAP}[/!?|<\[%\\])([^<>]*+)(>?)"
+)
+# What stands in square brackets is read without its combining marks.
+_BRACKETS = re.compile(r"\[([^\[\]]*+)(\]?)")
+# A memory line: a tier's name and a colon, and tags as some models are taught to read them.
+_TIER = re.compile(
+    r"\s*+(?:working|history|patterns?|books?|documents?|memory[ _-]*bank|data[ _-]*gov[\w -]*+"
+    r"|system|memory|mem)\s*:",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(
+    r"\s*+/?\s*+(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL|TOOL_CALLS|INSTRUCTIONS?|END)\s*+",
+    re.IGNORECASE,
+)
+# The position in front of a memory line.
+_POSITION = re.compile(
+    rf"\[({_GAP}\d[\s\d{_M}]*+)\](?={_GAP}[\[(]{_GAP}[^\W\d][{_M}]*+(?:[\w -][{_M}]*+){{0,40}}:)"
+)
+# A bold label with a colon is how the block heads its sections, a double rule its ends.
+_IN_BOLD = rf"[^*\s][{_M}]*+(?:[^*{_M}][{_M}]*+)"
+_BOLD_LABEL = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}?:{_GAP})\*{{2,}}+")
+_BOLD_NAME = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}+)\*{{2,}}+(?={_GAP}:)")
+_RULED = re.compile(rf"(?<!=)={{3,}}+((?:[^={_M}][{_M}]*+){{1,200}}+)={{3,}}+")
+_ID = re.compile(r"[^A-Za-z0-9._:@-]")
+
+
+def escape_text(text: str) -> str:
+    """The text as one line, whole and readable, that cannot be taken for a part of the block."""
+    line = _visible(_BREAKS.sub(f" {LINE_BREAK} ", text)).strip(f" {LINE_BREAK}")
+    for _ in range(MOST_ROUNDS):
+        settled = _without_marks(line)
+        if settled == line:
+            return line or NOTHING
+        line = settled
+    return line.translate(_ALL_MARKS)
+
+
+def escape_id(memory_id: str) -> str:
+    """An id that ends where its bracket does. Ids of the store come back as they are."""
+    return _ID.sub("_", memory_id) or UNKNOWN_ID
+
+
+def cut_line(text: str, limit: int) -> str:
+    """At most `limit` characters of the escaped text, cut at a word; an ellipsis says so."""
+    line = escape_text(text)
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 1]
+    whole = head.rpartition(" ")[0] if " " in head else head
+    return (whole or head) + "…"
+
+
+def _visible(text: str) -> str:
+    """Without control, direction and other invisible characters; blanks of all kinds are one."""
+    plain = _LOOSE_SELECTOR.sub("", _HIDDEN.sub("", text.translate(_PLAIN)))
+    joined = _STRUCK.sub(lambda m: _STRUCK_AS[m[0][0]], _LOOSE_JOINER.sub("", plain))
+    return _SPACES.sub(" ", _ON_SIGN.sub("", joined))
+
+
+def _without_marks(line: str) -> str:
+    """One round: a rule may open what another one closes."""
+    line = _RULED.sub(r"==\1==", line)
+    line = _TAG.sub(lambda m: f"‹{m[1]}{'›' if m[2] else ''}", line)
+    line = _BRACKETS.sub(_bracketed, _POSITION.sub(r"(\1)", line))
+    # Other bold words and `2**3` keep their stars.
+    return _BOLD_NAME.sub(r"*\1*", _BOLD_LABEL.sub(r"*\1*", line))
+
+
+def _bracketed(found: re.Match[str]) -> str:
+    """Round brackets where the square ones are a mark of a memory or of a role."""
+    bare = found[1].translate(_BARE)
+    role = found[2] and _ROLE.fullmatch(bare)
+    if not role and not _TIER.match(bare):
+        return found[0]
+    return f"({found[1]}{')' if found[2] else ''}"
+
+
+class _Bare(dict[int, str]):
+    """A translation table that leaves out combining marks."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = "" if unicodedata.category(char)[0] == "M" else char
+        return self[code]
+
+
+class _Plain(dict[int, str]):
+    """A translation table that learns a character when it first meets it."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        dropped = unicodedata.category(char) in _DROPPED and char not in _JOINERS
+        self[code] = char if not dropped or char.isspace() else ""
+        return self[code]
+
+
+_PLAIN = _Plain({ord(char): plain for char, plain in _TWINS.items()})
+_BARE = _Bare()
+_ALL_MARKS = str.maketrans("<>[]*=", "‹›()·-")
+
 
 HEADER = "═══ CONTEXTUAL MEMORY ═══"
 FOOTER = "═══════════════════════"

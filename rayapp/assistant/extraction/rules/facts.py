@@ -1,21 +1,98 @@
-"""Which line of a model is a fact worth keeping, and whether it is known already. Pure.
-
-A model proposes one line about an exchange. Everything else is decided here: what is no fact, what
-the exchange does not say, what was only told to the assistant, and what a memory says already.
-"""
+"""Which line of a model is a fact worth keeping, where it goes, and whether it is known. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import TypeVar
 
-from rayapp.assistant.extraction.records import Checked, Turn
-from rayapp.assistant.extraction.rules.word_lists import SUBJECTS, TALK
+from rayapp.assistant.extraction.records import Checked, Learned, Task, Turn
 from rayapp.learning.rules.dedup import content_words
+from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, SourceType
+from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical, content_hash, normalize
 from rayapp.text.signature import Signature, difference, signature
 from rayapp.text.tokens import tokens
+
+# Words of both languages that make no fact: talk, and who a fact is about. Written by us.
+
+# A line of these alone only makes conversation.
+_TALK = """
+    hello hi hey bye goodbye thank thanks thankful grateful welcome please sorry great good nice
+    fine okay ok perfect awesome cool sure morning evening night day greet greets greeted greeting
+    say says said user assistant happy glad satisfied appreciate appreciates appreciated help
+    helped helping answer response reply conversation chat session well today polite
+    שלום היי הי ביי להתראות תודה תודות בבקשה סליחה מצוין מעולה נהדר יופי טוב טובה טובים בסדר סבבה
+    אחלה בוקר ערב לילה יום אמר אמרה אומר אומרת משתמש משתמשת המשתמש המשתמשת עוזר העוזר ברך בירך
+    בירכה מברך שמח שמחה מרוצה הודה הודתה מודה עזרה עזר תשובה התשובה שיחה השיחה היום מנומס
+"""
+# A line adds these to say whose fact it is: they need not stand in the exchange.
+_SUBJECTS = """
+    user user's users person speaker he she they his her their i my me name named called
+    prefer prefers preference favorite favourite live lives work works
+    משתמש המשתמש משתמשת המשתמשת לקוח הלקוח הוא היא שלו שלה שמו שמה שם מעדיף מעדיפה גר גרה עובד עובדת
+"""
+
+
+def _with_lemmas(words: str) -> frozenset[str]:
+    listed = frozenset(words.split())
+    return listed | {lemma for word in listed for lemma in content_words(word)}
+
+
+TALK = _with_lemmas(_TALK)
+SUBJECTS = _with_lemmas(_SUBJECTS)
+
+
+# One turn of a conversation, as what is learned from it needs it, and whose comes next. Pure.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedExchange:
+    """A question and its answer, cleaned of marks and of what was put before the assistant.
+
+    Attributes:
+        memory_id: the memory that holds the turn; None = too small to be one.
+        principal, owner: who stored it; what is judged is judged in their name.
+        injected: fingerprints of all that was put before the assistant.
+        receipt_id: what the answer was given with; `shown` are its memory ids.
+
+    One that was erased has no texts: its memory is gone, and it only holds its place.
+    """
+
+    user_id: str
+    conversation_id: str
+    message_id: str
+    user_text: str
+    answer: str
+    memory_id: str | None
+    at: datetime
+    principal: str = ""
+    owner: bool = True
+    injected: tuple[str, ...] = ()
+    receipt_id: str | None = None
+    shown: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.user_id, self.conversation_id, self.message_id
+
+    @property
+    def erased(self) -> bool:
+        return not (self.user_text or self.answer)
+
+
+def in_rounds(queues: Sequence[Sequence[T]]) -> list[T]:
+    """The first of each queue, then the second of each, and so on."""
+    rounds = zip_longest(*([(one,) for one in queue] for queue in queues), fillvalue=())
+    return [one for taken in rounds for found in taken for one in found]
+
 
 # A shorter line holds no fact (the extraction design: 10 characters).
 MIN_CHARS = 10
@@ -188,3 +265,88 @@ def adds(line: str, part: str) -> bool:
 def _plain(text: str) -> str:
     """Words between spaces, so that a part ends where a word ends."""
     return f" {' '.join(token.text for token in tokens(normalize(text)))} "
+
+
+# Whether a text that a model proposes says exactly what two near-duplicates say. Pure.
+
+
+def joined_text(reply: str, one: str, other: str) -> Checked:
+    """The text for both, or the rule that refuses it: then the two stay as they are.
+
+    It must hold every telling word, number and name of both, and no new one; what the two negate
+    it negates. So a merge can lose nothing and invent nothing, whatever the model says.
+    """
+    line, reason = line_of(reply)
+    if line is None:
+        return Checked(None, reason)
+    if len(line) > max(MAX_CHARS, len(one) + len(other)):
+        return Checked(None, "too_long")
+    refused = hostile(line) or _differs(line, one, other)
+    return Checked(None, refused) if refused else Checked(line, "joined")
+
+
+def _differs(line: str, one: str, other: str) -> str | None:
+    mine, first, second = signature(line), signature(one), signature(other)
+    if set(mine.numbers) != {*first.numbers, *second.numbers}:
+        return "numbers"
+    if mine.negations != max(first.negations, second.negations) or (
+        first.negations != second.negations
+    ):
+        return "polarity"
+    words, wanted = set(content_words(line)), {*content_words(one), *content_words(other)}
+    if wanted - words:
+        return "loses"
+    return "adds" if words - wanted else None
+
+
+# Where something learned goes, and with which numbers. A model decides none of it. Pure.
+
+LEARNED_TAG = "learned"
+FACT_TAG = "fact"
+SUMMARY_TAG = "conversation_summary"
+# From this share of its words in the user's own message on, a line is the user's word and stays;
+# below it, it is what the assistant said, and runs out unless outcomes prove it. Our choice.
+OWN_WORDS = 0.75
+# Below those of facts that a person keeps on purpose (importance .7 and more), so that capacity
+# archives what was only overheard first.
+FACT_IMPORTANCE = 0.6
+FACT_CONFIDENCE = 0.7
+ANSWER_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What something is learned from, and the prompt that was asked."""
+
+    exchange: LearnedExchange
+    prompt_version: str
+
+    def memory_id(self, task: Task, number: int = 0) -> str:
+        """The same for the same exchange, so that storing it twice is storing it once."""
+        basis = "\x00".join(("learned", task, str(number), *self.exchange.key))
+        return str(uuid.uuid5(POINT_NAMESPACE, basis))
+
+
+def derived_trust(parents: Sequence[float]) -> float:
+    """A derived item is trusted as its least trusted parent; a model's wording is one of them."""
+    return min((*parents, SOURCE_TRUST[SourceType.ASSISTANT]))
+
+
+def placed_fact(text: str, turn: Turn, shown: Sequence[float] = (), *, made: Making) -> Learned:
+    """A fact in the user's own words is kept for good; another one only as long as it helps.
+
+    Args:
+        shown: trust of the memories that the answer was given with: its parents as well.
+    """
+    own = grounding(text, turn.user) >= OWN_WORDS
+    return Learned(
+        memory_id=made.memory_id("fact"),
+        text=text,
+        tier=Tier.MEMORY_BANK if own else Tier.WORKING,
+        tags=(LEARNED_TAG, FACT_TAG),
+        importance=FACT_IMPORTANCE,
+        confidence=FACT_CONFIDENCE if own else ANSWER_CONFIDENCE,
+        trust=derived_trust([turn.trust, *(() if own else shown)]),
+        task="fact",
+        prompt_version=made.prompt_version,
+    )

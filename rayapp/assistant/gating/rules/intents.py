@@ -1,22 +1,96 @@
-"""What a question asks of tools: research, a search, open data, today's facts, a named tool. Pure.
-
-Whole words of both languages, Hebrew ones with their particles and construct forms. A wrong "yes"
-leaves a tool in the list, a wrong "no" takes one away that was asked for, so these rules prefer
-"yes" except where the question is about one's own past, which memory knows best.
+"""What a question asks of tools: research, open data, today's facts, a tool by
+name or verb. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rayapp.assistant.gating.rules.verbs import asked_verbs, does
-from rayapp.graphs.rules.context_type import MAX_READ_CHARS
-from rayapp.search.rules.datagov_intent import datagov_intent
-from rayapp.search.rules.datagov_topics import words
+from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
+from rayapp.search.rules.datagov_intent import datagov_intent, words
 from rayapp.text.normalize import normalize
+
+# Requests for what a tool does, by its verb: "שלח מייל לדנה" asks for `send_email`. Pure.
+#
+# A question names a tool in its own language, and the tools are named in English. The verb alone is
+# read, and only where somebody is told or asked to do it: "he sent a mail" asks for nothing.
+
+# What tools are called for an action -> the verb in English, and in Hebrew as it is told (שלח), in
+# the future (תשלח) and in the infinitive.
+VERBS: Mapping[tuple[str, ...], tuple[str, str, str, str]] = {
+    ("send",): ("send", "שלח(?:י|ו)?", "תשלח(?:י|ו)?", "לשלוח"),
+    ("book", "reserve", "order"): (
+        "book|reserve|order",
+        "הזמן|הזמיני|הזמינו",
+        "תזמין|תזמיני|תזמינו",
+        "להזמין",
+    ),
+    ("schedule", "book", "create"): (
+        "schedule",
+        "קבע(?:י|ו)?|תזמן|תזמני",
+        "תקבע(?:י|ו)?|תתזמן|תתזמני",
+        "לקבוע|לתזמן",
+    ),
+    ("create",): ("create", "צור|צרי|צרו", "תיצור|תיצרי|תיצרו|תצור|תצרי", "ליצור"),
+    ("open",): ("open", "פתח(?:י|ו)?", "תפתח(?:י|ו)?", "לפתוח"),
+    ("buy", "purchase", "order"): ("buy|purchase", "קנה|קני|קנו", "תקנה|תקני|תקנו", "לקנות"),
+    ("cancel",): ("cancel", "בטל(?:י|ו)?", "תבטל(?:י|ו)?", "לבטל"),
+    ("delete", "remove"): ("delete|remove", "מחק(?:י|ו)?", "תמחק(?:י|ו)?", "למחוק"),
+    ("update",): ("update", "עדכן|עדכני|עדכנו", "תעדכן|תעדכני|תעדכנו", "לעדכן"),
+    ("add",): ("add", "הוסף|הוסיפי|הוסיפו", "תוסיף|תוסיפי|תוסיפו", "להוסיף"),
+    ("play",): ("play", "נגן|נגני|השמע|השמיעי", "תנגן|תנגני|תשמיע|תשמיעי", "לנגן|להשמיע"),
+    ("call",): ("call", "התקשר|התקשרי|התקשרו", "תתקשר|תתקשרי|תתקשרו", "להתקשר"),
+    ("translate",): ("translate", "תרגם|תרגמי|תרגמו", "תתרגם|תתרגמי|תתרגמו", "לתרגם"),
+}
+# Tools of memory itself: a wish to add or delete a memory opens no other tool.
+_OF_MEMORY = frozenset({"memory", "memories"})
+# A tool's word is the verb, or the verb with one of these.
+_ENDINGS = ("", "s", "r", "er", "or", "ing", "ings", "ion")
+
+# Where a verb is a request: at the start of a clause, or after words that ask for it.
+_START_EN = (
+    r"(?:(?:^|[.,;:!?])\s*|\b(?:and|then|please|(?:can|could|would|will) (?:you|we)|let['’]?s"
+    r"|help me|(?:want|need|like) (?:you )?to) )(?:please |also |just |to )?"
+)
+_START_HE = r"(?:(?:^|[.,;:!?])\s*|(?<!\w)(?:בבקשה|אנא|נא|אז|גם) )ו?"
+_ASKED_HE = (
+    r"(?<!\w)(?:רוצה|רוצים|צריך|צריכה|צריכים|אפשר|תוכל|תוכלי|יכול|יכולה|מבקש|מבקשת|אשמח|בא לי"
+    r"|נא|בבקשה) (?:\w+ )?"
+)
+_REFUSED_HE = r"(?<!אל )(?<!לא )(?<!בלי )"
+
+
+def _pattern(english: str, told: str, future: str, infinitive: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"{_START_EN}(?:{english})(?!\w)|{_START_HE}(?:{told})(?![\w\"'])"
+        rf"|{_REFUSED_HE}(?<!\w)[וש]?(?:{future})(?![\w\"'])|{_ASKED_HE}(?:{infinitive})(?![\w\"'])",
+        re.IGNORECASE,
+    )
+
+
+_PATTERNS = {stems: _pattern(*both) for stems, both in VERBS.items()}
+
+
+def asked_verbs(wished: str) -> frozenset[str]:
+    """The English verbs that a normalised question asks for, whatever its language."""
+    return frozenset(
+        stem for stems, pattern in _PATTERNS.items() if pattern.search(wished) for stem in stems
+    )
+
+
+def does(words: Sequence[str], verbs: frozenset[str]) -> bool:
+    """Whether a tool whose name has these words does what one of the verbs says."""
+    if not _OF_MEMORY.isdisjoint(words):
+        return False
+    return any(_is_form(word, verb) for word in words for verb in verbs)
+
+
+def _is_form(word: str, verb: str) -> bool:
+    return any(word in (verb + end, verb.removesuffix("e") + end) for end in _ENDINGS)
+
 
 IntentName = Literal["official_data", "research", "search", "general"]
 
@@ -52,7 +126,7 @@ class ToolNeeds:
 NO_NEEDS = ToolNeeds()
 
 
-def _pattern(english: str, hebrew: str) -> re.Pattern[str]:
+def _intents_pattern(english: str, hebrew: str) -> re.Pattern[str]:
     return re.compile(words(english, hebrew), re.IGNORECASE)
 
 
@@ -99,7 +173,7 @@ _DOING = {
 }
 _PRESENT = re.compile(rf"(?P<polite>{_KIND_HE}) (?P<doing>{'|'.join(_DOING)})(?!\w)")
 # What I did and what we said: memory is asked, not the world.
-_DONE = _pattern(
+_DONE = _intents_pattern(
     r"(?:did|had|was|were) (?:i|we)|(?:did|have|had) you|you (?:said|told|found)"
     r"|have (?:i|we)|(?:i|we)(?:['’]ve| had| was| were| did)|(?:i|we) (?:(?!need)\w+ed|said|told"
     r"|went|bought|met|saw|made|took|got|wrote|began|left|came|ate|paid|found|kept|read|sold|sent)",
@@ -110,17 +184,17 @@ _DONE = _pattern(
     r"|תכננו|סיכמנו|סיכמתי|נולדתי|התחתנתי|התחתנו",
 )
 # What is mine: memory knows it, unless the question is about prices and the like.
-_MINE = _pattern(
+_MINE = _intents_pattern(
     r"my|mine|our|ours|(?:do|did) (?:i|we) have",
     r"שלי|שלנו|אצלי|אצלנו|יש לי|יש לנו|אשתי|אחותי|הוריי|ילדיי",
 )
-_WORLD = _pattern(
+_WORLD = _intents_pattern(
     r"prices?|costs?|rates?|fees?|stocks?|bitcoin|news|weather|rain|traffic|releases?"
     r"|versions?|visas?",
     r"(?:ה)?(?:מחיר|מחירי|מחירים|עלות|שער|שערי|ריבית|אגרה|מניה|מניות|מניית|ביטקוין|חדשות|גשם"
     r"|פקקים|גרסה|גרסת|גירסה|ויזה)",
 )
-_MEMORY = _pattern(
+_MEMORY = _intents_pattern(
     r"(?:in |through |from )?(?:my|your|our|the|saved|stored)? ?(?:memor(?:y|ies)|memory bank"
     r"|notes|conversations?|chats?|history)",
     r"(?:ה)?(?:זיכרון|זכרון|זיכרונות|זכרונות)(?: שלי| שלך| שלנו)?|בנק (?:ה)?זיכרון|הערות שלי"
@@ -129,7 +203,7 @@ _MEMORY = _pattern(
 
 # --- research ------------------------------------------------------------------------------------
 
-_RESEARCH = _pattern(
+_RESEARCH = _intents_pattern(
     r"research(?:es|ed|ing)?|deep dives?|deep search|in depth (?:review|analysis|look|survey)"
     r"|investigat(?:e|es|ed|ing|ion)|literature review|market survey|explore the (?:topic|subject)"
     r"|look into|dig into|find out more",
@@ -138,7 +212,7 @@ _RESEARCH = _pattern(
     r"|סקר (?:ה)?(?:שוק|ספרות)|בדיקה (?:ה)?(?:מעמיקה|לעומק)",
 )
 # The trade of research, and research that was done: nobody asks for it to be done now.
-_NOT_RESEARCH = _pattern(
+_NOT_RESEARCH = _intents_pattern(
     r"research (?:assistants?|associates?|fellows?|groups?|teams?|labs?|laborator(?:y|ies)"
     r"|institutes?|cent(?:er|re)s?|departments?|jobs?|positions?|proposals?|grants?)"
     r"|(?:my|our|his|her|their|your|\w+'s) (?:\w+ )?research|(?:i|we|you) (?:have )?researched"
@@ -150,7 +224,7 @@ _NOT_RESEARCH = _pattern(
 
 # --- search --------------------------------------------------------------------------------------
 
-_SEARCH = _pattern(
+_SEARCH = _intents_pattern(
     r"search(?:es|ing)?"
     r"|(?:please|can you|could you|(?:want|like|need) (?:you )?to|go and) (?:find|look up|look for)"
     r"|look (?:it|this|that|them|him|her)? ?up|find (?:me|out|us)|google (?:it|this|that|for)"
@@ -158,7 +232,7 @@ _SEARCH = _pattern(
     r"חפש|חפשי|חפשו|תחפש|תחפשי|תחפשו|לחפש|נחפש|חיפוש|מצא לי|מצאי לי|תמצא|תמצאי|תמצאו|לגגל"
     r"|גגל|גגלי|תגגל|תגגלי|אתר לי|תאתר(?:י)?|תבדוק לי|תבדקי לי",
 )
-_NOT_SEARCH = _pattern(
+_NOT_SEARCH = _intents_pattern(
     r"search(?:es)? (?:and rescue|engines?|part(?:y|ies)|warrants?|results?|history|terms?)"
     r"|job search|(?:i|we|he|she|they|i['’]?m|we['’]?re) (?:\w+ )?(?:search(?:ed|ing)?|found"
     r"|googled)|in search of|(?:was|were|been|still) searching"
@@ -170,7 +244,7 @@ _NOT_SEARCH = _pattern(
 
 # --- a tool is asked for ---------------------------------------------------------------------
 
-_WEB = _pattern(
+_WEB = _intents_pattern(
     r"(?:search|browse|check|look|find|surf|scan|consult|use|go)"
     r" (?:(?!not\b)\w+ ){0,6}?(?:the )?(?:web|internet|online|google|bing|wikipedia|duckduckgo)"
     r"|web ?search(?:es)?|google (?:it|this|that|for)"
@@ -183,11 +257,11 @@ _WEB = _pattern(
     r"|(?:היכנס|תיכנס|תיכנסי|כנס|פתח|תפתח|תפתחי) (?:ל|את ה)(?:אתר|קישור|לינק|דף)(?: \w+)?",
 )
 # Said of an order or a friend as well, so one's own life takes it back.
-_ONLINE = _pattern(
+_ONLINE = _intents_pattern(
     r"(?:on|from|over) the (?:web|internet)|online",
     r"(?<=[במ])אינטרנט|(?<=מה)אינטרנט|אונליין|און ליין",
 )
-_TOOL_WORDS = _pattern(
+_TOOL_WORDS = _intents_pattern(
     r"(?:use|using|call|run|invoke|try|with) (?:the |a |an |your |any |some )?(?:\w+ ){0,3}?"
     r"(?:tools?|functions?|plug-?ins?|api)",
     r"(?:השתמש|השתמשי|תשתמש|תשתמשי|להשתמש|הפעל|הפעילי|תפעיל|תפעילי|להפעיל|הרץ|תריץ|תריצי|קרא|תקרא)"
@@ -204,7 +278,7 @@ _BETWEEN = r"(?:[ _-]+(?:a|an|the|my|this|that|some|any|our))?[ _-]+"
 
 # --- the present ---------------------------------------------------------------------------------
 
-_NEWS = _pattern(
+_NEWS = _intents_pattern(
     r"latest (?:news|headlines|version|release|update|updates|prices?|figures|results|score"
     r"|standings|developments|research)|breaking news|news (?:about|on|today|from)|headlines"
     r"|weather|forecasts?|(?:exchange|interest|inflation|unemployment) rates?|stock prices?"
@@ -217,7 +291,7 @@ _NEWS = _pattern(
     r"|מעודכנת|מעודכנים|חדש|חדשה|נוכחי|נוכחית)|ריבית (?:במשק|בנק ישראל)|(?:ה)?עדכנ(?:י|ית|יים|יות)"
     r" ביותר|(?:גרסה|מהדורה) (?:ה)?אחרונה|בזמן אמת",
 )
-_CLOCK = _pattern(
+_CLOCK = _intents_pattern(
     r"what(?:['’]?s| is)? (?:the )?(?:time|date|day|year|month)(?: is it)?(?: (?:now|today))?"
     r"|what (?:time|day|date|year) is it|(?:today|tomorrow|yesterday)['’]?s date|current (?:time"
     r"|date|year|day)|how (?:many|long) (?:days |weeks |months |hours )?(?:until|till|since|left)",
@@ -225,12 +299,12 @@ _CLOCK = _pattern(
     r"|תאריך (?:של )?(?:היום|הנוכחי)|(?:מה|באיזה) (?:ה)?תאריך|תאריך (?:ה)?(?:עברי|לועזי)"
     r"|כמה (?:ימים|שבועות|חודשים|זמן|שעות) (?:נשארו|נותרו|נשאר|עד|עברו|עבר)",
 )
-_WHEN = _pattern(
+_WHEN = _intents_pattern(
     r"(?:on |in |at )?(?:what|which) (?:exact )?(?:date|day|month|year)|date of"
     r"|when (?:is|are|was|were|will|does|do|did|has|have|had|can|should)",
     r"מתי|(?:איזה|איזו) (?:תאריך|יום|שנה|חודש)|תאריך (?:ה\w+|של|ב\w+|מ\w+)|תאריכי",
 )
-_NOW = _pattern(
+_NOW = _intents_pattern(
     r"today|tonight|right now|currently|nowadays|these days|at the moment|latest|now|this (?:week"
     r"|month|year)|recent(?:ly)?|so far this year|what(?:['’]?s| is) new",
     r"היום|הערב|הלילה|כרגע|עכשיו|כעת|לאחרונה|בימים אלו|בימים אלה|השבוע|החודש|(?<!לוח )השנה"
@@ -240,7 +314,7 @@ _NOW = _pattern(
 
 def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
     """Read one question; `tools` are the names that are offered and may be asked for by name."""
-    plain = normalize(question[:MAX_READ_CHARS])
+    plain = normalize(question[:MAX_CONTEXT_CHARS])
     if not plain:
         return NO_NEEDS
     wished = _requested(plain)

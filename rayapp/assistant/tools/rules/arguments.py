@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rayapp.assistant.tools.records import ToolDefinition
 from rayapp.assistant.tools.rules.parameters import Parameter, Refused, Text
 from rayapp.core.errors import InvalidInput
+from rayapp.memory.item import MemoryItem
+from rayapp.text.normalize import canonical
 
 # What programs wrap arguments in; unwrapped when nothing stands beside it.
 WRAPPERS = ("arguments", "parameters", "input", "args", "kwargs")
@@ -137,3 +139,28 @@ def _unknown(tool: ToolDefinition, name: Any) -> InvalidInput:
 
 def _refused(name: str, problem: str) -> InvalidInput:
     return InvalidInput(f"{name}: {problem}.", details={"field": name})
+
+
+# Which fact a few words mean. A wrong guess changes the wrong memory, so doubt is no match.
+
+# Geresh and gershayim stand within Hebrew words, as the apostrophe does within English ones.
+_BETWEEN = re.compile(r"[^\w'\"]+")
+
+
+def the_one(items: Sequence[MemoryItem], words: str) -> MemoryItem | None:
+    """The only item that says exactly this, else the only one that holds these words in a row."""
+    wanted = _words(words)
+    if not wanted:
+        return None
+    texts = {item.memory_id: _words(item.text) for item in items}
+    same = [item for item in items if texts[item.memory_id] == wanted]
+    holding = [item for item in items if f" {wanted} " in f" {texts[item.memory_id]} "]
+    for found in (same, holding):
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _words(text: str) -> str:
+    """Canonical words without the marks between them, so that `Haifa.` holds `haifa`."""
+    return " ".join(_BETWEEN.sub(" ", canonical(text)).split())

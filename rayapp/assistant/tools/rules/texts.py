@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from rayapp.assistant.context.rules.escape import cut_line, escape_id, escape_text
-from rayapp.graphs.requests import ContextInsights, PastExperience
-from rayapp.learning.records import Skipped
-from rayapp.learning.requests import OutcomeAnswer
+from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
+from rayapp.graphs.records import ContextInsights, PastExperience
+from rayapp.learning.records import OutcomeAnswer, Skipped
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.rules.ages import age
-from rayapp.memory.rules.success import success_estimate
+from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.tiers import tier_name
 from rayapp.search.requests import Hit, SearchAnswer
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.admin.rules.blobs import MIN_BLOB_CHARS, blobs, without_blobs
+from rayapp.admin.rules import MIN_BLOB_CHARS, blobs, without_blobs
 
 PROSE = "Dana drinks tea in the morning. דנה שותה תה בבוקר. "
 HEX = hashlib.sha512(b"x").hexdigest() * 4

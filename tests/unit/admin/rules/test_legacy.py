@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.admin.records import LegacyFact
-from rayapp.admin.rules.legacy import new_memory
-from rayapp.admin.rules.sessions import is_session_user
+from rayapp.admin.ports import LegacyFact
+from rayapp.admin.rules import is_session_user, new_memory
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import Status
 from rayapp.memory.rules.creation import TextLimits, check_new
-from rayapp.memory.rules.ghosts import archived_reason, hidden_reason
+from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
 from tests.support.builders import an_item
 
 NOW = datetime(2025, 5, 6, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.pinned import StandingMemories
-from rayapp.core.settings.context import ContextSettings
+from rayapp.assistant.context.service import StandingMemories
+from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.item import MemoryItem, Quality
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier

@@ -16,7 +16,7 @@ from rayapp.assistant.context.rules import meta
 from rayapp.assistant.context.rules.prompt_block import parse_lines
 from rayapp.core.errors import EmbedderDown, IndexDown, StoreDown
 from rayapp.inference.ports import Message
-from rayapp.learning.requests import FeedbackRequest, OutcomeRequest, ResponseRequest
+from rayapp.learning.records import FeedbackRequest, OutcomeRequest, ResponseRequest
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope

@@ -11,14 +11,13 @@ import pytest
 
 from rayapp.assistant.context.records import ContextRequest, ExchangeRequest
 from rayapp.assistant.conversations.feedback import ScoredOutcomes
-from rayapp.assistant.conversations.injection_log import RememberedContext
 from rayapp.assistant.conversations.records import ScoreRequest
-from rayapp.assistant.conversations.service import HooksService, HookStores
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.conversations.service import HooksService, HookStores, RememberedContext
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import ScoreGiven, TurnRecord
 from rayapp.core.errors import InvalidInput, StoreDown
 from rayapp.inference.ports import Message
-from rayapp.learning.requests import FeedbackRequest, OutcomeAnswer, OutcomeRequest
+from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest
 from rayapp.memory.item import Outcome
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope

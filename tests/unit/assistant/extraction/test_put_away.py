@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.inference.chat.rules.answers import HistorySummary
-from rayapp.memory.rules.ghosts import archived_reason
+from rayapp.memory.rules.lifecycle import archived_reason
 from tests.unit.assistant.extraction.world import DANA, World, judgement
 
 WAYS = ("delete", "archive")

@@ -10,7 +10,7 @@ import pytest
 from rayapp.assistant.extraction.service import TRIES
 from rayapp.core.errors import IndexDown
 from rayapp.inference.chat.rules.answers import HistorySummary, MergedMemory, ProfileFindings
-from rayapp.learning.requests import OutcomeRequest
+from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import MemoryItem, Outcome, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.container.extraction import build_learning
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.container.services import build_learning
 from rayapp.core.errors import StoreDown
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, WriteScope

@@ -8,25 +8,23 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from rayapp.assistant.conversations.rules.fingerprint import fingerprints_of
+from rayapp.assistant.conversations.rules import fingerprints_of
 from rayapp.assistant.extraction.executor import Doing
-from rayapp.assistant.extraction.known import KnownMemories
-from rayapp.assistant.extraction.policies import Deciders
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
+from rayapp.assistant.extraction.policies import Deciders, KnownMemories
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.service import IndexingService
-from rayapp.inference.chat.question import HelperName, ModelQuestion, ModelReply, WhyNot
 from rayapp.inference.chat.rules.answers import (
     HistorySummary,
     MergedMemory,
     OutcomeJudgement,
     ProfileFindings,
 )
-from rayapp.inference.ports import Asking
+from rayapp.inference.ports import Asking, HelperName, ModelQuestion, ModelReply, WhyNot
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import ItemQuery, NewMemory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.tool_results import service as module
-from rayapp.assistant.tool_results.rules.preparing import Ingested, ToolResult
+from rayapp.assistant.tool_results.rules import Ingested, ToolResult
 from rayapp.assistant.tool_results.service import Summarise, ToolResultService
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError, StoreDown

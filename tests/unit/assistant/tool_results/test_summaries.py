@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.tool_results.rules.preparing import ToolResult
-from rayapp.assistant.tool_results.rules.summary import MAX_SUMMARY_CHARS, accepted_summary
-from rayapp.assistant.tool_results.service import ToolResultService
-from rayapp.assistant.tool_results.summaries import summarising
+from rayapp.assistant.tool_results.rules import MAX_SUMMARY_CHARS, ToolResult, accepted_summary
+from rayapp.assistant.tool_results.service import ToolResultService, summarising
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown
 from rayapp.inference.ports import ChatAnswer, Message

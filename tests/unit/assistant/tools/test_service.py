@@ -20,7 +20,7 @@ from rayapp.core.errors import (
     RayappError,
     StoreDown,
 )
-from rayapp.learning.requests import Recorder
+from rayapp.learning.records import Recorder
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import load_settings
-from rayapp.core.settings.models import HelperFlags
-from rayapp.inference.chat.question import HELPERS
+from rayapp.core.settings.model import HelperFlags, load_settings
+from rayapp.inference.ports import HELPERS
 
 URL = "http://127.0.0.1:8080/v1"
 

@@ -9,26 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.datagov.records import (
-    FLAGS,
-    Dataset,
-    Field,
-    Resource,
-    dataset_document,
-    dataset_of,
-)
-from rayapp.datagov.rules.anomalies import ANOMALIES, SAMPLES, Anomalies
+from rayapp.datagov.ports import FLAGS, Dataset, Field, Resource, dataset_document, dataset_of
 from rayapp.datagov.rules.categories import (
     CATEGORIES,
     DOMAINS,
     GENERAL,
     MAX_CATEGORIES,
     categorise,
+    flags_of,
+    flags_of_name,
     main_category,
 )
-from rayapp.datagov.rules.flags import flags_of, flags_of_name
-from rayapp.datagov.rules.normalise import clean, has_hebrew, is_data, normalised
-from rayapp.datagov.rules.prepare import prepared
+from rayapp.datagov.rules.prepare import (
+    ANOMALIES,
+    SAMPLES,
+    Anomalies,
+    clean,
+    has_hebrew,
+    is_data,
+    normalised,
+    prepared,
+)
 from rayapp.text.normalize import find_forbidden
 from tests.support.catalogue import VEHICLES, WELLS, a_catalogue, many_datasets
 

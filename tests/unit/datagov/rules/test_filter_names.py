@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rayapp.datagov.rules.categories import CATEGORIES
-from rayapp.datagov.rules.filter_names import (
+from rayapp.datagov.rules.categories import (
+    CATEGORIES,
     category_slug,
     flag_spellings,
     format_spellings,

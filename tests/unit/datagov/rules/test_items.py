@@ -12,11 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER
-from rayapp.datagov.records import Dataset, Field
-from rayapp.datagov.rules.changes import edge_changes, node_changes, put_change
-from rayapp.datagov.rules.graph import ROOT_ID, graph_of
+from rayapp.datagov.ports import Dataset, Field
+from rayapp.datagov.rules.changes import (
+    ROOT_ID,
+    edge_changes,
+    graph_of,
+    node_changes,
+    put_change,
+    retiring,
+)
 from rayapp.datagov.rules.items import (
     ERROR_IMPORTANCE,
+    MAX_CHARS,
     MAX_FIELDS,
     items_of,
     kind_of,
@@ -24,10 +31,7 @@ from rayapp.datagov.rules.items import (
     partial_ids,
     record_hash_of,
 )
-from rayapp.datagov.rules.normalise import has_hebrew
-from rayapp.datagov.rules.prepare import prepared
-from rayapp.datagov.rules.retiring import retiring
-from rayapp.datagov.rules.texts import MAX_CHARS
+from rayapp.datagov.rules.prepare import has_hebrew, prepared
 from rayapp.index.rules.points import payload_of
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.rules.creation import TextLimits, check_item, dedup_scope

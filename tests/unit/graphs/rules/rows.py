@@ -9,12 +9,13 @@ from rayapp.graphs.records import (
     ActionRow,
     ContentEdge,
     ContentNode,
+    ContextInsights,
     Counters,
     Example,
+    InsightsRequest,
     KnownSolution,
     RoutingRow,
 )
-from rayapp.graphs.requests import ContextInsights, InsightsRequest
 from rayapp.graphs.rules.question import Question, read_question
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.insights import Evidence, insights_of

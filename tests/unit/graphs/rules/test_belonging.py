@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from rayapp.graphs.records import GraphPriors
-from rayapp.graphs.rules.belonging import CLOCK_SKEW, happened_to, inherited_at
+from rayapp.graphs.rules.content import CLOCK_SKEW, happened_to, inherited_at
 from rayapp.memory.item import MemoryItem, Outcome
-from rayapp.search.rules.boosts import graph_boosts, is_solution, solution_points
+from rayapp.search.rules.ranking import graph_boosts, is_solution, solution_points
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item
 from tests.unit.graphs.rules.rows import (

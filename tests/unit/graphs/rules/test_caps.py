@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.graphs.records import Contribution, Counters, RoutingIncrement
-from rayapp.graphs.rules.caps import Refused, Room, admitted_content, admitted_routing
-from rayapp.graphs.rules.content import content_changes
+from rayapp.graphs.rules.content import (
+    Refused,
+    Room,
+    admitted_content,
+    admitted_routing,
+    content_changes,
+)
 from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import Concept
 

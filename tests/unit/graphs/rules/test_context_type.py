@@ -2,7 +2,7 @@
 
 import pytest
 
-from rayapp.graphs.rules.context_type import CONTEXT_TYPES, RULES, context_type_of
+from rayapp.graphs.rules.question import CONTEXT_TYPES, RULES, context_type_of
 
 CASES: dict[str, tuple[str, ...]] = {
     "docker": (

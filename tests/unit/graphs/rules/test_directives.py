@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.graphs.records import GraphPriors
-from rayapp.graphs.requests import ContextInsights
+from rayapp.graphs.records import ContextInsights, GraphPriors
 from rayapp.graphs.rules.directives import MAX_DIRECTIVES, MAX_QUOTE, quoted
 from rayapp.learning.rules.insights import PastTurn
 from rayapp.memory.item import Outcome

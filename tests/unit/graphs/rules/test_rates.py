@@ -3,7 +3,7 @@
 import pytest
 
 from rayapp.graphs.records import Counters
-from rayapp.graphs.rules.rates import (
+from rayapp.graphs.rules.routing import (
     action_success_rate,
     added,
     counters_of,

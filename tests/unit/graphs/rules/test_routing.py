@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.graphs.records import Counters, RoutingRow
-from rayapp.graphs.rules.routing import (
-    MAX_DEPTH_FACTOR,
-    MIN_USES,
-    depth_factors,
-    tier_advice,
-)
+from rayapp.graphs.rules.routing import MAX_DEPTH_FACTOR, MIN_USES, depth_factors, tier_advice
 from rayapp.memory.tiers import Tier
 from tests.unit.graphs.rules.rows import counted, routing
 

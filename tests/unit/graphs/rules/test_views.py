@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rayapp.container import bootstrap
 from rayapp.graphs.records import ContentEdge
 from rayapp.graphs.rules.content import shortest_path
-from rayapp.graphs.rules.context_type import CONTEXT_TYPES
+from rayapp.graphs.rules.question import CONTEXT_TYPES
 from rayapp.graphs.rules.views import (
     HEAVIEST_EDGE,
     HIGHEST_SCORE,

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.kinds import CONSISTENCY
+from rayapp.bulk.model import CONSISTENCY
 from rayapp.container.leader_tasks import REPORT_FRESH_S, drift_duty
 from rayapp.core.errors import StoreDown
 from rayapp.index.consistency.comparison import Comparison, Repairs
-from rayapp.index.consistency.log import SweepLog
 from rayapp.index.consistency.rules import Drift
-from rayapp.index.consistency.service import SweepStores, SweepWork
+from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope
 from tests.support.work_by_hand import partition_by_hand

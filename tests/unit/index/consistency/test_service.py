@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import IndexDown
-from rayapp.index.consistency.log import REPAIRED, REPORT, last_report
 from rayapp.index.consistency.rules import Drift, drift_of
+from rayapp.index.consistency.service import REPAIRED, REPORT, last_report
 from rayapp.index.ports import Requeue
 from rayapp.index.records import PayloadUpdate
 from rayapp.memory.item import MemoryItem, Status, SyncState, point_id_of

@@ -9,9 +9,8 @@ from rayapp.bulk.model import Finish
 from rayapp.container import bootstrap
 from rayapp.core.runtime import Runtime
 from rayapp.index.consistency.comparison import Comparison, Repairs
-from rayapp.index.consistency.log import SweepLog
 from rayapp.index.consistency.rules import Drift
-from rayapp.index.consistency.service import ConsistencyService, SweepStores, SweepWork
+from rayapp.index.consistency.service import ConsistencyService, SweepLog, SweepStores, SweepWork
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import WriteScope
 from tests.support.drift import inject

@@ -10,9 +10,16 @@ import pytest
 
 from rayapp.bulk.model import Partition, PartitionRow
 from rayapp.core.errors import BadVector, EmbedderDown, IndexDown
-from rayapp.index.deferred import service as module
-from rayapp.index.deferred.service import COOLDOWN_S, MAX_LOOKS, MAX_USERS, DeferredService
-from rayapp.index.deferred.work import FAILURES_SHOWN, QUIET_LOOKS, DeferredWork
+from rayapp.index import deferred as module
+from rayapp.index.deferred import (
+    COOLDOWN_S,
+    FAILURES_SHOWN,
+    MAX_LOOKS,
+    MAX_USERS,
+    QUIET_LOOKS,
+    DeferredService,
+    DeferredWork,
+)
 from rayapp.memory.scope import ReadScope
 from tests.support.harness import Harness
 

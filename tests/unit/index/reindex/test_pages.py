@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import StoreDown
-from rayapp.index.reindex.pages import LIVE_S, MAX_REST_S, RESTS, Courtesy, PagesAhead
+from rayapp.index.reindex.copy import LIVE_S, MAX_REST_S, RESTS, Courtesy, PagesAhead
 from tests.support.builders import an_item
 from tests.support.harness import Harness
 from tests.unit.index.reindex.world import World

@@ -10,8 +10,8 @@ import pytest
 
 from rayapp.bulk.model import Job, JobState
 from rayapp.core.errors import Conflict, NotFound
-from rayapp.index.reindex.rollback import adopt_ready
-from rayapp.index.serving import SERVING_S, beat, is_served
+from rayapp.index.reindex.switch import adopt_ready
+from rayapp.index.service import SERVING_S, beat, is_served
 from rayapp.memory.requests import MemoryEdit
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 

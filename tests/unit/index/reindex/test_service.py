@@ -13,7 +13,7 @@ from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput
 from rayapp.index.records import IndexPoint, ScoredPoint
 from rayapp.index.reindex.service import ReindexWork
 from rayapp.index.reindex.verify import overlap_of
-from rayapp.index.serving import beat
+from rayapp.index.service import beat
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

@@ -14,7 +14,7 @@ from rayapp.core.errors import Conflict, StoreDown
 from rayapp.index import service as indexing
 from rayapp.index.records import IndexPoint
 from rayapp.index.reindex.copy import Follower
-from rayapp.index.serving import beat
+from rayapp.index.service import beat
 from rayapp.index.write_barrier import HOLD_S, SWITCH_LEASE, IndexHold
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 

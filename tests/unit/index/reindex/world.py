@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from rayapp.bulk.kinds import REINDEX
-from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionState
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.errors import BadVector
 from rayapp.core.vectors import Vector
 from rayapp.index.records import StoredPoint
-from rayapp.index.reindex.cleanup import ReindexCleanup
 from rayapp.index.reindex.parts import ReindexParts
-from rayapp.index.reindex.rollback import RollbackWork
 from rayapp.index.reindex.service import ReindexWork
+from rayapp.index.reindex.switch import ReindexCleanup, RollbackWork
 from rayapp.index.rules.points import payload_of, vector_hash_of
 from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.memory.item import Status

@@ -20,11 +20,17 @@ from rayapp.core.errors import (
     StoreDown,
 )
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.inference.chat.question import ModelQuestion, WhyNot
-from rayapp.inference.chat.rules.answers import OutcomeJudgement
-from rayapp.inference.chat.rules.budget import day_start
+from rayapp.inference.chat.rules.answers import OutcomeJudgement, day_start
 from rayapp.inference.chat.service import OFF, ModelCalls
-from rayapp.inference.ports import ChatAnswer, ChatUsage, Message, UsageRow, UsageTotal
+from rayapp.inference.ports import (
+    ChatAnswer,
+    ChatUsage,
+    Message,
+    ModelQuestion,
+    UsageRow,
+    UsageTotal,
+    WhyNot,
+)
 from rayapp.memory.scope import ReadScope
 from tests.support.chat_models import ScriptedChat, model_calls
 from tests.support.clock import FakeClock

@@ -10,11 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.core.errors import ConfigError
-from rayapp.inference.chat.question import HELPERS, HelperName
 from rayapp.inference.chat.rules.answers import ANSWERS
-from rayapp.inference.ports import Message
-from rayapp.inference.prompts.blocks import MAX_BLOCK_CHARS, data_block, inline, plain
-from rayapp.inference.prompts.loader import LANGUAGES, RULES, PromptBook, load_prompts, parse_prompt
+from rayapp.inference.ports import HELPERS, HelperName, Message
+from rayapp.inference.prompts.loader import (
+    LANGUAGES,
+    MAX_BLOCK_CHARS,
+    RULES,
+    PromptBook,
+    data_block,
+    inline,
+    load_prompts,
+    parse_prompt,
+    plain,
+)
 
 VALUES: dict[str, Any] = {
     "messages": [Message("user", "שלום"), Message("assistant", "hi\nthere")],

@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.graphs.records import GraphPriors
-from rayapp.graphs.rules.question import (
-    MAX_POINTS,
-    NODE_MEMORIES,
-    Question,
-    wanted_points,
-)
+from rayapp.graphs.rules.question import MAX_POINTS, NODE_MEMORIES, Question, wanted_points
 from rayapp.learning.rules.insights import MEMORY_TOOLS, PastTurn
 from rayapp.memory.item import MemoryItem, Outcome, Status, point_id_of
 from rayapp.memory.tiers import Tier

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.learning.rules.merging import merge_moves, merged, older_first
+from rayapp.learning.rules.dedup import merge_moves, merged, older_first
 from rayapp.learning.rules.outcomes import with_outcome
 from rayapp.memory.item import (
     ChangeType,
@@ -21,7 +21,7 @@ from rayapp.memory.item import (
     Status,
     SyncState,
 )
-from rayapp.memory.rules.success import wilson_lower_bound
+from rayapp.memory.rules.lifecycle import wilson_lower_bound
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
 

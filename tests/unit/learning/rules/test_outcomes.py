@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 
 from rayapp.core.errors import IdempotencyConflict, NotFound
 from rayapp.learning.records import OutcomeEvent, Skipped
-from rayapp.learning.rules.outcome_plan import GuestLimits, Target, check_same, plan_outcome
-from rayapp.learning.rules.outcomes import MIN_TTL, judged, moved_expiry, with_outcome
+from rayapp.learning.rules.outcomes import (
+    MIN_TTL,
+    GuestLimits,
+    Target,
+    check_same,
+    judged,
+    moved_expiry,
+    plan_outcome,
+    with_outcome,
+)
 from rayapp.memory.item import IndexOp, IndexState, Outcome, Stats, Status, SyncState
-from rayapp.memory.rules.success import success_estimate, wilson_lower_bound
+from rayapp.memory.rules.lifecycle import success_estimate, wilson_lower_bound
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from tests.support.builders import STORED_AT, an_item
 

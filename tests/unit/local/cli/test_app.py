@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from jobs import evaluate
 from rayapp.admin.ports import ApiKey, Scope
 from rayapp.core.errors import ConfigError
-from rayapp.local.cli.app import app, places
-from rayapp.local.cli.jobs import checked_job, job_names
+from rayapp.local.cli.app import app, checked_job, job_names, places
 from rayapp.local.cli.keys import user_of
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack import stack

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from rayapp.local.cli.output import Console
-from rayapp.local.cli.progress import StartProgress
+from rayapp.local.cli.output import Console, StartProgress
 from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import ProcessRef

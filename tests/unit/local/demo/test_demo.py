@@ -12,11 +12,10 @@ import pytest
 from rich.console import Console
 
 from rayapp.client import SearchHit, SearchReply
-from rayapp.client.item_models import RecentMemory
+from rayapp.client.models import RecentMemory
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.local.demo import run
-from rayapp.local.demo.conversation import bundled
-from rayapp.local.demo.material import DemoQuestion
+from rayapp.local.demo.material import DemoQuestion, bundled
 from rayapp.local.demo.runner import next_commands
 from rayapp.local.demo.table import (
     DemoAnswer,

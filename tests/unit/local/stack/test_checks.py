@@ -13,13 +13,12 @@ import pytest
 
 from rayapp.core.settings.model import load_settings
 from rayapp.local.stack import given_servers
-from rayapp.local.stack.binaries import find_valkey
 from rayapp.local.stack.checks import run_checks
-from rayapp.local.stack.child import Child
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import connects
-from rayapp.local.stack.programs import valkey_command
-from rayapp.local.stack.verdict import Check
+from rayapp.local.stack.processes import Child
+from rayapp.local.stack.programs import find_valkey, valkey_command
+from rayapp.local.stack.readiness import Check
 from tests.unit.fake_service import FakeService, serving
 
 NOBODY = "127.0.0.1:1"
@@ -75,8 +74,8 @@ def test_a_qdrant_server_that_does_not_answer_blocks(tmp_path: Path) -> None:
 
 
 def test_given_servers_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rayapp.local.stack.binaries.find_mongod", lambda: None)
-    monkeypatch.setattr("rayapp.local.stack.binaries.find_valkey", lambda: None)
+    monkeypatch.setattr("rayapp.local.stack.programs.find_mongod", lambda: None)
+    monkeypatch.setattr("rayapp.local.stack.programs.find_valkey", lambda: None)
     without = by_name(tmp_path)
     assert without["mongodb"].verdict == "blocks"
     assert "MONGODB_URI" in without["mongodb"].fix
@@ -188,7 +187,7 @@ def test_disk_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_another_ray_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
 ) -> None:
-    monkeypatch.setattr(f"{CHECKS}.binaries.version_of_wheel", lambda _: version)
+    monkeypatch.setattr(f"{CHECKS}.programs.version_of_wheel", lambda _: version)
     check = by_name(tmp_path)["ray"]
     assert check.verdict == "blocks"
     assert "2.60" in check.fix

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.local.stack.ports import FIRST_PORT, LAST_PORT, PortBook, is_free
+from rayapp.local.stack.paths import FIRST_PORT, LAST_PORT, PortBook, is_free
 
 
 @contextmanager

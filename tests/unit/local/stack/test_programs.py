@@ -13,7 +13,7 @@ import yaml
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import CONFIG_DIR, Settings, load_settings
-from rayapp.local.stack import binaries, programs
+from rayapp.local.stack import programs
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan
 from rayapp.serve import environment as serve_env
@@ -144,7 +144,7 @@ def test_a_restart_keeps_addresses(paths: StackPaths) -> None:
     ],
 )  # fmt: skip
 def test_why_a_server_did_not_start(output: str, said: str) -> None:
-    assert said in binaries.explain("mongod", output)
+    assert said in programs.explain("mongod", output)
 
 
 def test_a_binary_that_does_not_run_names_the_missing_package(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_binary_that_does_not_run_names_the_missing_package(tmp_path: Path) ->
     binary.write_text("#!/bin/sh\necho 'libcurl.so.4: cannot open shared object' >&2\nexit 127\n")
     binary.chmod(0o755)
     with pytest.raises(ConfigError, match="apt-get install libcurl4"):
-        binaries.version_of(binary)
+        programs.version_of(binary)
 
 
 def test_the_mongod_on_path_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +160,8 @@ def test_the_mongod_on_path_comes_first(tmp_path: Path, monkeypatch: pytest.Monk
     binary.write_text("#!/bin/sh\necho 'db version v7.0.32'\n")
     binary.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert binaries.find_mongod() == binary
-    assert binaries.version_of(binary) == "7.0.32"
+    assert programs.find_mongod() == binary
+    assert programs.version_of(binary) == "7.0.32"
 
 
 def test_python_path_starts_with_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.local.stack import ray_logs
+from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.stack import down
 
@@ -47,16 +47,16 @@ def test_down_keeps_the_logs_of_the_last_session(paths: StackPaths) -> None:
 def test_large_files_and_pipes_are_left_out(
     paths: StackPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_logs, "LARGEST_FILE_BYTES", 10)
+    monkeypatch.setattr(stack, "LARGEST_FILE_BYTES", 10)
     logs = session(paths, "session_2026_1", "short")
     (logs / "long.log").write_text("x" * 11)
     os.mkfifo(logs / "pipe")
-    assert ray_logs.keep_ray_logs(paths) == paths.kept_ray_logs
+    assert stack.keep_ray_logs(paths) == paths.kept_ray_logs
     assert sorted(os.listdir(paths.kept_ray_logs)) == ["serve"]
 
 
 def test_without_a_session_an_earlier_copy_stays(paths: StackPaths) -> None:
     paths.kept_ray_logs.mkdir()
     (paths.kept_ray_logs / "old.log").write_text("old")
-    assert ray_logs.keep_ray_logs(paths) is None
+    assert stack.keep_ray_logs(paths) is None
     assert (paths.kept_ray_logs / "old.log").exists()

@@ -10,10 +10,10 @@ import pytest
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings, load_settings
-from rayapp.local.stack.child import Child
 from rayapp.local.stack.front import Front
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan
+from rayapp.local.stack.processes import Child
 from rayapp.local.stack.supervisor import DEFAULT_APP, Supervisor
 
 GIVEN = {

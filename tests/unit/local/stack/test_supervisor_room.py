@@ -12,12 +12,11 @@ import pytest
 from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.core.settings.model import load_settings
 from rayapp.local.stack import supervisor as module
-from rayapp.local.stack.child import BACKOFF_S, Child
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan
-from rayapp.local.stack.room import needed_mb
+from rayapp.local.stack.processes import BACKOFF_S, Child
 from rayapp.local.stack.state import StackState, read_state, write_state
-from rayapp.local.stack.supervisor import Supervisor
+from rayapp.local.stack.supervisor import Supervisor, needed_mb
 
 GIVEN = {"mongo": {"uri": "mongodb://db/"}, "qdrant": {"url": "http://index"}}
 LIMITS = DiskLimits(warn_bytes=400 * MIB, min_bytes=200 * MIB)

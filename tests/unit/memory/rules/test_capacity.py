@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.memory.item import MemoryItem, Quality, Stats
-from rayapp.memory.rules.capacity import (
-    is_wish,
-    left_for,
-    room_made,
-    surplus,
-    without_room,
-)
+from rayapp.memory.rules.lifecycle import is_wish, left_for, room_made, surplus, without_room
 from tests.support.builders import STORED_AT, an_item
 
 

@@ -14,12 +14,9 @@ from rayapp.core.errors import InvalidInput
 from rayapp.graphs.records import GraphPriors
 from rayapp.memory.item import Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.ablation import FEATURES, ablated_name, find_recipe
-from rayapp.search.rules.boosts import graph_boosts
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
-from rayapp.search.rules.ranking import in_order, rank, with_rerank
-from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.ranking import graph_boosts, in_order, rank, with_rerank
+from rayapp.search.rules.recipes import FEATURES, Recipe, ablated_name, find_recipe
 from tests.support.builders import an_item
 from tests.unit.search.rules.test_boosts import a_book, a_node, a_solution, an_action
 

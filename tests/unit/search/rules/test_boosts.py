@@ -22,18 +22,17 @@ from rayapp.graphs.records import (
 )
 from rayapp.memory.item import MemoryItem, Quality, Source, Stats
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.search.rules.boosts import (
+from rayapp.search.rules.fusion import Candidate, DenseArm, to_candidates
+from rayapp.search.rules.ranking import (
     MAX_SOLUTIONS,
     NO_BOOSTS,
     Boosts,
     graph_boosts,
     nearer,
+    rank,
     solution_points,
     tier_depths,
 )
-from rayapp.search.rules.candidates import Candidate, to_candidates
-from rayapp.search.rules.fusion import DenseArm
-from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, parse_recipe
 from tests.support.builders import an_item
 

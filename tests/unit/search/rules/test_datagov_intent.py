@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.datagov.rules.categories import CATEGORIES
-from rayapp.search.rules.datagov_intent import datagov_intent
-from rayapp.search.rules.datagov_topics import TOPICS, topics_of
+from rayapp.search.rules.datagov_intent import TOPICS, datagov_intent, topics_of
 from rayapp.text.normalize import normalize
 
 WANTED: list[tuple[str, str]] = [

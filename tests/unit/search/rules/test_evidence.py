@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from rayapp.learning.rules.outcomes import with_outcome
 from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
-from rayapp.search.rules.ranking import Ranked, rank, with_rerank
-from rayapp.search.rules.recipes import Recipe
-from rayapp.search.rules.weights import (
+from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.ranking import (
     BANK_WILSON_SHARE,
     BANK_WILSON_USES,
+    Ranked,
     evidence_factor,
     harm,
+    rank,
     weights_of,
+    with_rerank,
 )
+from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

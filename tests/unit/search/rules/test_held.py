@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.container import bootstrap
-from rayapp.search.rules.ablation import find_recipe
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm, fuse, held_shares
+from rayapp.search.rules.fusion import Candidate, DenseArm, fuse, held_shares
 from rayapp.search.rules.ranking import rank
-from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.recipes import Recipe, find_recipe
 from tests.support.builders import an_item
 
 RECIPES = bootstrap.load_texts().recipes

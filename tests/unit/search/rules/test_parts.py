@@ -10,12 +10,11 @@ from rayapp.core.errors import ConfigError
 from rayapp.index.records import ScoredPoint
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Quality, Stats, SyncState
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.candidates import Evidence, gather_evidence, to_candidates
-from rayapp.search.rules.collapse import collapse
 from rayapp.search.rules.confidence import Features, label, reaches, relevance
-from rayapp.search.rules.quality import total_boost
+from rayapp.search.rules.diversification import collapse
+from rayapp.search.rules.fusion import Evidence, gather_evidence, to_candidates
+from rayapp.search.rules.ranking import Weights, learned_score, total_boost, weights_of
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe, parse_recipe
-from rayapp.search.rules.weights import Weights, learned_score, weights_of
 from tests.support.builders import an_item
 
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import speaks
-from rayapp.search.rules.pending import IndexedHit, engine_idf, pending_scores
+from rayapp.search.rules.fusion import Candidate, IndexedHit, engine_idf, pending_scores, speaks
 from rayapp.text.analyser import Analyser, inverse_frequencies, score
 from tests.support.builders import an_item
 

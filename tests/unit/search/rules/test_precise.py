@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
-from rayapp.search.rules.precision import READ_MOST, Least, precise
+from rayapp.search.rules.confidence import READ_MOST, Least, precise
+from rayapp.search.rules.fusion import Candidate, DenseArm
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from tests.support.builders import an_item

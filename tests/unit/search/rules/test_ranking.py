@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rayapp.memory.item import Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseArm
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item

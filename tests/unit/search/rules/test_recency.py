@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseArm
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item

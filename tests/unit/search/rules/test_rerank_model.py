@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.search.rules.rerank_features import FEATURES
-from rayapp.search.rules.rerank_model import RerankModel, as_tree, parse_rerank_model
+from rayapp.search.rules.rerank_features import FEATURES, RerankModel, as_tree, parse_rerank_model
 
 MODEL = RerankModel(
     name="m",

@@ -7,7 +7,7 @@ import pytest
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.requests import SearchQuery
-from rayapp.search.rules.tier_choice import TierChoice, choose_tiers
+from rayapp.search.rules.query import TierChoice, choose_tiers
 
 ASKING = ("datasets about hospitals", "אילו מאגרי מידע יש על בתי חולים")
 PLAIN = ("where does Dana live", "איפה גרה דנה")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.memory.item import MemoryItem, Source
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.candidates import Candidate
-from rayapp.search.rules.fusion import DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseArm
 from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, TurnShares
 from rayapp.search.rules.turns import named_speaker, speaker_of, turns_apart, with_turns

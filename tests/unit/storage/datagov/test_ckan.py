@@ -9,7 +9,7 @@ import pytest
 
 from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.core.retry import RetryPolicy
-from rayapp.datagov.records import Catalogue
+from rayapp.datagov.ports import Catalogue
 from rayapp.datagov.rules.prepare import prepared
 from rayapp.storage.datagov.ckan import UNREAD_IN_A_ROW, USER_AGENT, CkanLimits, CkanSource
 from tests.support.catalogue import VEHICLES, WELLS, many_datasets

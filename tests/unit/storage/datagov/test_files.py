@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from rayapp.core.errors import ConfigError
+from rayapp.storage.datagov.ckan import SnapshotSource, open_source
 from rayapp.storage.datagov.files import FolderSource, words_of_slug
 from rayapp.storage.datagov.parquet import KEPT, ParquetSnapshots
-from rayapp.storage.datagov.source import SnapshotSource, open_source
 from tests.support.catalogue import VEHICLES, WELLS, a_catalogue, many_datasets, write_folder
 from tests.support.ckan_server import ckan_server
 

@@ -22,7 +22,7 @@ from rayapp.graphs.records import (
     RoutingIncrement,
     SolutionIncrement,
 )
-from rayapp.graphs.rules.caps import Refused
+from rayapp.graphs.rules.content import Refused
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.graph_convert import (

@@ -8,8 +8,7 @@ from typing import Any
 import bson
 from bson.raw_bson import RawBSONDocument
 
-from rayapp.storage.mongo.convert import to_document
-from rayapp.storage.mongo.parsed_rows import MAX_ROW_BYTES, ParsedRows
+from rayapp.storage.mongo.convert import MAX_ROW_BYTES, ParsedRows, to_document
 from tests.support.builders import an_item
 
 ITEM = an_item()

@@ -20,7 +20,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_convert import filter_of
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
-from rayapp.storage.qdrant.edge_state import (
+from rayapp.storage.qdrant.edge_shards import (
     BROKEN_KEPT,
     BROKEN_MARK,
     CollectionState,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import IndexDown
-from rayapp.storage.qdrant.edge_chunks import PIECE_POINTS
 from rayapp.storage.qdrant.edge_scheduler import (
     LIVE_PAUSE,
     LIVE_S,
     OTHERS_FLUSH_S,
+    PIECE_POINTS,
     EngineTurns,
     is_bulk,
 )

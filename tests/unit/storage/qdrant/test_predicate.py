@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.qdrant.fields import (
+from rayapp.storage.qdrant.predicate import (
+    ANY_OF_FIELDS,
     BOOL_FIELDS,
     FLOAT_FIELDS,
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
     TENANT_FIELD,
-)
-from rayapp.storage.qdrant.predicate import (
-    ANY_OF_FIELDS,
     AnyOf,
     Clause,
     Flag,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.storage.redis.cache import RedisCache
+from rayapp.storage.redis import RedisCache
 
 
 @pytest.mark.parametrize(

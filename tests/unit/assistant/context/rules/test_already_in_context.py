@@ -9,8 +9,7 @@ import pytest
 
 from rayapp.assistant.context.rules import already_in_context as told
 from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
-from rayapp.assistant.conversations.rules.exchange import Turn, stored_text, tags_of
-from rayapp.assistant.conversations.rules.fingerprint import fingerprints_of
+from rayapp.assistant.conversations.rules import Turn, fingerprints_of, stored_text, tags_of
 from rayapp.inference.ports import Message
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from tests.support.builders import an_item

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rayapp.assistant.context.rules.escape import cut_line, escape_id, escape_text
+from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from tests.support.examples import examples
 

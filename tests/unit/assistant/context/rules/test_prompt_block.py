@@ -20,7 +20,7 @@ from rayapp.assistant.context.rules.prompt_block import (
     etag_of,
     parse_lines,
 )
-from rayapp.inference.rules.token_estimate import estimate_tokens, total_tokens
+from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item

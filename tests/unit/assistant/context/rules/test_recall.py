@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.context.records import ContextRequest, Task
-from rayapp.assistant.context.rules.cold_start import QUERY, cold_start_text, parse_bullets
-from rayapp.assistant.context.rules.recall import already_known, organic_recall, repeated_question
-from rayapp.assistant.gating.rules.intents import tool_needs
-from rayapp.assistant.gating.rules.task import read_task, topic_of
-from rayapp.graphs.requests import (
-    ActionAdvice,
-    ContextInsights,
-    PastExperience,
-    TierAdvice,
+from rayapp.assistant.context.rules.pinned import (
+    QUERY,
+    already_known,
+    cold_start_text,
+    organic_recall,
+    parse_bullets,
+    repeated_question,
 )
+from rayapp.assistant.gating.rules.decision import read_task, topic_of
+from rayapp.assistant.gating.rules.intents import tool_needs
+from rayapp.graphs.records import ActionAdvice, ContextInsights, PastExperience, TierAdvice
 from rayapp.inference.ports import Message
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.text.language import detect_language
+from rayapp.text.tokens import detect_language
 from tests.support.builders import STORED_AT, an_item
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rayapp.assistant.conversations.rules import attribution
-from rayapp.assistant.conversations.rules.attribution import (
+from rayapp.assistant.conversations import rules
+from rayapp.assistant.conversations.rules import (
     INSTRUCTION_EN,
     INSTRUCTION_HE,
     MOST_MARKS,
@@ -119,7 +119,7 @@ def test_spans_of_code_are_looked_at_a_few_times_each(monkeypatch: pytest.Monkey
     answer = "`a` <!--MEM:1👍-->" * pieces
     spans = CountedSpans(code_spans(answer))
     assert len(spans) == pieces
-    monkeypatch.setattr(attribution, "code_spans", lambda _: spans)
+    monkeypatch.setattr(rules, "code_spans", lambda _: spans)
     assert read_attribution(answer).marks == {1: W}
     assert spans.looks <= 5 * pieces
 

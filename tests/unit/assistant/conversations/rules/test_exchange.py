@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.conversations.rules.exchange import (
+from rayapp.assistant.conversations.rules import (
     NOTHING_NEW,
     Turn,
     cleaned,
     enriched,
     exchange_id,
+    fingerprints_of,
     finished_turn,
     last_question,
     recent_before,
@@ -19,7 +20,6 @@ from rayapp.assistant.conversations.rules.exchange import (
     tags_of,
     without_block,
 )
-from rayapp.assistant.conversations.rules.fingerprint import fingerprints_of
 from rayapp.inference.ports import Message, Role
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 

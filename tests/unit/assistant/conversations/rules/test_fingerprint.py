@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.conversations.rules.fingerprint import (
+from rayapp.assistant.conversations.rules import (
     MAX_PER_TEXT,
     already_known,
     fingerprints_of,

@@ -9,12 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.assistant.extraction.records import Turn, learned_from_json, learned_to_json
-from rayapp.assistant.extraction.rules.exchange import LearnedExchange
-from rayapp.assistant.extraction.rules.history import MAX_SUMMARY_CHARS, summary_due, summary_of
-from rayapp.assistant.extraction.rules.joining import joined_text
-from rayapp.assistant.extraction.rules.judging import has_reaction, outcome_key
-from rayapp.assistant.extraction.rules.placing import Making, derived_trust, placed_fact
-from rayapp.assistant.extraction.rules.profile import MAX_ENTRIES, profile_of
+from rayapp.assistant.extraction.rules.facts import (
+    LearnedExchange,
+    Making,
+    derived_trust,
+    joined_text,
+    placed_fact,
+)
+from rayapp.assistant.extraction.rules.history import (
+    MAX_ENTRIES,
+    MAX_SUMMARY_CHARS,
+    has_reaction,
+    outcome_key,
+    profile_of,
+    summary_due,
+    summary_of,
+)
 from rayapp.inference.chat.rules.answers import ProfileFinding
 from rayapp.memory.tiers import Tier
 

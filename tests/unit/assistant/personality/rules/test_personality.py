@@ -9,24 +9,22 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.personality.rules.prompt import (
+from rayapp.assistant.personality.rules import (
     ENGLISH,
     HEBREW,
-    PRONOUNS,
-    PromptLang,
-    rendered,
-)
-from rayapp.assistant.personality.rules.template import (
     KNOWN_WORDS,
     MAX_NAME_CHARS,
+    PRONOUNS,
     SWITCHES,
+    PromptLang,
     checked,
     clean_name,
+    rendered,
     template_id_of,
 )
 from rayapp.core.errors import InvalidInput
 from rayapp.core.settings.model import CONFIG_DIR
-from rayapp.storage.files.personalities import load_presets
+from rayapp.storage.files import load_presets
 from tests.client_editor import EDITOR_FIELDS, EDITOR_OPTIONS, editor_reads, editor_saves
 
 PRESETS = load_presets(CONFIG_DIR / "personality")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.tool_results.rules.cleaning import as_text, clean
+from rayapp.assistant.tool_results.rules import as_text, clean
 from rayapp.core.errors import InvalidInput
 from rayapp.text.normalize import find_forbidden
 

@@ -10,21 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.tool_results.rules.cleaning import as_text
-from rayapp.assistant.tool_results.rules.labels import (
+from rayapp.assistant.tool_results.rules import (
     CATEGORIES,
-    category_of,
-    is_memory_tool,
-    label,
-    label_language,
-)
-from rayapp.assistant.tool_results.rules.preparing import (
     MAX_CHARS,
     MIN_CHARS,
     Prepared,
     ToolLimits,
     ToolResult,
+    as_text,
+    category_of,
     cut,
+    is_memory_tool,
+    label,
+    label_language,
     prepare,
 )
 from rayapp.memory.item import SourceType

@@ -10,8 +10,12 @@ import jsonschema
 import pytest
 
 from rayapp.assistant.tools.records import ToolDefinition
-from rayapp.assistant.tools.rules.definitions import TOOLS
-from rayapp.assistant.tools.rules.schemas import json_schema, openai_function, strict_schema
+from rayapp.assistant.tools.rules.definitions import (
+    TOOLS,
+    json_schema,
+    openai_function,
+    strict_schema,
+)
 
 FILE = Path(__file__).parent / "schemas.json"
 HEBREW = range(0x05D0, 0x05EB)

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.inference.chat.rules.answer_reading import Unreadable, plain_text, read_answer
 from rayapp.inference.chat.rules.answers import (
     HistorySummary,
     MergedMemory,
     OutcomeJudgement,
     ProfileFindings,
+    Unreadable,
+    plain_text,
+    read_answer,
 )
 
 GOOD = '{"outcome": "worked", "confidence": 0.9, "indicators": ["תודה!"], "reason": "x"}'

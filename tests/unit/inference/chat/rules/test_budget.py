@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.inference.chat.question import prompt_language
-from rayapp.inference.chat.rules.budget import (
+from rayapp.inference.chat.rules.answers import (
     Budget,
     Prices,
     Spent,
@@ -17,7 +16,8 @@ from rayapp.inference.chat.rules.budget import (
     day_start,
     refused_by,
 )
-from rayapp.inference.rules.token_estimate import estimate_tokens
+from rayapp.inference.ports import prompt_language
+from rayapp.inference.rules import estimate_tokens
 
 COUNTS = st.integers(0, 1_000)
 SPENT = st.builds(Spent, calls=COUNTS, tokens=COUNTS, cost=COUNTS.map(float))

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.inference.chat.rules.integrity import MAX_TOOL_CALLS, check_response
-from rayapp.inference.chat.rules.thinking import split_thinking
-from rayapp.text.injection import injection_kinds
+from rayapp.inference.chat.rules.integrity import MAX_TOOL_CALLS, check_response, split_thinking
+from rayapp.text.hostile import injection_kinds
 from tests.support.examples import examples
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "גשם"}'}}

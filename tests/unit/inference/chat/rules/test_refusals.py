@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rayapp.assistant.tool_results.rules.summary import accepted_summary
+from rayapp.assistant.tool_results.rules import accepted_summary
 from rayapp.index.rules.prefix import accepted_prefix
-from rayapp.inference.chat.rules.refusals import refuses
+from rayapp.inference.chat.rules.answers import refuses
 from tests.support.builders import an_item
 
 REFUSALS = [

@@ -1,1 +1,0 @@
-"""Templates, what makes one usable, and the prompt they become."""

@@ -1,1 +1,0 @@
-"""What becomes of a tool's answer before it is remembered: cleaning, labels, limits."""

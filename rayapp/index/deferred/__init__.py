@@ -1,1 +1,0 @@
-"""Items that the index does not hold yet."""

@@ -1,0 +1,113 @@
+"""Small readers of files: dictionaries, personalities, recipes, room on a disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template, checked
+from rayapp.core.errors import ConfigError, InvalidInput
+from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
+from rayapp.search.rules.recipes import Recipe, parse_recipe
+from rayapp.text.expansions import Expansions
+
+# How much room a disk has.
+
+
+def measured(folder: Path) -> tuple[int, int]:
+    """(total, free) bytes of the disk of the folder, or of the nearest one above it that exists."""
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    usage = shutil.disk_usage(existing)
+    return usage.total, usage.free
+
+
+# Reads a folder tree of expansion dictionaries (YAML) into `Expansions`.
+
+# libyaml parses thousands of entries about ten times faster than the pure Python loader.
+_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load_expansions(folder: Path) -> Expansions:
+    """All `*.yaml` files under `folder`, any depth, in path order.
+
+    Raises:
+        ConfigError: no such folder, unreadable YAML, or an entry that breaks a rule.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"No folder of expansions at {folder}; create it or change the path.")
+    paths = sorted(folder.rglob("*.yaml"))
+    return Expansions({path.relative_to(folder).as_posix(): _read(path) for path in paths})
+
+
+def _read(path: Path) -> Any:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return yaml.load(file, Loader=_LOADER)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name} is not valid UTF-8 YAML: {error}") from None
+
+
+# Reads the shipped personalities (YAML): the file name is the id, its first comment the text that
+# describes it.
+
+
+def load_presets(folder: Path) -> dict[str, Template]:
+    """All `*.yaml` in `folder` by id. ConfigError names the file that cannot be used."""
+    presets = {path.stem: _preset(path) for path in sorted(folder.glob("*.yaml"))}
+    if DEFAULT_TEMPLATE not in presets:
+        raise ConfigError(f"No personality {folder.name}/{DEFAULT_TEMPLATE}.yaml; add it.")
+    return presets
+
+
+def _preset(path: Path) -> Template:
+    try:
+        content = path.read_text(encoding="utf-8")
+        checked(content)
+    except (InvalidInput, UnicodeDecodeError) as error:
+        raise ConfigError(f"Personality {path.name} cannot be used: {error}") from None
+    first = content.splitlines()[0]
+    return Template(
+        template_id=path.stem,
+        name=path.stem.replace("_", " ").capitalize(),
+        description=first.removeprefix("#").strip() if first.startswith("#") else "",
+        content=content,
+        preset=True,
+    )
+
+
+# Reads the folders of recipes and of calibrations (YAML): the file name is the name.
+
+
+def load_recipes(folder: Path) -> dict[str, Recipe]:
+    """All `*.yaml` in `folder` by name. ConfigError names the file that cannot be used."""
+    recipes = {}
+    for path in sorted(folder.glob("*.yaml")):
+        recipes[path.stem] = parse_recipe(path.stem, _tree(path, "Recipe"))
+    if not recipes:
+        raise ConfigError(f"No recipe in {folder.name}; add configs/recipes/default.yaml.")
+    return recipes
+
+
+def load_calibration(folder: Path, model: str) -> Calibration | None:
+    """That of an embedder; None when nobody made one. ConfigError: the file cannot be used."""
+    path = folder / file_name(model)
+    if not path.is_file():
+        return None
+    return parse_calibration(path.stem, _tree(path, "Calibration"))
+
+
+def _tree(path: Path, what: str) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(
+            f"{what} {path.name} cannot be read ({error.strerror}): check the rights of the file."
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{what} {path.name} is not valid UTF-8 YAML: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{what} {path.name} must hold a mapping.")
+    return tree

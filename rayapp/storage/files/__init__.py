@@ -1,1 +1,0 @@
-"""Folders of YAML files that ship with the package."""
