@@ -22,7 +22,7 @@ MAX_AT_ONCE = 5_000
 
 
 class EventStreamService:
-    """Implements `admin.ports.Events`."""
+    """What changed, to whoever follows. Raises Overloaded, StoreDown, InvalidInput."""
 
     def __init__(self, stream: EventStream, *, runtime: Runtime) -> None:
         self._stream = stream

@@ -16,7 +16,8 @@ from rayapp.core.runtime import BreakerOwner, Clock, Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.consistency.service import last_report
 from rayapp.index.ports import VectorIndex
-from rayapp.inference.ports import Cache, Embedder, Models, Reranker
+from rayapp.inference.chat.service import ModelCalls
+from rayapp.inference.ports import Cache, Embedder, Reranker
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import MemoryItem
@@ -52,7 +53,7 @@ class Dependencies:
     outcomes: OutcomeStore
     leases: LeaseStore
     events: EventStore
-    models: Models | None = None
+    models: ModelCalls | None = None
 
 
 class ProcessBreakers:

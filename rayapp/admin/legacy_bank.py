@@ -11,11 +11,12 @@ from rayapp.admin.ports import LegacyBank, LegacyFact, Migration, Verification
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import content_hash
 
@@ -30,7 +31,7 @@ class LegacyMove:
     end: a tombstone goes with its point, and what the user deleted since must not come back."""
 
     def __init__(
-        self, bank: LegacyBank, memories: Memories, items: MemoryStore, *, runtime: Runtime
+        self, bank: LegacyBank, memories: MemoriesService, items: MemoryStore, *, runtime: Runtime
     ) -> None:
         self._bank = bank
         self._memories = memories

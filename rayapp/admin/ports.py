@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -340,36 +340,6 @@ class EventStream(Protocol):
         ...
 
 
-class Upkeep(Protocol):
-    """Work of an administrator on the store. Raises InvalidInput, Conflict, StoreDown."""
-
-    async def sizes(self) -> Sizes: ...
-    async def compact(self) -> tuple[list[Compaction], bool]:
-        """What each collection gave back, and whether there was time for all of them."""
-        ...
-
-    async def cleanup(self, *, dry_run: bool, quiet_days: int) -> Cleanup:
-        """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
-        changed for `quiet_days`."""
-        ...
-
-    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> Migration:
-        """Move the old memory bank of the user in; what is there already stays as it is."""
-        ...
-
-    async def verify_migration(self, scope: ReadScope) -> Verification: ...
-    async def sanitize(
-        self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
-    ) -> SanitizeReport:
-        """Take encoded files out of the user's texts."""
-        ...
-
-    async def reset_preview(self) -> ResetPreview: ...
-    async def reset(self) -> ResetReport:
-        """Remove the data of all users. Conflict, code `busy`, while a job goes on."""
-        ...
-
-
 class Health(Protocol):
     async def not_ready(self) -> list[str]:
         """Reasons why the service cannot serve; empty when it can."""
@@ -389,32 +359,12 @@ class Health(Protocol):
         ...
 
 
-class Statistics(Protocol):
-    async def tiers(self, scope: ReadScope) -> list[TierStats]:
-        """All seven tiers, empty ones included."""
-        ...
-
-    async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
-        """`active`: items of working and history, as `tiers` counts them."""
-        ...
-
-    async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
-        """One row per UTC day, gaps filled, oldest first."""
-        ...
-
-
 class Following(Protocol):
     """One open event stream, closed by whoever opened it."""
 
     @property
     def frames(self) -> AsyncIterator[Frame]: ...
     async def close(self) -> None: ...
-
-
-class Events(Protocol):
-    async def follow(self, scope: ReadScope, request: StreamRequest) -> Following:
-        """Raises Overloaded when as many streams are open as may be, and StoreDown."""
-        ...
 
 
 class Housekeeping(Protocol):

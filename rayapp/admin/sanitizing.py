@@ -11,9 +11,10 @@ from rayapp.admin.rules import blobs, without_blobs
 from rayapp.core.errors import Conflict, DuplicateMemory, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 
 # Memories of one page: with texts of 100,000 characters a page is still a few megabytes.
@@ -37,7 +38,7 @@ class _Counts:
 class Sanitizing:
     """A text that is nothing but a file is archived: there is nothing left to remember."""
 
-    def __init__(self, memories: Memories, items: MemoryStore, *, runtime: Runtime) -> None:
+    def __init__(self, memories: MemoriesService, items: MemoryStore, *, runtime: Runtime) -> None:
         self._memories = memories
         self._items = items
         self._clock = runtime.clock

@@ -18,7 +18,7 @@ MAX_MOVES = 1_000
 
 
 class StatisticsService:
-    """Implements `admin.ports.Statistics`."""
+    """Counts over one user's memories. Raises StoreDown."""
 
     def __init__(self, store: MemoryStore, events: EventStore, *, runtime: Runtime) -> None:
         self._store = store
@@ -27,10 +27,12 @@ class StatisticsService:
         self._metrics = runtime.metrics
 
     async def tiers(self, scope: ReadScope) -> list[TierStats]:
+        """All seven tiers, empty ones included."""
         counts = {count.tier: count for count in await self._store.tier_counts(scope)}
         return [_stats(tier, counts.get(tier)) for tier in Tier]
 
     async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
+        """`active`: items of working and history, as `tiers` counts them."""
         return Rates(
             promotion=await self._moved(scope, PROMOTED, active, window),
             demotion=await self._moved(scope, DEMOTED, active, window),
@@ -56,6 +58,7 @@ class StatisticsService:
         return counted["embed_cache_hits"] / asked if asked else None
 
     async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
+        """One row per UTC day, gaps filled, oldest first."""
         today = self._clock.now().date()
         first = today - timedelta(days=days - 1)
         since = datetime.combine(first, time(), UTC)

@@ -55,7 +55,7 @@ class UpkeepStores:
 
 
 class UpkeepService:
-    """Implements `admin.ports.Upkeep`."""
+    """Work of an administrator on the store. Raises InvalidInput, Conflict, StoreDown."""
 
     def __init__(
         self,
@@ -105,6 +105,8 @@ class UpkeepService:
     # --- users that were browser sessions
 
     async def cleanup(self, *, dry_run: bool, quiet_days: int) -> Cleanup:
+        """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
+        changed for `quiet_days`."""
         found, keys = await asyncio.gather(
             self._stores.housekeeping.session_users(), self._stores.api_keys.all()
         )
@@ -144,6 +146,7 @@ class UpkeepService:
     # --- moving in and cleaning
 
     async def migrate(self, scope: WriteScope, *, dry_run: bool) -> Migration:
+        """Move the old memory bank of the user in; what is there already stays as it is."""
         return await self._moving.move(scope, self._budget_s, dry_run=dry_run)
 
     async def verify_migration(self, scope: ReadScope) -> Verification:
@@ -152,6 +155,7 @@ class UpkeepService:
     async def sanitize(
         self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
     ) -> SanitizeReport:
+        """Take encoded files out of the user's texts."""
         tiers = CORE_TIERS if tier is None else (tier,)
         return await self._sanitizing.run(
             scope, tiers, self._budget_s, dry_run=dry_run, cursor=cursor

@@ -6,18 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rayapp.admin.ports import ApiKeyStore, Events, Health, IdempotencyStore, Statistics, Upkeep
-from rayapp.assistant.ports import Context, Hooks, Personalities, ToolResults, Tools
-from rayapp.bulk.ports import Jobs
+from rayapp.admin.event_stream import EventStreamService
+from rayapp.admin.ports import ApiKeyStore, Health, IdempotencyStore
+from rayapp.admin.statistics import StatisticsService
+from rayapp.admin.upkeep import UpkeepService
+from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.personality.service import PersonalityService
+from rayapp.assistant.ports import Context
+from rayapp.assistant.tool_results.service import ToolResultService
+from rayapp.assistant.tools.service import ToolsService
+from rayapp.bulk.service import JobsService
 from rayapp.core.disk_space import ELSEWHERE, DiskSpace
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import Settings
-from rayapp.graphs.ports import Graphs
-from rayapp.index.ports import Consistency, Deferred
-from rayapp.inference.ports import Models
-from rayapp.learning.ports import Insights, Outcomes, Promotion
-from rayapp.memory.ports import Memories, MemoryBank, UserData
+from rayapp.graphs.service import GraphsService
+from rayapp.index.consistency.service import ConsistencyService
+from rayapp.index.deferred import DeferredService
+from rayapp.inference.chat.service import ModelCalls
+from rayapp.learning.insights import InsightsService
+from rayapp.learning.ports import Outcomes
+from rayapp.learning.promotion import PromotionService
+from rayapp.memory.bank import MemoryBankService
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
+from rayapp.memory.user_data import UserDataService
 from rayapp.search.ports import Search
 
 
@@ -38,27 +50,27 @@ class Services:
     settings: Settings
     clock: Clock
     metrics: Metrics
-    memories: Memories
-    bank: MemoryBank
+    memories: MemoriesService
+    bank: MemoryBankService
     search: Search
     outcomes: Outcomes
-    promotion: Promotion
-    graphs: Graphs
-    insights: Insights
+    promotion: PromotionService
+    graphs: GraphsService
+    insights: InsightsService
     context: Context
-    hooks: Hooks
-    tools: Tools
-    tool_results: ToolResults
-    events: Events
-    models: Models
-    jobs: Jobs
-    consistency: Consistency
-    deferred: Deferred
+    hooks: HooksService
+    tools: ToolsService
+    tool_results: ToolResultService
+    events: EventStreamService
+    models: ModelCalls
+    jobs: JobsService
+    consistency: ConsistencyService
+    deferred: DeferredService
     health: Health
-    statistics: Statistics
-    personality: Personalities
-    user_data: UserData
-    upkeep: Upkeep
+    statistics: StatisticsService
+    personality: PersonalityService
+    user_data: UserDataService
+    upkeep: UpkeepService
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

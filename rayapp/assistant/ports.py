@@ -14,14 +14,9 @@ from rayapp.assistant.context.records import (
     AssistantContext,
     ColdStart,
     ContextRequest,
-    ExchangeAnswer,
-    ExchangeRequest,
 )
-from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.personality.rules import Checked, PromptLang, Shelf, Template
-from rayapp.assistant.tool_results.rules import Ingested, ToolResult
-from rayapp.assistant.tools.records import ToolAnswer, ToolCall, ToolDefinition
+from rayapp.assistant.personality.rules import Checked, Shelf, Template
 from rayapp.memory.scope import ReadScope, WriteScope
 
 
@@ -57,41 +52,6 @@ class Context(Protocol):
 
     async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
         """What is known of the user before the first question."""
-        ...
-
-
-class Tools(Protocol):
-    """The tools of an assistant. Raises what the services behind them raise."""
-
-    def listed(self) -> tuple[ToolDefinition, ...]: ...
-    async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
-        """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
-        caller may not write."""
-        ...
-
-
-class Hooks(Protocol):
-    """What a chat program calls around each turn."""
-
-    async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
-        """Enrich the messages; when they end with an answer, keep that turn, once per message."""
-        ...
-
-    async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
-        """The answer of this conversation that still waits for its score."""
-        ...
-
-    async def score(self, scope: WriteScope, request: ScoreRequest) -> ScoreAnswer: ...
-    async def state(
-        self, scope: ReadScope, message_id: str, conversation_id: str | None
-    ) -> ScoreState: ...
-
-
-class ToolResults(Protocol):
-    """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown."""
-
-    async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
-        """One answer per result, in order; each is durable before the next one is looked at."""
         ...
 
 
@@ -225,40 +185,6 @@ class SavedPersonality:
     personality: Personality
     overwritten: bool
     activated: bool
-
-
-class Personalities(Protocol):
-    """Raises InvalidInput, code `bad_template`; NotFound, Conflict, StoreDown."""
-
-    async def current(self, scope: ReadScope) -> Personality:
-        """The one in use, `default` for a user who never chose."""
-        ...
-
-    async def listed(self, scope: ReadScope) -> tuple[list[Template], str]:
-        """Presets, then the user's own; and the id of the one in use."""
-        ...
-
-    async def template(self, scope: ReadScope, template_id: str) -> Template: ...
-    async def save(
-        self,
-        scope: WriteScope,
-        content: str,
-        *,
-        name: str | None,
-        description: str | None,
-        activate: bool,
-    ) -> SavedPersonality:
-        """Keep a template under its name; a text equal to a preset's is that preset."""
-        ...
-
-    async def activate(self, scope: WriteScope, template_id: str) -> Personality: ...
-    async def delete(self, scope: WriteScope, template_id: str) -> None:
-        """Conflict for a preset and for the one in use."""
-        ...
-
-    async def prompt(self, scope: ReadScope, lang: PromptLang) -> tuple[Personality, str]:
-        """The one in use, and the section of a system prompt that it becomes."""
-        ...
 
 
 # How the work on an exchange ended. `skipped`: nothing was to be asked; `failed`: tried enough.

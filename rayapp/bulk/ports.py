@@ -36,24 +36,6 @@ class LeaseStore(Protocol):
         ...
 
 
-class Jobs(Protocol):
-    """Bulk jobs as operators see them. Raises InvalidInput, NotFound, Conflict, JobsDown."""
-
-    async def submit(self, kind: str, params: Mapping[str, Any], *, requested_by: str) -> Job:
-        """Store a job and start its driver; Conflict, code `busy`, while one of its kind runs."""
-        ...
-
-    async def get(self, job_id: str) -> Job: ...
-    async def partitions(self, job_id: str) -> list[PartitionRow]: ...
-    async def recent(self, kind: str | None, limit: int) -> list[Job]:
-        """Newest first."""
-        ...
-
-    async def wish(self, job_id: str, wish: JobWish) -> Job:
-        """Pause, go on, or cancel. Going on with a job that lost its driver starts a new one."""
-        ...
-
-
 class JobStore(Protocol):
     """`jobs` and `job_partitions`. All times are the server's."""
 

@@ -39,7 +39,10 @@ AT_REST = {JobWish.PAUSE: JobState.PAUSED, JobWish.CANCEL: JobState.CANCELLED}
 
 
 class JobsService:
-    """Implements `bulk.ports.Jobs`; the maintenance owner also calls `resume_lost`."""
+    """Bulk jobs as operators see them. Raises InvalidInput, NotFound, Conflict, JobsDown.
+
+    The maintenance owner also calls `resume_lost`.
+    """
 
     def __init__(
         self, store: JobStore, leases: LeaseStore, launcher: JobLauncher, *, runtime: Runtime
@@ -89,6 +92,7 @@ class JobsService:
         return await self._store.partitions(job_id)
 
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
+        """Newest first."""
         if kind is not None:
             known_kind(kind)
         return await self._store.recent(kind, min(limit, MAX_LISTED))

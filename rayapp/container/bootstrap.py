@@ -71,7 +71,7 @@ from rayapp.learning.outbox import EffectsService, GraphSettling
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
-from rayapp.memory.ports import Memories
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.search.explain import ExplainingSearch
 from rayapp.search.priors import PriorsService
@@ -328,7 +328,7 @@ def build_promotion(parts: Parts) -> PromotionService:
     return PromotionService(stores.lifecycle, stores.leases, runtime=parts.runtime)
 
 
-def build_outcomes(parts: Parts, memories: Memories) -> OutcomesService:
+def build_outcomes(parts: Parts, memories: MemoriesService) -> OutcomesService:
     """What is recorded is in the graphs before it is answered, if that is quick."""
     stores, runtime = parts.stores, parts.runtime
     service = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)

@@ -12,8 +12,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ConsistencySettings
 from rayapp.datagov.service import DatagovPreload
-from rayapp.index.consistency.service import REPORT, count_drift
-from rayapp.index.ports import Consistency
+from rayapp.index.consistency.service import REPORT, ConsistencyService, count_drift
 from rayapp.learning.leader import ONCE, Duty
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
@@ -35,7 +34,7 @@ REPORTS = 20
 PRELOAD_FIRST_S = 5.0
 
 
-def sweep_duty(consistency: Consistency, settings: ConsistencySettings) -> Duty:
+def sweep_duty(consistency: ConsistencyService, settings: ConsistencySettings) -> Duty:
     """A sampled sweep, again and again, so that the whole space is looked at over time."""
 
     async def sweep() -> bool:

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.legacy_bank import LegacyMove
-from rayapp.admin.ports import Upkeep
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.upkeep import UpkeepService, UpkeepStores
 from rayapp.assistant.context.service import ContextService
@@ -19,7 +18,7 @@ from rayapp.assistant.extraction.policies import Deciders, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
-from rayapp.assistant.ports import Context, Personalities
+from rayapp.assistant.ports import Context
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
 from rayapp.assistant.tools.service import ToolParts, ToolsService
 from rayapp.container.parts import DataStores, Parts, Stores
@@ -30,12 +29,13 @@ from rayapp.index.point_builder import ModelPrefixing
 from rayapp.index.service import IndexingService, OnDeleted
 from rayapp.inference.backends.chat_model import HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
-from rayapp.inference.ports import Asking, Models, UsageStore
+from rayapp.inference.ports import Asking, UsageStore
 from rayapp.inference.prompts.loader import load_prompts
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
-from rayapp.learning.ports import Insights, Outcomes
-from rayapp.memory.ports import Memories, MemoryBank, MemoryStore, UserData
+from rayapp.learning.ports import Outcomes
+from rayapp.memory.bank import MemoryBankService
+from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.user_data import UserDataService
@@ -86,11 +86,11 @@ def build_models(runtime: Runtime, usage: UsageStore) -> ModelCalls:
 def build_tools(
     parts: Parts,
     *,
-    memories: Memories,
-    bank: MemoryBank,
+    memories: MemoriesService,
+    bank: MemoryBankService,
     search: Search,
     outcomes: Outcomes,
-    insights: Insights,
+    insights: InsightsService,
 ) -> ToolsService:
     """Over the same services that the other routes ask."""
     used = ToolParts(
@@ -120,7 +120,7 @@ def build_insights(parts: Parts) -> InsightsService:
     )
 
 
-def build_context(parts: Parts, search: Search, insights: Insights) -> ContextService:
+def build_context(parts: Parts, search: Search, insights: InsightsService) -> ContextService:
     """The same search and insights that everybody else asks."""
     return ContextService(
         search,
@@ -154,12 +154,12 @@ def presets() -> dict[str, Template]:
 class DataServices:
     """Personalities and the data pages."""
 
-    personality: Personalities
-    user_data: UserData
-    upkeep: Upkeep
+    personality: PersonalityService
+    user_data: UserDataService
+    upkeep: UpkeepService
 
 
-def build_data(parts: Parts, memories: Memories) -> DataServices:
+def build_data(parts: Parts, memories: MemoriesService) -> DataServices:
     """What the data pages ask for."""
     stores = parts.stores
     others = UpkeepStores(
@@ -176,7 +176,7 @@ def data_services(
     stores: DataStores,
     others: UpkeepStores,
     items: MemoryStore,
-    memories: Memories,
+    memories: MemoriesService,
     runtime: Runtime,
 ) -> DataServices:
     """The same from its pieces, for tests without an embedder."""
@@ -211,7 +211,9 @@ def build_events(parts: Parts) -> EventStreamService:
     return EventStreamService(parts.stores.stream, runtime=parts.runtime)
 
 
-def build_tool_results(parts: Parts, memories: Memories, models: Models) -> ToolResultService:
+def build_tool_results(
+    parts: Parts, memories: MemoriesService, models: ModelCalls
+) -> ToolResultService:
     return ToolResultService(
         memories, parts.stores.items, runtime=parts.runtime, summarise=summarising(models)
     )
@@ -284,7 +286,7 @@ def scored(outcomes: Outcomes, parts: Parts) -> ScoredOutcomes:
 
 
 def build_hooks(
-    parts: Parts, context: RememberedContext, memories: Memories, outcomes: Outcomes
+    parts: Parts, context: RememberedContext, memories: MemoriesService, outcomes: Outcomes
 ) -> HooksService:
     """`context` and `outcomes` are those that everybody else asks."""
     stores = HookStores(

@@ -11,23 +11,17 @@ from typing import Literal, Protocol
 
 from rayapp.graphs.records import (
     ActionRow,
-    BackfillReport,
-    ConceptDefinition,
     ContentChanges,
     ContentEdge,
     ContentNode,
     ContentStats,
     Contribution,
     FollowUp,
-    GraphListing,
     GraphPriors,
-    GraphView,
     OutcomeChanges,
-    PathView,
     RoutingRow,
 )
 from rayapp.learning.records import OutcomeEvent
-from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 
 
@@ -121,34 +115,3 @@ class GraphStore(Protocol):
 
 
 GraphMode = Literal["routing", "content", "both"]
-
-
-class Graphs(Protocol):
-    """Reads of the three graphs; at most five reads of the truth per call."""
-
-    async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView: ...
-    async def catalogue(self) -> GraphView:
-        """The open-data catalogue of the shared tenant: root, categories, largest datasets."""
-        ...
-
-    async def listing(
-        self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
-    ) -> GraphListing:
-        """The picture with at most so many rows of concepts and of actions."""
-        ...
-
-    async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]: ...
-    async def actions(
-        self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> tuple[ActionRow, ...]: ...
-
-    async def definition(self, scope: ReadScope, concept_id: str) -> ConceptDefinition:
-        """`concept_id` with or without its prefix; NotFound when no graph knows it."""
-        ...
-
-    async def path(self, scope: ReadScope, source: str, target: str) -> PathView: ...
-    async def stats(self, scope: ReadScope) -> ContentStats: ...
-    async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> BackfillReport: ...
-    async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
-        """Active patterns by Wilson score, best first."""
-        ...

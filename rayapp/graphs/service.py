@@ -96,7 +96,7 @@ Contents = tuple[list[ContentNode], list[ContentEdge]]
 
 
 class GraphsService:
-    """Implements `graphs.ports.Graphs`: no call makes more than five reads of the truth."""
+    """Reads of the three graphs; at most five reads of the truth per call."""
 
     def __init__(
         self, graphs: GraphStore, items: MemoryStore, *, texts: Texts, runtime: Runtime
@@ -201,6 +201,7 @@ class GraphsService:
         )
 
     async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
+        """Active patterns by Wilson score, best first."""
         where = ItemFilter(tiers=(Tier.PATTERNS,), now=self._runtime.clock.now())
         page = await self._items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
         best = sorted(page.items, key=_usefulness, reverse=True)

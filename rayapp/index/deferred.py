@@ -134,7 +134,10 @@ Found = Literal["waiting", "missing", "nothing", "failed"]
 
 
 class DeferredService:
-    """Implements `index.ports.Deferred`; `nudge` is for the search."""
+    """Items that the index does not hold yet, of one user or of all (None).
+
+    `nudge` is for the search.
+    """
 
     def __init__(
         self, store: MemoryStore, index: VectorIndex, scan: ItemScan, *, runtime: Runtime
@@ -151,6 +154,7 @@ class DeferredService:
         return await self._store.waiting(user_id)
 
     async def hasten(self, user_id: str | None) -> int:
+        """Make waiting and failed items due now; how many there were."""
         return await self._store.hasten(user_id)
 
     def nudge(self, scope: ReadScope) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Protocol
 
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.consistency.rules import SweepReport
 from rayapp.index.records import (
     Arm,
     IndexHealth,
@@ -226,21 +225,4 @@ class QuarantineStore(Protocol):
 
     async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
         """Newest first."""
-        ...
-
-
-class Consistency(Protocol):
-    """Compares index and truth in both directions."""
-
-    async def check(self, *, sample: int, repair: bool) -> SweepReport:
-        """A look at `sample` points from a place that changes with every call."""
-        ...
-
-
-class Deferred(Protocol):
-    """Items that the index does not hold yet, of one user or of all (None)."""
-
-    async def waiting(self, user_id: str | None) -> int: ...
-    async def hasten(self, user_id: str | None) -> int:
-        """Make waiting and failed items due now; how many there were."""
         ...

@@ -218,27 +218,6 @@ class UsageStore(Protocol):
         ...
 
 
-class Models(Protocol):
-    """The language model of the helpers. It never raises for what is away: a reply says why."""
-
-    def enabled(self, helper: HelperName) -> bool:
-        """True when there is an endpoint and this helper may use it."""
-        ...
-
-    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]: ...
-    async def usage(self, scope: ReadScope, since: datetime) -> UsageTotal:
-        """Raises StoreDown."""
-        ...
-
-    async def health(self) -> dict[str, Any]:
-        """`healthy` is true when there is no endpoint: helpers are optional."""
-        ...
-
-    async def close(self) -> None:
-        """End the connections of the endpoint; nobody asks afterwards."""
-        ...
-
-
 Role = Literal["system", "user", "assistant", "tool"]
 
 
@@ -251,7 +230,7 @@ class Message:
 
 
 class Asking(Protocol):
-    """The part of `inference.ports.Models` that is used here."""
+    """The part of `ModelCalls` that is used here."""
 
     def enabled(self, helper: HelperName) -> bool: ...
     async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]: ...

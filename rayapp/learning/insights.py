@@ -23,7 +23,7 @@ PAST_TURNS = 10
 
 
 class InsightsService:
-    """Implements `learning.ports.Insights`: reads only, no embedding.
+    """What the graphs say before a search: reads only, no embedding.
 
     Two rounds: graphs and receipts, then the items they name and why those failed.
     """

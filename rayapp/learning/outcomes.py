@@ -41,10 +41,10 @@ from rayapp.learning.rules.outcomes import (
     replaced_by,
 )
 from rayapp.memory.item import POINT_NAMESPACE, Outcome, Source, SourceType
-from rayapp.memory.ports import Memories
 from rayapp.memory.requests import NewMemory, StoreResult
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import STANDING, Receipt, ReceiptStore
 from rayapp.text.normalize import content_hash
@@ -247,7 +247,7 @@ class OutcomesService:
         self,
         store: OutcomeStore,
         receipts: ReceiptStore,
-        memories: Memories,
+        memories: MemoriesService,
         *,
         runtime: Runtime,
     ) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Protocol
 
 from rayapp.bulk.ports import Lease
-from rayapp.graphs.records import ContextInsights, InsightsRequest
 from rayapp.learning.records import (
     Effect,
     FeedbackRequest,
@@ -19,8 +18,6 @@ from rayapp.learning.records import (
     OutcomeAnswer,
     OutcomeEvent,
     OutcomeRequest,
-    PromotionReport,
-    PromotionSchedule,
     ResponseAnswer,
     ResponseRequest,
 )
@@ -44,20 +41,6 @@ class Outcomes(Protocol):
     ) -> ResponseAnswer: ...
 
     async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer: ...
-
-
-class Promotion(Protocol):
-    async def run(self, user_id: str | None) -> PromotionReport:
-        """One cycle for a user, or for all. Conflict, code `busy`, when another one goes on."""
-        ...
-
-    async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
-        """Of the cycles over all users, and of those over this user alone."""
-        ...
-
-
-class Insights(Protocol):
-    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from rayapp.core.errors import (
 )
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Clock, Runtime
-from rayapp.learning.ports import LifecycleStore, Promotion
+from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
 from rayapp.learning.rules.dedup import merge_moves, older_first
 from rayapp.learning.rules.promotion import (
@@ -97,7 +97,7 @@ class PromotionWork:
     """Implements `JobWork`. A user whose cycle goes on elsewhere is counted as `busy`, not redone:
     that cycle does the same."""
 
-    def __init__(self, promotion: Promotion, store: LifecycleStore, *, clock: Clock) -> None:
+    def __init__(self, promotion: PromotionService, store: LifecycleStore, *, clock: Clock) -> None:
         self._promotion = promotion
         self._store = store
         self._clock = clock
@@ -224,7 +224,7 @@ class _Run:
 
 
 class PromotionService:
-    """Implements `learning.ports.Promotion`."""
+    """Cycles of promotion, for one user or for all. Raises Conflict, StoreDown."""
 
     def __init__(self, store: LifecycleStore, leases: LeaseStore, *, runtime: Runtime) -> None:
         self._store = store

@@ -11,21 +11,10 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from rayapp.core.vectors import IndexSchema
-from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion, Status
+from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion
 from rayapp.memory.requests import (
-    BankStats,
-    BulkResult,
-    Cleared,
-    ClearTarget,
-    HiddenItem,
-    ItemList,
-    ItemQuery,
-    MemoryEdit,
-    NewMemory,
     RowCounts,
     SortKey,
-    StoreResult,
-    UserCounts,
 )
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -285,102 +274,4 @@ class UserRows(Protocol):
 
     async def clear_documents(self, scope: WriteScope) -> int:
         """Forget the rows of the user's books, not their memories; how many there were."""
-        ...
-
-
-class UserData(Protocol):
-    """A user's data as a whole. Raises NotFound, Conflict, StoreDown."""
-
-    async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> HiddenItem:
-        """Archive it as hidden; harmless to repeat. Conflict when it is archived for another
-        reason."""
-        ...
-
-    async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
-        """Restore a hidden memory; NotFound, code `not_hidden`, for any other."""
-        ...
-
-    async def hidden(self, scope: ReadScope, limit: int) -> list[HiddenItem]:
-        """Newest first."""
-        ...
-
-    async def counts(self, scope: ReadScope) -> UserCounts: ...
-    async def clear(self, scope: WriteScope, target: ClearTarget) -> Cleared:
-        """Delete for good, within the time of a request; `left` says what it did not reach."""
-        ...
-
-
-class Memories(Protocol):
-    """Store and edit. Raises InvalidInput, TooLarge, NotFound, Conflict, StoreDown."""
-
-    async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
-        """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
-        ...
-
-    async def store_batch(
-        self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
-    ) -> list[StoreResult]:
-        """Order kept; an entry that is a StoreResult already (rejected) passes through."""
-        ...
-
-    async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem: ...
-    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList: ...
-
-    async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem: ...
-    async def archive(
-        self,
-        scope: WriteScope,
-        memory_id: str,
-        *,
-        reason: str | None = None,
-        expected_version: int | None = None,
-    ) -> MemoryItem: ...
-
-    async def restore(
-        self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
-    ) -> MemoryItem: ...
-
-    async def delete(self, scope: WriteScope, memory_id: str) -> None: ...
-    async def versions(
-        self, scope: ReadScope, memory_id: str, limit: int = 50
-    ) -> list[MemoryVersion]: ...
-
-
-class MemoryBank(Protocol):
-    """memory_bank with its write guard and capacity."""
-
-    async def add(self, scope: WriteScope, new: NewMemory) -> StoreResult: ...
-    async def pin(self, scope: WriteScope, memory_id: str, new: NewMemory) -> StoreResult:
-        """Keep what memory `memory_id` says, with its provenance; that memory stays as it is.
-
-        An empty text in `new` stands for the text of the memory. An unknown id with a text is a
-        plain fact, without one it raises NotFound.
-        """
-        ...
-
-    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
-        """The fact of that id; NotFound when there is none, or a memory of another tier."""
-        ...
-
-    async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
-        """The active facts of one list (`goal`, `value`), newest first, with their total."""
-        ...
-
-    async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
-        """Archive a fact of that list; NotFound when it is not on it."""
-        ...
-
-    async def stats(self, scope: ReadScope) -> BankStats: ...
-    async def page(
-        self, scope: ReadScope, *, status: Status, tag: str | None, limit: int, offset: int
-    ) -> ItemList: ...
-
-    async def archive_many(
-        self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
-    ) -> list[BulkResult]:
-        """What became of each id, in order, named twice once."""
-        ...
-
-    async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
-        """As `archive_many`."""
         ...

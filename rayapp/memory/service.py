@@ -16,7 +16,7 @@ from rayapp.core.errors import (
     VersionConflict,
 )
 from rayapp.core.runtime import Clock, Metrics
-from rayapp.memory.bank import BankRoom
+from rayapp.memory.bank_capacity import BankRoom
 from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.memory.ports import InsertResult, MemoryStore
 from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
@@ -36,7 +36,7 @@ EDIT_PAUSE_S = 0.01
 
 
 class MemoriesService:
-    """Implements `memory.ports.Memories`.
+    """Store and edit. Raises InvalidInput, TooLarge, NotFound, Conflict, StoreDown.
 
     Args:
         new_id: makes a memory id (UUIDv7) when the caller brings none.
@@ -62,6 +62,7 @@ class MemoriesService:
         self._room = BankRoom(store, capacity, self._make_room)
 
     async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
+        """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
         item = await self._supersession.stamped(scope, self._item(scope, new))
         if item.tier is not Tier.MEMORY_BANK:
             return await self._stored(scope, item)
@@ -87,6 +88,7 @@ class MemoriesService:
     async def store_batch(
         self, scope: WriteScope, new: Sequence[NewMemory | StoreResult]
     ) -> list[StoreResult]:
+        """Order kept; an entry that is a StoreResult already (rejected) passes through."""
         results: list[StoreResult | None] = []
         items: list[tuple[int, MemoryItem]] = []
         before = Beside()

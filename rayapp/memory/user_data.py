@@ -7,7 +7,7 @@ import asyncio
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.ports import Memories, MemoryStore, UserRows
+from rayapp.memory.ports import MemoryStore, UserRows
 from rayapp.memory.requests import (
     CLEARED_TIERS,
     Cleared,
@@ -18,6 +18,7 @@ from rayapp.memory.requests import (
 )
 from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS, Tier
 
 # Memories of one transaction: a few tenths of a second, so that the time limit is kept and an edit
@@ -28,10 +29,13 @@ TIME_SHARE = 0.6
 
 
 class UserDataService:
-    """Implements `memory.ports.UserData`. Only ever touches the caller's own user."""
+    """A user's data as a whole. Raises NotFound, Conflict, StoreDown.
+
+    Only ever touches the caller's own user.
+    """
 
     def __init__(
-        self, memories: Memories, items: MemoryStore, rows: UserRows, *, runtime: Runtime
+        self, memories: MemoriesService, items: MemoryStore, rows: UserRows, *, runtime: Runtime
     ) -> None:
         self._memories = memories
         self._items = items
@@ -42,6 +46,8 @@ class UserDataService:
     # --- hidden memories
 
     async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> HiddenItem:
+        """Archive it as hidden; harmless to repeat. Conflict when it is archived for another
+        reason."""
         item = await self._memories.archive(scope, memory_id, reason=archived_reason(reason))
         found = hidden_reason(item)
         if found is None:
@@ -54,6 +60,7 @@ class UserDataService:
         return HiddenItem(item=item, reason=found)
 
     async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
+        """Restore a hidden memory; NotFound, code `not_hidden`, for any other."""
         read = ReadScope(scope.user_id, include_shared=False)
         item = await self._memories.get(read, memory_id)
         if hidden_reason(item) is None:
@@ -65,6 +72,7 @@ class UserDataService:
         return await self._memories.restore(scope, memory_id, expected_version=item.version)
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[HiddenItem]:
+        """Newest first."""
         items = await self._rows.hidden(scope, limit)
         return [HiddenItem(item=item, reason=hidden_reason(item) or "") for item in items]
 
@@ -79,6 +87,7 @@ class UserDataService:
         )
 
     async def clear(self, scope: WriteScope, target: ClearTarget) -> Cleared:
+        """Delete for good, within the time of a request; `left` says what it did not reach."""
         tier = CLEARED_TIERS.get(target)
         left = 0
         if tier is not None:

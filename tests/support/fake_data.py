@@ -10,7 +10,7 @@ from rayapp.admin.upkeep import UpkeepStores
 from rayapp.container.parts import DataStores
 from rayapp.container.services import DataServices, data_services
 from rayapp.core.runtime import Runtime
-from rayapp.memory.ports import Memories
+from rayapp.memory.service import MemoriesService
 from tests.support.fake_jobs import JobParts
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
@@ -62,7 +62,7 @@ def fake_data_services(
     items: InMemoryMemoryStore,
     jobs: JobParts,
     api_keys: ApiKeyStore,
-    memories: Memories,
+    memories: MemoriesService,
     runtime: Runtime,
 ) -> DataServices:
     others = UpkeepStores(

@@ -10,7 +10,7 @@ from rayapp.graphs.service import GraphsService
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
-from rayapp.memory.ports import Memories
+from rayapp.memory.service import MemoriesService
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
@@ -51,7 +51,7 @@ def learning_stores(items: InMemoryMemoryStore, runtime: Runtime) -> LearningSto
 
 
 def learning_services(
-    stores: LearningStores, items: InMemoryMemoryStore, memories: Memories, runtime: Runtime
+    stores: LearningStores, items: InMemoryMemoryStore, memories: MemoriesService, runtime: Runtime
 ) -> dict[str, object]:
     """The fields of `Services` that learn, by name."""
     return {

@@ -37,7 +37,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ContextSettings
 from rayapp.graphs.records import ContextInsights, InsightsRequest
 from rayapp.graphs.rules.question import context_type_of
-from rayapp.learning.ports import Insights
+from rayapp.learning.insights import InsightsService
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -240,7 +240,7 @@ class ContextService:
     def __init__(
         self,
         search: Search,
-        insights: Insights,
+        insights: InsightsService,
         items: MemoryStore,
         receipts: ReceiptStore,
         *,

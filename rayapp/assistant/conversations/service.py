@@ -53,10 +53,10 @@ from rayapp.learning.outcomes import all_shown, judged_unnamed
 from rayapp.learning.ports import Outcomes
 from rayapp.learning.records import FeedbackRequest, OutcomeRequest, Signal
 from rayapp.memory.item import Outcome, Source, SourceType
-from rayapp.memory.ports import Memories
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore
 from rayapp.text.tokens import detect_language
@@ -156,12 +156,12 @@ class Marked:
 
 
 class HooksService:
-    """Implements `assistant.ports.Hooks`."""
+    """What a chat program calls around each turn."""
 
     def __init__(
         self,
         context: RememberedContext,
-        memories: Memories,
+        memories: MemoriesService,
         outcomes: Outcomes,
         stores: HookStores,
         *,
@@ -203,6 +203,7 @@ class HooksService:
         )
 
     async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
+        """The answer of this conversation that still waits for its score."""
         session = await self._stores.sessions.get(scope, conversation_id)
         if session is None or session.owed_message is None:
             return None

@@ -29,9 +29,10 @@ from rayapp.learning.ports import Outcomes
 from rayapp.learning.records import OutcomeRequest, Recorder, Signal
 from rayapp.learning.rules.promotion import EVENT_NAMESPACE
 from rayapp.memory.item import Outcome, Source, SourceType
-from rayapp.memory.ports import Event, EventStore, Memories
+from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 
 log = logging.getLogger("rayapp.extraction")
 LEARNED = "learned"  # kind of the event that a learned memory leaves
@@ -44,7 +45,7 @@ class Doing:
     """Writes through the same services as everybody else: their rules and limits hold."""
 
     def __init__(
-        self, memories: Memories, outcomes: Outcomes, events: EventStore, *, runtime: Runtime
+        self, memories: MemoriesService, outcomes: Outcomes, events: EventStore, *, runtime: Runtime
     ) -> None:
         self._memories = memories
         self._outcomes = outcomes

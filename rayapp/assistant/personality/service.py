@@ -26,7 +26,7 @@ from rayapp.memory.scope import ReadScope, WriteScope
 
 
 class PersonalityService:
-    """Implements `assistant.ports.Personalities`.
+    """Raises InvalidInput, code `bad_template`; NotFound, Conflict, StoreDown.
 
     It keeps nothing between two calls, so that a change holds for the next request, whichever
     replica answers it.
@@ -40,6 +40,7 @@ class PersonalityService:
         self._clock = clock
 
     async def current(self, scope: ReadScope) -> Personality:
+        """The one in use, `default` for a user who never chose."""
         template = in_use(await self._store.shelf(scope), self._presets)
         try:
             return _personality(template)
@@ -50,6 +51,7 @@ class PersonalityService:
             return replace(default, checked=replace(default.checked, warnings=(why,)))
 
     async def listed(self, scope: ReadScope) -> tuple[list[Template], str]:
+        """Presets, then the user's own; and the id of the one in use."""
         shelf = await self._store.shelf(scope)
         own = sorted(shelf.templates.values(), key=lambda one: one.template_id)
         return [*self._presets.values(), *own], in_use(shelf, self._presets).template_id
@@ -66,6 +68,7 @@ class PersonalityService:
         description: str | None,
         activate: bool,
     ) -> SavedPersonality:
+        """Keep a template under its name; a text equal to a preset's is that preset."""
         template = checked(content)
         preset = same_preset(content, self._presets)
         if preset is not None:
@@ -89,6 +92,7 @@ class PersonalityService:
         return personality
 
     async def delete(self, scope: WriteScope, template_id: str) -> None:
+        """Conflict for a preset and for the one in use."""
         if template_id in self._presets:
             raise Conflict(
                 f"{template_id} is a preset, which nobody changes; delete a template of your own.",
@@ -103,6 +107,7 @@ class PersonalityService:
             )
 
     async def prompt(self, scope: ReadScope, lang: PromptLang) -> tuple[Personality, str]:
+        """The one in use, and the section of a system prompt that it becomes."""
         personality = await self.current(scope)
         return personality, rendered(personality.checked, lang)
 

@@ -22,10 +22,11 @@ from rayapp.core.runtime import Runtime
 from rayapp.inference.ports import Asking, ModelQuestion, prompt_language
 from rayapp.learning.rules.promotion import EXPIRED
 from rayapp.memory.item import MemoryItem, SourceType, Status
-from rayapp.memory.ports import Memories, MemoryStore
+from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.creation import MAX_TAGS
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.text.redaction import redact
 
@@ -46,7 +47,7 @@ Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 
 
 class ToolResultService:
-    """Implements `assistant.ports.ToolResults`.
+    """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown.
 
     Args:
         summarise: makes a short form with a model, after the answer; None: nothing is summarised.
@@ -54,7 +55,7 @@ class ToolResultService:
 
     def __init__(
         self,
-        memories: Memories,
+        memories: MemoriesService,
         store: MemoryStore,
         *,
         runtime: Runtime,

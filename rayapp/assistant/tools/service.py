@@ -26,11 +26,13 @@ from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.records import InsightsRequest
-from rayapp.learning.ports import Insights, Outcomes
+from rayapp.learning.insights import InsightsService
+from rayapp.learning.ports import Outcomes
 from rayapp.learning.records import OutcomeRequest
+from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem, Outcome
-from rayapp.memory.ports import Memories, MemoryBank
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.search.ports import Search
 from rayapp.search.requests import SearchQuery
 
@@ -46,11 +48,11 @@ SHOWN_AGAIN = 5
 class ToolParts:
     """The services that tools are made of."""
 
-    memories: Memories
-    bank: MemoryBank
+    memories: MemoriesService
+    bank: MemoryBankService
     search: Search
     outcomes: Outcomes
-    insights: Insights
+    insights: InsightsService
     sessions: SessionStore
 
 
@@ -58,7 +60,7 @@ Handler = Callable[[WriteScope, ToolCall, Arguments], Awaitable[ToolAnswer]]
 
 
 class ToolsService:
-    """Implements `assistant.ports.Tools`."""
+    """The tools of an assistant. Raises what the services behind them raise."""
 
     def __init__(self, parts: ToolParts, *, runtime: Runtime) -> None:
         self._parts = parts
@@ -82,6 +84,8 @@ class ToolsService:
         return self._listed
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+        """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
+        caller may not write."""
         tool = TOOLS_BY_NAME.get(call.name)
         if tool is None:
             known = ", ".join(TOOLS_BY_NAME)

@@ -17,11 +17,12 @@ from rayapp.core.errors import InvalidInput, NotFound
 from rayapp.learning.ports import Outcomes
 from rayapp.learning.records import OutcomeAnswer, OutcomeRequest, ResponseRequest
 from rayapp.learning.rules.outcomes import fingerprint
+from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType, Status
-from rayapp.memory.ports import Memories, MemoryBank
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.lifecycle import room_made
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier, parse_tier, tier_name
 from rayapp.search.ports import Receipt, Search
 from rayapp.search.requests import SearchQuery
@@ -36,8 +37,8 @@ class ToolWrites:
 
     def __init__(
         self,
-        memories: Memories,
-        bank: MemoryBank,
+        memories: MemoriesService,
+        bank: MemoryBankService,
         search: Search,
         outcomes: Outcomes,
         *,

@@ -132,7 +132,10 @@ GRAPH_ROWS = 10_000
 
 
 class ConsistencyService:
-    """Implements `index.ports.Consistency`. Sweeps go round the whole space over time."""
+    """Compares index and truth in both directions.
+
+    Sweeps go round the whole space over time.
+    """
 
     def __init__(
         self, comparison: Comparison, log: SweepLog, *, runtime: Runtime, sleep: Sleep | None = None

@@ -91,7 +91,10 @@ class _Asked:
 
 
 class ModelCalls:
-    """Implements `inference.ports.Models`. Without `chat` every question is answered `off`."""
+    """The language model of the helpers. It never raises for what is away: a reply says why.
+
+    Without `chat` every question is answered `off`.
+    """
 
     def __init__(
         self,

@@ -16,7 +16,8 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.inference.chat import service as model_calls_module
-from rayapp.inference.ports import CallSeen, Models
+from rayapp.inference.chat.service import ModelCalls
+from rayapp.inference.ports import CallSeen
 from tests.support.chat_models import ScriptedChat, model_calls
 from tests.support.clock import FakeClock
 from tests.support.models import HashEmbedder, OverlapReranker
@@ -25,7 +26,7 @@ from tests.support.stores.usage import InMemoryUsageStore
 from tests.unit.inference.chat.test_service import JUDGED, judge
 
 
-async def component_of(models: Models | None) -> Component | None:
+async def component_of(models: ModelCalls | None) -> Component | None:
     clock = FakeClock()
     unused: Any = None
     health = HealthService(
