@@ -31,7 +31,9 @@ BIN = Path(sys.executable).parent
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
-EVERY_CORE = ("-n", "auto", "--dist", "worksteal")
+# Two workers to a core: a test waits nearly as long as it computes (123 s with one, 94 s with two).
+WORKERS = str(2 * (os.cpu_count() or 1))
+EVERY_CORE = ("-n", WORKERS, "--dist", "worksteal")
 # A plugin that no test asks for; the generated calls load it in a process of their own.
 UNUSED = ("-p", "no:schemathesis")
 # A file to a process: the tests on an engine share the one that their file started.

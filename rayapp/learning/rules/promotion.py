@@ -130,9 +130,9 @@ def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 
 def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """It passed its probation in history: it becomes a pattern."""
+    """It passed its probation in history: it becomes a pattern, unless it would not stay one."""
     gate, stats = params.evidence(item), item.stats
-    if item.tier is not Tier.HISTORY or gate < PATTERNS_SCORE:
+    if item.tier is not Tier.HISTORY or gate < PATTERNS_SCORE or stats.score < DEMOTION_SCORE:
         return None
     if stats.tier_uses < PATTERNS_TIER_USES or stats.tier_success < PATTERNS_TIER_SUCCESS:
         return None

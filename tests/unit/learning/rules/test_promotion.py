@@ -262,6 +262,12 @@ class TestMoved:
         assert (new.index.op, new.index.sync_state) == (IndexOp.PAYLOAD, SyncState.PENDING)
         assert new.index.next_attempt_at == NOW
 
+    def test_what_would_be_demoted_at_once_is_not_promoted(self) -> None:
+        """Helped a hundred times, failed four times just now: Wilson is high, the score is not."""
+        item = item_of(Tier.HISTORY, uses=104, success_count=100.0, score=0.25, **PROBATION)
+        item = replace(item, stats=replace(item.stats, wilson_score=0.905))
+        assert decide(item, NOW, BY_WILSON).action == "keep"
+
     @given(item=ITEMS, params=PARAMS)
     def test_no_chain_of_moves_is_longer_than_two(
         self, item: MemoryItem, params: PromotionParams
