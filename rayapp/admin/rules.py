@@ -19,7 +19,7 @@ from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE, MAX_LABEL_CHARS, MA
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import shows_nothing
 
-# Finds encoded files (base64) in texts, and takes them out. Pure.
+# Finds encoded files (base64) in texts, and takes them out.
 #
 # A file that was pasted or uploaded as text is no memory: it cannot be found by its words, and it
 # fills prompts. A long run of base64 characters is one when it looks like none of the long things
@@ -97,7 +97,7 @@ def _note(blob: Blob) -> str:
     return f"[encoded file removed: {blob.chars} characters]"
 
 
-# Rows of the first client's old memory bank as new facts. Pure.
+# Rows of the first client's old memory bank as new facts.
 
 LEGACY_TAG = "legacy"
 IMPORTANCE = 0.8  # client contract: what the old bank gave a fact without one
@@ -167,7 +167,7 @@ def _time(fields: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-# What a reset of all data leaves alone. Pure.
+# What a reset of all data leaves alone.
 
 # Keys, so that the caller can still call; leases and jobs, which running processes stand on.
 KEPT_IN_RESET = ("api_keys", "job_partitions", "jobs", "leases")
@@ -177,7 +177,7 @@ ITEMS = "memory_items"
 LEGACY_BANK = "memoryBank"  # client contract
 
 
-# User ids that were browser sessions of the first client: 64 hexadecimal digits. Pure.
+# User ids that were browser sessions of the first client: 64 hexadecimal digits.
 
 # Anchored at both ends; as text, because a database matches it too.
 SESSION_USER = "^[0-9a-f]{64}$"

@@ -54,7 +54,7 @@ class JobStore(Protocol):
 
     async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
         """Make the holder of `fence` the driver: the job and its partitions get the fence, the job
-        runs, `attempts` follows `job_rules.attempts_after_take`, `error`, `exit_code` and
+        runs, `attempts` follows `bulk.rules.attempts_after_take`, `error`, `exit_code` and
         `finished_at` are cleared. A wish to cancel stays, a wish to pause ends. A failed job may be
         taken again: it goes on from its checkpoints.
 

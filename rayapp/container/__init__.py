@@ -1,1 +1,1 @@
-"""The composition root, one module per concern."""
+"""The composition root: settings to stores, models and services."""

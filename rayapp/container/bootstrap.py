@@ -1,4 +1,4 @@
-"""The composition root: settings -> adapters -> services. Used by deployments, jobs, cli, tests.
+"""The composition root: settings -> storage -> services. Used by serve, local, jobs and tests.
 
 Nothing here waits for a server: constructors assign and connect lazily, `open_*` coroutines talk.
 """

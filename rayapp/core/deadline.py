@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from rayapp.core.errors import DeadlineExceeded
 
-# Where the time of a request went: every instant is of one stage, so stages add up. Pure.
+# Where the time of a request went: every instant is of one stage, so stages add up.
 
 # The time in which no stage was running.
 OTHER = "other"

@@ -13,11 +13,11 @@ from rayapp.core.disk_space import ELSEWHERE, DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 
-# The one clock of the running service. Domain code never reads it: `now` is passed in.
+# The one clock of the running service. Rules never read it: `now` is passed in.
 
 
 class SystemClock:
-    """Implements `core.ports.Clock`."""
+    """The clock of the machine."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -45,15 +45,6 @@ class Metrics(Protocol):
     def count(self, name: str, value: float = 1.0, **labels: str) -> None: ...
     def observe(self, name: str, value: float, **labels: str) -> None: ...
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
-
-
-# --- truth ---------------------------------------------------------------------------------
-
-
-# --- index ---------------------------------------------------------------------------------
-
-
-# --- models and cache ----------------------------------------------------------------------
 
 
 class BreakerOwner(Protocol):

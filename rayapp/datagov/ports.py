@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import MemoryItem, Status
 
-# Records of the catalogue, the same whatever source they came from, and as plain JSON. Pure.
+# Records of the catalogue, the same whatever source they came from, and as plain JSON.
 
 Kind = Literal["category", "dataset", "resource", "expansion"]
 KINDS: tuple[Kind, ...] = ("category", "dataset", "resource", "expansion")
@@ -74,7 +74,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """All of it. `oddities`: what the source itself lacked, as kind -> samples (see `anomalies`).
+    """All of it. `oddities`: what the source itself lacked, as kind -> samples.
 
     `odd_counts` says how many there were; samples are only a few of them.
     `unread`: ids of resources whose table did not answer: its columns and records are not known.

@@ -49,7 +49,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.ports import STANDING, Receipt, ReceiptStore
 from rayapp.text.normalize import content_hash
 
-# What outcome requests must keep to before anything is read or written. No I/O.
+# What outcome requests must keep to before anything is read or written. Pure functions.
 
 MAX_IDS = 200  # ids of one outcome: four times what one search shows at most
 MAX_TAKEAWAY_CHARS = 1_000  # a sentence or two; more is a text

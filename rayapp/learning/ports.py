@@ -69,7 +69,7 @@ class OutcomeStore(Protocol):
         one judges anew is taken back in the same transaction (`learning.rules.verdicts`), and
         they owe the graphs the difference.
         Raises NotFound when `strict` and an id is not the user's; Conflict when the key was used
-        for another request (`learning.rules.outcome_plan.check_same`).
+        for another request (`learning.rules.outcomes.check_same`).
         """
         ...
 

@@ -226,9 +226,3 @@ class PromotionSchedule:
     interval_ms: int
     running: bool
     last_run_at: datetime | None
-
-
-# --- graph views ---------------------------------------------------------------------------
-
-
-# --- insights ------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class ChangeType(StrEnum):
     MERGE = "merge"
 
 
-# Trust by source class, 0..1 (0002 data model): what a person said outweighs what a tool returned.
+# Trust by source class, 0..1 (decision 0002): what a person said outweighs what a tool returned.
 SOURCE_TRUST: dict[SourceType, float] = {
     SourceType.USER: 0.9,
     SourceType.SYSTEM: 1.0,

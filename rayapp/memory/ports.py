@@ -250,7 +250,7 @@ class UserRows(Protocol):
     """What the truth keeps of one user, beyond the reads of `MemoryStore`."""
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        """Memories archived with a reason of `memory.rules.ghosts`, newest first."""
+        """Memories archived with a reason of `memory.rules.lifecycle`, newest first."""
         ...
 
     async def counts(self, scope: ReadScope) -> RowCounts: ...

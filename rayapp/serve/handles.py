@@ -91,7 +91,7 @@ async def ask_all(handle: DeploymentHandle[Any], method: str, down: type[Depende
 
 
 class HandleEmbedder:
-    """Implements `Embedder` over `serve.deployments.embedding.EmbeddingDeployment`."""
+    """Implements `Embedder` over `serve.deployments.gateways.EmbeddingDeployment`."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
@@ -132,7 +132,7 @@ class HandleEmbedder:
 
 
 class HandleReranker:
-    """Implements `Reranker` over `serve.deployments.reranker.RerankerDeployment`."""
+    """Implements `Reranker` over `serve.deployments.gateways.RerankerDeployment`."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle

@@ -23,7 +23,7 @@ HOLD_S = 8
 # What changes nothing may be asked once more when a replica dies before it has answered.
 REPEATABLE = "{ method GET HEAD } || { path /api/memory/search }"
 RECORD = "haproxy.pid"
-# Names that `serve_env` gives to Ray.
+# Names that `serve/environment.py` gives to Ray.
 SOCKET = "admin.sock"
 LAST_GOOD = "haproxy.cfg.last"
 

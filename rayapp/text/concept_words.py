@@ -52,7 +52,7 @@ def name_in(word: str, *, known: bool) -> str | None:
 
 # Words that carry meaning in a sentence but name no topic: concepts leave them out.
 #
-# Stop words of `stopwords` are function words; these are verbs, nouns and adjectives that fit any
+# Stop words of `text.hebrew` are function words; these are verbs, nouns and adjectives that fit any
 # topic, and the words of dates. Written by us, normalised spelling; matched as written and as
 # lemma.
 

@@ -261,7 +261,7 @@ def _refuse_repeated_pairs(
             )
 
 
-# How much of a body of Hebrew titles a dictionary knows. Pure.
+# How much of a body of Hebrew titles a dictionary knows.
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# A copy of a text for patterns to look at: escapes read, dashes and spaces alike. Pure.
+# A copy of a text for patterns to look at: escapes read, dashes and spaces alike.
 #
 # What a pattern finds in the copy is replaced in the text as it came.
 
@@ -100,7 +100,7 @@ def _folded(found: str, unseen: str) -> str:
     return " " if found.isspace() and found != "\n" else found
 
 
-# Secrets that are known by the name they stand under, in both languages. Pure.
+# Secrets that are known by the name they stand under, in both languages.
 #
 # A name alone is not enough where words or code stand under it too: then the value must look like a
 # secret.

@@ -16,7 +16,7 @@ from rayapp.memory.item import POINT_NAMESPACE, Outcome
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.text.normalize import normalize
 
-# The marks by which an assistant says which memories helped: `<!-- MEM: 1👍 2👎 3➖ -->`. Pure.
+# The marks by which an assistant says which memories helped: `<!-- MEM: 1👍 2👎 3➖ -->`.
 #
 # Models write them in many ways, so reading is tolerant; what is no mark is never taken out.
 
@@ -160,7 +160,7 @@ def _marks(body: str) -> dict[int, Outcome]:
     return marks
 
 
-# Fingerprints of what was put before an assistant, so that its echo is not learned again. Pure.
+# Fingerprints of what was put before an assistant, so that its echo is not learned again.
 #
 # An echo that is learned outlives its source: when the source is corrected, the echo brings the old
 # text back. The test is strict, because a false "known" would swallow a correction: every three
@@ -276,7 +276,7 @@ def _prints(words: list[str]) -> Iterator[str]:
         yield hashlib.blake2b(part.encode(), digest_size=HEX_DIGITS // 2).hexdigest()
 
 
-# A turn of a conversation: found in the messages, cleaned, put into words. Pure.
+# A turn of a conversation: found in the messages, cleaned, put into words.
 
 # A turn that must be scored is longer than this, characters (client contract).
 TRIVIAL_QUESTION_CHARS = 10

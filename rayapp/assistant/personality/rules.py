@@ -54,7 +54,7 @@ class Checked:
     warnings: tuple[str, ...] = ()
 
 
-# Rules of a user's shelf of templates. Pure.
+# Rules of a user's shelf of templates.
 
 
 def in_use(shelf: Shelf, presets: Mapping[str, Template]) -> Template:

@@ -23,7 +23,7 @@ from rayapp.text.redaction import redact, without_marks
 from rayapp.text.signature import signature
 from rayapp.text.tokens import detect_language
 
-# Which tool results leave a conversation that holds too many. Pure.
+# Which tool results leave a conversation that holds too many.
 
 # The oldest so many are compared: all of a full conversation would be read for one newcomer.
 LOOKED_AT = 50
@@ -48,7 +48,7 @@ def _value(item: MemoryItem) -> tuple[object, ...]:
     )
 
 
-# What a model may say of the answer of a tool. Pure.
+# What a model may say of the answer of a tool.
 
 # A longer one is no summary: three short sentences. Our choice.
 MAX_SUMMARY_CHARS = 1_000
@@ -72,7 +72,7 @@ def accepted_summary(reply: str, text: str) -> str | None:
     return None if invented else line
 
 
-# Makes a tool's raw output a text that can be stored and read. Pure.
+# Makes a tool's raw output a text that can be stored and read.
 
 # Colours and cursor moves of terminals.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,30}[ -/]{0,3}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\))")
@@ -211,7 +211,7 @@ def _shown(text: str) -> Iterator[str]:
         yield text[position:]
 
 
-# What stands above a remembered tool result, in the language of the conversation. Pure.
+# What stands above a remembered tool result, in the language of the conversation.
 
 LabelLanguage = Literal["he", "en"]
 # A label is one line: of a longer question its beginning says enough.
@@ -296,13 +296,13 @@ def cut_note(kept: int, of: int, language: LabelLanguage) -> str:
     return f"[cut: {kept:,} of {of:,} characters kept]"
 
 
-# From one tool answer to the memory it becomes, or to the reason why it becomes none. Pure.
+# From one tool answer to the memory it becomes, or to the reason why it becomes none.
 
 # `failed`: the tool reported an error; `memory_tool`: it answers what is remembered already.
 SkipReason = Literal["failed", "memory_tool", "too_short"]
 ResultStatus = Literal["stored", "duplicate", "skipped"]
 
-# The numbers of the client contract, 4.8.
+# The first client's numbers.
 MIN_CHARS, MAX_CHARS = 100, 10_000
 IMPORTANCE, CONFIDENCE = 0.6, 0.7
 HASH_CHARS = 16

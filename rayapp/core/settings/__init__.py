@@ -1,1 +1,1 @@
-"""All settings, one module per concern."""
+"""All settings: the models, their rules, and the page of reference."""

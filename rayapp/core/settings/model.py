@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import rules as settings_rules
 
-# The base of all settings models, apart from them so that each concern may have its own file.
+# The base of all settings models.
 
 
 class Concern(BaseModel):

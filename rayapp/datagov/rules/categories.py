@@ -264,7 +264,7 @@ def _words(text: str) -> set[str]:
     return found
 
 
-# What the columns of a table tell about, by their names in Hebrew and English. Pure.
+# What the columns of a table tell about, by their names in Hebrew and English.
 #
 # The source labels columns by substrings: `X` is a phone there, `RouteLength` too, and every
 # resource carries the labels of its whole dataset. So only words of a name count here.

@@ -20,7 +20,7 @@ from rayapp.memory.rules.revision import queued, requeued, revived
 from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.text.concepts import NodeType
 
-# Which items left the catalogue, and when a source is not to be believed. Pure.
+# Which items left the catalogue, and when a source is not to be believed.
 
 # A catalogue that lost half of a kind at once was cut short rather than cleaned up (our choice).
 MIN_SHARE = 0.5
@@ -64,7 +64,7 @@ def retiring(
     return Retiring(memory_ids=gone)
 
 
-# The picture of the catalogue: root, categories, and the largest datasets of each. Pure.
+# The picture of the catalogue: root, categories, and the largest datasets of each.
 
 ROOT_ID = "datagov_root"
 ROOT_LABEL = "data.gov.il"

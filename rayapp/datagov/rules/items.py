@@ -40,7 +40,6 @@ from rayapp.text.tokens import detect_language
 # The text of an item: a Hebrew line and an English line, then names that both languages share.
 #
 # A title is written once, where it belongs by its script: a repeated one would outweigh the rest.
-# Pure.
 
 # Raise it when the wording changes: the items are written again by the next run.
 TEXT_VERSION = 2

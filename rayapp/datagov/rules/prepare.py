@@ -18,7 +18,7 @@ from rayapp.datagov.rules.categories import (
     flags_of,
 )
 
-# What is odd about a catalogue: counted and reported, never a failure. Pure.
+# What is odd about a catalogue: counted and reported, never a failure.
 
 # Samples kept of each kind: enough to look one up, few enough for a report.
 SAMPLES = 5

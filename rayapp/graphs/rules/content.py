@@ -21,7 +21,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import Concept, extract_concepts
 from rayapp.text.expansions import Expansions
 
-# Whether what the graphs remember under an id happened to the memory that has the id now. Pure.
+# Whether what the graphs remember under an id happened to the memory that has the id now.
 
 # An outcome and a memory may be timed by two processes whose clocks differ by this much.
 CLOCK_SKEW = timedelta(seconds=1)

@@ -18,9 +18,9 @@ from rayapp.text.tokens import tokens
 
 # Rates of graph rows, computed from their counters when a row is read.
 
-# What a row says before anything was judged (data model, kg_routing).
+# What a row says before anything was judged.
 NEUTRAL_RATE = 0.5
-# A partial success counts half, in the action graph only (data model, kg_actions).
+# A partial success counts half, in the action graph only.
 PARTIAL_SHARE = 0.5
 
 

@@ -34,7 +34,7 @@ MAX_ACTIONS = 25
 MAX_EDGES = 2_000
 LOWEST_SCORE, HIGHEST_SCORE = 0.3, 0.95
 LIGHTEST_EDGE, HEAVIEST_EDGE = 0.2, 3.0
-# A concept's best tiers: above this Wilson score, at most so many (client contract, tier plan).
+# A concept's best tiers: above this Wilson score, at most so many (the first client shows as many).
 BEST_TIER_WILSON = 0.3
 MAX_BEST_TIERS = 3
 # Spellings tried for one name; the first ones are the likeliest.

@@ -31,7 +31,7 @@ from rayapp.memory.scope import ReadScope
 # What a sweep leaves behind: an event per repaired item, its report, and the drift counters.
 #
 # A process of a job is scraped by nobody, so nothing is counted there: the owner of maintenance
-# reads the reports of jobs and counts for them (`owner_duties.drift_duty`).
+# reads the reports of jobs and counts for them (`container.leader_tasks.drift_duty`).
 
 # Kind of the event of one repair, and of the one that holds a sweep's report.
 REPAIRED = "repaired"

@@ -38,7 +38,7 @@ def epoch_s(at: datetime | None) -> float | None:
 def payload_of(item: MemoryItem) -> dict[str, Any]:
     """The payload keys that change without a new vector; None stands for "no value".
 
-    Source: the table "Index point" of the data model. `point_of` adds what belongs to the vectors.
+    `point_of` adds what belongs to the vectors.
     """
     source = item.source
     datagov = source.datagov or {}

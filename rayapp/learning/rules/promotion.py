@@ -233,7 +233,7 @@ def transition_id(item: MemoryItem, kind: str) -> str:
     return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))
 
 
-# When promotion cycles run: those over all users, and a user's own between them. Pure.
+# When promotion cycles run: those over all users, and a user's own between them.
 
 # Whoever holds this lease runs the cycles.
 OWNER_LEASE = "maintenance"

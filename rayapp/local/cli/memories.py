@@ -106,7 +106,7 @@ def recent(
     as_json: AsJson = False,
 ) -> None:
     """The newest memories of a user."""
-    from rayapp.local.demo.table import recent_table  # as above
+    from rayapp.local.demo.table import recent_table  # numpy, which `up` does not need
 
     with client_of(data_dir, user, api_key_file) as client:
         memories = client.recent(limit=limit, tiers=tier)

@@ -89,7 +89,7 @@ def rounded(value: float) -> float:
     return round(value, SCORE_DECIMALS)
 
 
-# Who has a place in a memory bank that is full. Pure.
+# Who has a place in a memory bank that is full.
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 # The lists of a person. The tag `pinned` is none of them: facts without a tag carry it.
@@ -182,7 +182,7 @@ def _worth(item: MemoryItem) -> tuple[bool, bool, float, float, datetime]:
     )
 
 
-# Hidden memories ("ghosts"): an archived memory whose reason says that a person hid it. Pure.
+# Hidden memories ("ghosts"): an archived memory whose reason says that a person hid it.
 #
 # There is no second list of them (decision 0031): the truth alone says what is shown.
 
@@ -205,7 +205,7 @@ def hidden_reason(item: MemoryItem) -> str | None:
     return reason.removeprefix(PREFIX)
 
 
-# A newer memory replaces an older one: the older is closed, hidden by default, and kept. Pure.
+# A newer memory replaces an older one: the older is closed, hidden by default, and kept.
 
 
 def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem, now: datetime) -> None:

@@ -19,7 +19,7 @@ from rayapp.text.names import names_in
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import token_terms, tokens
 
-# What makes a relevance a probability: the confidence of each recipe for one embedder. Pure.
+# What makes a relevance a probability: the confidence of each recipe for one embedder.
 
 DEFAULT = "default"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -96,7 +96,7 @@ def _advice(recipes: Sequence[str] = ()) -> str:
     )
 
 
-# What speaks for a text as the answer to a question, on a scale that every corpus shares. Pure.
+# What speaks for a text as the answer to a question, on a scale that every corpus shares.
 
 # Share of its character 4-grams from which a Hebrew word is held to be another form of one in the
 # passage. Source: HeQ questions, by cross-validation (decision record 0023).

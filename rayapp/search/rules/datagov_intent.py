@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS, RULES
 
-# Words by which a question names what public bodies keep data about, in both languages. Pure.
+# Words by which a question names what public bodies keep data about, in both languages.
 
 # Particles that may be written together with a Hebrew word, up to three of them (ושב).
 PARTICLES = "[הבלוכמש]{0,3}"

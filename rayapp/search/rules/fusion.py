@@ -35,7 +35,7 @@ class Evidence:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
-    its current state: see `pending.py`."""
+    its current state: see `pending_scores`."""
 
     item: MemoryItem
     dense: float | None = None

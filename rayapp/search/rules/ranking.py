@@ -122,7 +122,7 @@ def harm(item: MemoryItem, recipe: Recipe) -> float:
     return low * min(1.0, item.stats.uses / recipe.harm_uses)
 
 
-# What the graphs know of a candidate, as multipliers; the cap over all of them is elsewhere.
+# What the graphs know of a candidate, as multipliers; `total_boost` caps them all.
 
 # The row of the action graph that speaks for a search.
 SEARCH_ACTION = "search_memory"

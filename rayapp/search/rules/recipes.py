@@ -50,7 +50,7 @@ class RerankBlend(_Part):
 
 
 class ConfidenceModel(_Part):
-    """Logistic model over features with an absolute scale (search/rules/answering.py).
+    """Logistic model over features with an absolute scale (search/rules/confidence.py).
 
     The values here stand in for a calibration: `configs/calibration` holds one per embedder and
     recipe, written by `jobs/calibrate.py`.

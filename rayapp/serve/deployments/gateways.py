@@ -22,8 +22,8 @@ from rayapp.serve.deployments.process import RayMetrics
 
 # Ray replica of the embedding gateway: own deployment, because models, GPUs and batches live here.
 #
-# Undecorated: `app.py` wraps and binds it. Many callers share the batches of one replica, so it is
-# scaled by GPUs, not by traffic.
+# Undecorated: `serve/app.py` wraps and binds it. Many callers share the batches of one replica, so
+# it is scaled by GPUs, not by traffic.
 
 
 class EmbeddingDeployment:
@@ -71,7 +71,7 @@ class EmbeddingDeployment:
 
 # Ray replica of the reranker: own deployment, because models, GPUs and batches live here.
 #
-# Undecorated: `app.py` wraps and binds it.
+# Undecorated: `serve/app.py` wraps and binds it.
 
 
 class RerankerDeployment:

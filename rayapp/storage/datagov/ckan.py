@@ -60,7 +60,7 @@ class _Refused(Exception):
 
 
 class CkanSource:
-    """`CatalogueReader` over one CKAN site."""
+    """A reader of the catalogue over one CKAN site."""
 
     def __init__(self, url: str, limits: CkanLimits | None = None) -> None:
         try:

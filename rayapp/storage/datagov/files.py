@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 
 class FolderSource:
-    """`CatalogueReader` over the files of one folder."""
+    """A reader of the catalogue over the files of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

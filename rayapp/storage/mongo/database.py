@@ -30,7 +30,7 @@ INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48
 
 DURABLE = WriteConcern(w="majority", j=True)
-# Receipts overlap with the answer and may be lost (data model): the primary's word is enough.
+# Receipts overlap with the answer and may be lost: the primary's word is enough.
 FAST = WriteConcern(w=1)
 
 

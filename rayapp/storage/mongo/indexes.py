@@ -36,13 +36,13 @@ SESSIONS = "sessions"
 MODEL_USAGE = "model_usage"
 DELETIONS = "memory_deletions"
 
-EVENT_TTL_S = 90 * 86_400  # data model: events are kept 90 days
+EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
 # The field of a job, and of its partitions, that the 90 days count from; none while it may go on.
 EXPIRES_FROM = "finished_at"
 MODEL_USAGE_TTL_S = 90 * 86_400  # a quarter, in which costs are asked about
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
-IDEMPOTENCY_TTL_S = 24 * 3_600  # data model: a key is remembered for 24 hours
+IDEMPOTENCY_TTL_S = 24 * 3_600  # our choice: a key is remembered for 24 hours
 
 # A field that no document has: an item's `lang` must never choose a stemmer, because the server
 # refuses documents whose language it does not know ("he", "mixed").
@@ -127,7 +127,7 @@ ACTIVE_TEXT = IndexSpec(
     unique=True,
     only={"status": Status.ACTIVE.value},
 )
-# Not in the data model's list: a fair claim needs the users that wait, and the due items of each,
+# A fair claim needs the users that wait, and the due items of each,
 # without touching documents. It holds pending items only, so it is small in the steady state.
 PENDING_BY_USER = IndexSpec(
     name="pending_by_user",
@@ -138,13 +138,13 @@ PENDING_BY_USER = IndexSpec(
     ),
     only=PENDING_ONLY,
 )
-# Not in the data model's list: the age of the oldest pending item, for the alarm on it.
+# The age of the oldest pending item, for the alarm on it.
 PENDING_SINCE = IndexSpec(
     name="pending_since",
     keys=(("index.sync_state", ASCENDING), ("index.pending_since", ASCENDING)),
     only=PENDING_ONLY,
 )
-# Not in the data model's list: what the index owes one user, counted from keys alone. It holds
+# What the index owes one user, counted from keys alone. It holds
 # only what gave up, so it is about empty.
 FAILED_BY_USER = IndexSpec(
     name="failed_by_user",
@@ -161,21 +161,21 @@ TEXT_SEARCH = IndexSpec(
 )
 
 FOLLOW_UP = IndexSpec(name="follow_up", keys=(("follow_up_at", ASCENDING),), only=FOLLOW_UP_ONLY)
-# Not in the data model's list: what a promotion cycle must look at, without reading every item.
+# What a promotion cycle must look at, without reading every item.
 # In the order of its pages, so that each page goes on where the last one ended.
 JUDGED = IndexSpec(
     name="judged",
     keys=(("user_id", ASCENDING), ("point_id", ASCENDING)),
     only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}},
 )
-# Not in the data model's list: the active items that have an expiry and that nobody judged, in
+# The active items that have an expiry and that nobody judged, in
 # the order of a cycle. (tier, expires_at) goes on holding every item that was ever archived.
 EXPIRING = IndexSpec(
     name="expiring",
     keys=(("user_id", ASCENDING), ("point_id", ASCENDING), ("expires_at", ASCENDING)),
     only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": {"$type": "date"}},
 )
-# Not in the data model's list: who stored exchanges lately, answered from the index alone.
+# Who stored exchanges lately, answered from the index alone.
 WORKING_STORED = IndexSpec(
     name="working_stored",
     keys=(
@@ -186,7 +186,7 @@ WORKING_STORED = IndexSpec(
     ),
     only={"tier": Tier.WORKING.value},
 )
-# Not in the data model's list: the ids that were merged into one, to point them at its winner.
+# The ids that were merged into one, to point them at its winner.
 MERGED = IndexSpec(
     name="merged",
     keys=(("user_id", ASCENDING), ("merged_into", ASCENDING)),
@@ -197,14 +197,14 @@ OWES_PROMOTION = IndexSpec(
     name="owes_promotion", keys=(("at", ASCENDING),), only={"effects.promotion": True}
 )
 
-# Not in the data model's list: what was written to the index since a moment, for a reindex.
+# What was written to the index since a moment, for a reindex.
 INDEXED = IndexSpec(
     name="indexed",
     keys=(("index.indexed_at", ASCENDING), ("point_id", ASCENDING)),
     only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
 )
 
-# Not in the data model's list: the newest patterns of a user, read for every prefetch. In the order
+# The newest patterns of a user, read for every prefetch. In the order
 # of the pages by time, so that no more rows are read than are shown.
 PATTERNS_NEWEST = IndexSpec(
     name="patterns_newest",
@@ -218,7 +218,7 @@ PATTERNS_NEWEST = IndexSpec(
     only={"tier": Tier.PATTERNS.value, "status": Status.ACTIVE.value},
 )
 
-# Not in the data model's list: what a person hid, newest first; about empty for most users.
+# What a person hid, newest first; about empty for most users.
 HIDDEN = IndexSpec(
     name="hidden",
     keys=(("user_id", ASCENDING), ("archived_at", DESCENDING), ("point_id", DESCENDING)),

@@ -22,7 +22,7 @@ from rayapp.storage.mongo.convert import utc
 Document = dict[str, Any]
 Expression = Any
 
-# What `target_of` and `applied_of` read of an item: texts stay on the server.
+# What `targets_of` and `applied_of` read of an item: texts stay on the server.
 TARGET_FIELDS = (
     *("memory_id", "point_id", "tier", "status", "merged_into", "dedup_scope"),
     *("source.doc_id", "user_id", "stored_by"),

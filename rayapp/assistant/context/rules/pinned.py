@@ -95,7 +95,7 @@ def _ordered(items: Sequence[MemoryItem]) -> list[MemoryItem]:
     )
 
 
-# What is known before the first question: its frame, and the question that finds it. Pure.
+# What is known before the first question: its frame, and the question that finds it.
 
 HEADER = "═══ KNOWN CONTEXT ═══"
 FOOTER = "═══ END CONTEXT ═══"
@@ -121,7 +121,7 @@ def parse_bullets(text: str) -> tuple[str, ...]:
     return tuple(found["text"] for row in text.split("\n") if (found := _BULLET.match(row)))
 
 
-# Organic recall: what the graphs and the conversation say about a question, in short lines. Pure.
+# Organic recall: what the graphs and the conversation say about a question, in short lines.
 #
 # A line states what happened and what is known. What memories and people wrote is quoted by
 # `directives.quoted`, so that it stays inside its sentence.

@@ -15,7 +15,7 @@ from rayapp.inference.rules import total_tokens
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier, parse_tier, tier_name
 
-# Makes text that others wrote safe to stand inside a prompt: one line that forges nothing. Pure.
+# Makes text that others wrote safe to stand inside a prompt: one line that forges nothing.
 #
 # The reader is a language model, and programs with patterns of their own, so what could pass for a
 # mark of the block is changed in sight (`<` becomes `‹`), and only what nobody sees is left out.

@@ -48,7 +48,7 @@ TALK = _with_lemmas(_TALK)
 SUBJECTS = _with_lemmas(_SUBJECTS)
 
 
-# One turn of a conversation, as what is learned from it needs it, and whose comes next. Pure.
+# One turn of a conversation, as what is learned from it needs it, and whose comes next.
 
 T = TypeVar("T")
 
@@ -267,7 +267,7 @@ def _plain(text: str) -> str:
     return f" {' '.join(token.text for token in tokens(normalize(text)))} "
 
 
-# Whether a text that a model proposes says exactly what two near-duplicates say. Pure.
+# Whether a text that a model proposes says exactly what two near-duplicates say.
 
 
 def joined_text(reply: str, one: str, other: str) -> Checked:
@@ -299,7 +299,7 @@ def _differs(line: str, one: str, other: str) -> str | None:
     return "adds" if words - wanted else None
 
 
-# Where something learned goes, and with which numbers. A model decides none of it. Pure.
+# Where something learned goes, and with which numbers. A model decides none of it.
 
 LEARNED_TAG = "learned"
 FACT_TAG = "fact"

@@ -26,7 +26,7 @@ from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical
 from rayapp.text.signature import signature
 
-# When an answer is judged by what the user said next, and under which key. Pure.
+# When an answer is judged by what the user said next, and under which key.
 
 # Who noticed the outcome; a receipt and a row of outcomes say it.
 DETECTED = "detected"
@@ -49,7 +49,7 @@ def outcome_key(user_id: str, conversation_id: str, message_id: str, about: Abou
     return f"detected {uuid.uuid5(POINT_NAMESPACE, basis)}"
 
 
-# What a user says of themselves: the fields that are kept, as tags and importance. Pure.
+# What a user says of themselves: the fields that are kept, as tags and importance.
 
 # Things of one message that are kept at most; a longer list is a list of guesses. Our choice.
 MAX_ENTRIES = 3

@@ -24,7 +24,7 @@ from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import detect_language, tokens
 
-# What kind of turn this is, read from the question alone: how much context it needs. Pure.
+# What kind of turn this is, read from the question alone: how much context it needs.
 
 # Client contract, "Prefetch": documents at hand leave less room for memories, but three at least;
 # a long question needs more of them.

@@ -13,7 +13,7 @@ from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
 from rayapp.search.rules.datagov_intent import datagov_intent, words
 from rayapp.text.normalize import normalize
 
-# Requests for what a tool does, by its verb: "שלח מייל לדנה" asks for `send_email`. Pure.
+# Requests for what a tool does, by its verb: "שלח מייל לדנה" asks for `send_email`.
 #
 # A question names a tool in its own language, and the tools are named in English. The verb alone is
 # read, and only where somebody is told or asked to do it: "he sent a mail" asks for nothing.

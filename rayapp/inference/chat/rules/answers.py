@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from rayapp.inference.chat.rules.tolerant_json import json_values
 from rayapp.text.normalize import normalize
 
-# Answers by which a model says that it does not answer. Pure.
+# Answers by which a model says that it does not answer.
 #
 # A refusal is written politely and in the right language, so nothing else tells it from an answer.
 
