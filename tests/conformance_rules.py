@@ -44,6 +44,7 @@ REFUSED: Mapping[str, str] = {
     "Input should be a valid integer": "to a schema 1.0 is an integer, to us a mistake",
     "positions need a receipt": "a field that another field asks for",
     "name what was judged": "one of three fields",
+    "Nothing to score": "the last search of the named conversation",
     "query: is missing": "an argument of one tool",
     "valid_from is after valid_to": "two times compared",
 }

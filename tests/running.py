@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import psutil
 
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.model import Settings, load_settings
 from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.state import StackState, read_state
@@ -61,6 +61,12 @@ class RunningService:
 
     def client(self, user: str) -> httpx.Client:
         return httpx.Client(base_url=self.url, headers={"X-User-Id": user}, timeout=20)
+
+    @property
+    def settings(self) -> Settings:
+        """What it runs with. This process stays a stranger: no variable of Ray is set here."""
+        text = StackPaths.of(self.folder).settings.read_text(encoding="utf-8")
+        return Settings.model_validate_json(text)
 
     def state(self) -> StackState:
         state = read_state(StackPaths.of(self.folder))

@@ -14,7 +14,6 @@ import pytest
 from pymongo import MongoClient
 
 from rayapp.assistant.tool_results.service import SUMMARY_FROM_CHARS
-from rayapp.local.stack import stack
 from tests.played_model import PlayedModel
 from tests.running import RunningService, until
 from tests.support.chat_server import garbage, good, late, status
@@ -36,7 +35,7 @@ def model(played_model: PlayedModel) -> Iterator[PlayedModel]:
 
 @pytest.fixture(scope="module")
 def database(service: RunningService) -> Iterator[Any]:
-    settings = stack.attach(service.folder)
+    settings = service.settings
     client: MongoClient[Any] = MongoClient(settings.mongo.uri)
     yield client[settings.mongo.database]
     client.close()
@@ -157,7 +156,7 @@ def test_a_bad_model_leaves_a_memory_indexed_without_a_prefix(
 def test_an_empty_budget_asks_nothing(
     service: RunningService, model: PlayedModel, database: Any
 ) -> None:
-    limit = stack.attach(service.folder).models.tokens_per_day
+    limit = service.settings.models.tokens_per_day
     spent = {"user_id": "int-poor", "helper": "fact_extraction", "ok": True, "cost": 0.0}
     spent |= {"prompt_tokens": limit, "completion_tokens": 0, "at": datetime.now(UTC)}
     database.model_usage.insert_one(spent)

@@ -21,7 +21,6 @@ import psutil
 import pytest
 from pymongo import MongoClient
 
-from rayapp.local.stack import stack
 from tests.running import RunningService, output_of, started, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault]
@@ -134,7 +133,7 @@ def row_of(service: RunningService, kind: str) -> dict[str, Any] | None:
 
 
 def database(service: RunningService) -> Any:
-    settings = stack.attach(service.folder)
+    settings = service.settings
     return MongoClient(settings.mongo.uri)[settings.mongo.database]
 
 
