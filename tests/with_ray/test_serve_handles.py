@@ -190,10 +190,18 @@ def cluster() -> Iterator[None]:
             end()
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """Its command line; none of one that has ended and waits for its parent."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie is one, too
+        return []
+
+
 def replica_pids(title: str) -> list[int]:
     """Replicas of this test's own Ray: its processes descend from this one."""
     children = psutil.Process().children(recursive=True)
-    return [child.pid for child in children if any(title in part for part in child.cmdline())]
+    return [child.pid for child in children if any(title in part for part in words_of(child))]
 
 
 @pytest.mark.ray
