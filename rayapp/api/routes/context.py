@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -114,6 +115,34 @@ _COLD_TEXT = (
 )
 _TEXT = "From the graphs alone: no embedding is computed, nothing is searched."
 
+_CONTEXT = Operation(
+    method="POST",
+    path="/api/memory/context",
+    tag=_TAG,
+    summary="Context of a question, ready for a prompt",
+    description="Insights, standing memories and the one search, packed under a token budget. "
+    "The stable part comes first and stays equal, byte by byte, until one of its memories "
+    "changes (`ETag`). Positions are those of the receipt, so that marks like "
+    "`<!-- MEM: 1👍 -->` in an answer mean its lines. What was away is named in `degraded`.",
+    handler=context,
+    body=PrefetchBody,
+    example_body={
+        "query": "Where does Dana live?",
+        "conversation_id": "conv-7",
+        "recent_messages": [
+            {"role": "user", "content": "דנה עברה דירה"},
+            {"role": "assistant", "content": "When?"},
+        ],
+        "has_documents": False,
+        "token_budget": 1_500,
+        "include_context": True,
+        "tools": ["search_memory", "web_search"],
+    },
+    aliases=PREFETCH_ALIASES,
+    answer=ContextAnswer,
+    example=CONTEXT_EXAMPLE,
+)
+
 OPERATIONS = (
     Operation(
         method="POST",
@@ -145,54 +174,13 @@ OPERATIONS = (
         answer=InsightsAnswer,
         example=INSIGHTS_EXAMPLE,
     ),
-    Operation(
-        method="POST",
-        path="/api/memory/context",
-        tag=_TAG,
-        summary="Context of a question, ready for a prompt",
-        description="Insights, standing memories and the one search, packed under a token budget. "
-        "The stable part comes first and stays equal, byte by byte, until one of its memories "
-        "changes (`ETag`). Positions are those of the receipt, so that marks like "
-        "`<!-- MEM: 1👍 -->` in an answer mean its lines. What was away is named in `degraded`.",
-        handler=context,
-        body=PrefetchBody,
-        example_body={
-            "query": "Where does Dana live?",
-            "conversation_id": "conv-7",
-            "recent_messages": [
-                {"role": "user", "content": "דנה עברה דירה"},
-                {"role": "assistant", "content": "When?"},
-            ],
-            "has_documents": False,
-            "token_budget": 1_500,
-            "include_context": True,
-            "tools": ["search_memory", "web_search"],
-        },
-        aliases=PREFETCH_ALIASES,
-        answer=ContextAnswer,
-        example=CONTEXT_EXAMPLE,
-    ),
-    Operation(
-        method="POST",
+    _CONTEXT,
+    replace(
+        _CONTEXT,
         path="/api/memory/prefetch",
-        tag=_TAG,
         summary="Context of a question, for the first client",
         description="What `POST /api/memory/context` does, in the names of the first client.",
         handler=prefetch,
-        body=PrefetchBody,
-        example_body={
-            "query": "Where does Dana live?",
-            "conversationId": "conv-7",
-            "recentMessages": [
-                {"role": "user", "content": "דנה עברה דירה"},
-                {"role": "assistant", "content": "When?"},
-            ],
-            "hasDocuments": False,
-            "tokenBudget": 1_500,
-            "includeContext": True,
-            "tools": ["search_memory", "web_search"],
-        },
-        aliases=PREFETCH_ALIASES,
         answer=PrefetchAnswer,
         example=PREFETCH_EXAMPLE,
     ),
