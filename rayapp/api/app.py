@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,7 +11,8 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.routing import BaseRoute, Match, Mount
+from starlette.routing import Route as PlainRoute
 
 from rayapp.api import mcp
 from rayapp.api.auth import rule_of
@@ -20,6 +22,7 @@ from rayapp.api.middleware import Gate, Guarded
 from rayapp.api.openapi import document
 from rayapp.api.operation import Operation
 from rayapp.api.paths import path_pattern
+from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
     bank,
     bank_lists,
@@ -73,6 +76,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
+ROUTES: tuple[Route, ...] = tuple(operation.route() for operation in OPERATIONS)
 BATCH_PATHS = frozenset({"/api/memory/store/batch"})
 
 
@@ -89,13 +93,13 @@ def create_api(
     get = services if callable(services) else lambda: services
     version = system.package_version()
     app = FastAPIOffline(redoc_url=None, title="rayapp", version=version, redirect_slashes=False)
-    app.router.routes.extend(operation.route() for operation in OPERATIONS)
+    app.router.routes.extend(copy(route) for route in ROUTES)
     app.router.routes.extend(probe_routes(get, starting))
     described: dict[str, Any] = {}
 
     def openapi() -> dict[str, Any]:
         if not described:
-            described.update(document(OPERATIONS, version=version))
+            described.update(document(ROUTES, version=version))
         return described
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this as its hook
@@ -118,22 +122,18 @@ def _guard(route: BaseRoute) -> None:
     Raises:
         ConfigError: the route has no rule, or is of a kind that no rule can describe.
     """
-    if isinstance(route, Route):
-        rule = rule_of(_own_method(route), route.path)
+    if isinstance(route, PlainRoute):
+        rule = rule_of(method_of(route), route.path)
         route.path_regex = path_pattern(route.path)
+        if "GET" in (route.methods or ()):
+            route.methods = {"GET", "HEAD"}
     elif isinstance(route, Mount):
         rule = rule_of("GET", route.path)
     else:
         rule = None
-    if rule is None or not isinstance(route, Route | Mount):
+    if rule is None or not isinstance(route, PlainRoute | Mount):
         raise ConfigError(f"{route!r} has no rule; give it one in rayapp/api/auth.py.")
     route.app = Guarded(route.app, rule)
-
-
-def _own_method(route: Route) -> str:
-    """The one method of a route; Starlette adds HEAD to GET."""
-    methods = (route.methods or set()) - {"HEAD"}
-    return methods.pop() if len(methods) == 1 else ""
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -156,6 +156,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 def _allowed(request: Request) -> list[str]:
     """Every method of the path: a route has one, so the one that refused knows too little."""
-    routes = [one for one in request.app.routes if isinstance(one, Route)]
+    routes = [one for one in request.app.routes if isinstance(one, PlainRoute)]
     path = next(one.path for one in routes if one.matches(request.scope)[0] is not Match.NONE)
     return sorted({name for one in routes if one.path == path for name in one.methods or ()})

@@ -8,13 +8,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from starlette.types import Scope
 
-from rayapp.api.json_body import json_object, read_model, read_query, refuse_forbidden
+from rayapp.api.json_body import json_object, read_model, read_query
+from rayapp.api.paths import read_path
 from rayapp.api.services import Services
-from rayapp.core.errors import InvalidInput
-from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.wire.bases import MAX_CONCEPT_CHARS
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 SCOPE_KEY = "rayapp.call"
@@ -24,7 +22,8 @@ SCOPE_KEY = "rayapp.call"
 class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
-    `notes` go into the log line of the request: plain values, never a text. `owner`,
+    `notes` go into the log line of the request: plain values, never a text. `status` is that of
+    the answer where it is not the one of the route. `owner`,
     `may_write` and `admin` are explained at `rayapp.api.auth.Identity`.
     """
 
@@ -37,6 +36,7 @@ class Call:
     may_write: bool = False
     admin: bool = False
     notes: dict[str, object] = field(default_factory=dict)
+    status: int | None = None
     _data: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
@@ -72,33 +72,15 @@ class Call:
 
     def memory_id(self) -> str:
         """The id in the path; InvalidInput when it is of no form that was ever stored."""
-        return self._id("memory_id", "bad_memory_id")
+        return self._part("memory_id")
 
     def job_id(self) -> str:
         """The id of a job in the path; InvalidInput as for a memory."""
-        return self._id("job_id", "bad_job_id")
-
-    def _id(self, name: str, code: str) -> str:
-        value: str = self.scope["path_params"][name]
-        if not MEMORY_ID_PATTERN.fullmatch(value):
-            raise InvalidInput(
-                f"{name} must be 1 to 128 characters of letters, digits and . _ : @ -.",
-                code=code,
-                details={"field": name},
-            )
-        return value
+        return self._part("job_id")
 
     def concept_id(self) -> str:
-        """The concept in the path, decoded: any script, spaces and slashes.
+        """The concept in the path, decoded: any script, spaces and slashes."""
+        return self._part("concept_id")
 
-        Raises:
-            InvalidInput: blank, too long, or with control characters.
-        """
-        value: str = self.scope["path_params"]["concept_id"]
-        refuse_forbidden({"concept_id": value})
-        if not value.strip() or len(value) > MAX_CONCEPT_CHARS:
-            raise InvalidInput(
-                f"concept_id: must be 1 to {MAX_CONCEPT_CHARS} characters; take the id of a node.",
-                details={"field": "concept_id"},
-            )
-        return value
+    def _part(self, name: str) -> str:
+        return read_path(name, self.scope["path_params"][name])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from pydantic import BaseModel
 from starlette.responses import Response
 
 OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_SERIALIZE_NUMPY
@@ -21,3 +22,9 @@ def answer(
         headers=headers,
         media_type="application/json",
     )
+
+
+def model_answer(content: BaseModel, *, status: int = 200) -> Response:
+    """The JSON of a model of `rayapp.wire`, under the names of the API document."""
+    body = content.__pydantic_serializer__.to_json(content, by_alias=True)
+    return Response(body, status_code=status, media_type="application/json")

@@ -1,22 +1,22 @@
-"""The API document, made from the operations: nothing in it is written twice."""
+"""The API document: what FastAPI writes from the routes, with recorded examples and our groups."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import Any
 
+from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from rayapp.api.auth import NOTICE_HEADER, ROUTE_SCOPES
-from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, error_table, row_of
-from rayapp.api.middleware import READS, STORES_NOTHING
-from rayapp.api.operation import JSON, Operation
-from rayapp.api.paths import ID_PATTERN, PATH_PARAMETERS
-from rayapp.core import errors as e
+from rayapp.api.auth import NOTICE_HEADER
+from rayapp.api.errors import error_table
+from rayapp.api.responses import JSON
+from rayapp.api.route import Route
 from rayapp.wire.answers import ErrorAnswer
-from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN
 from rayapp.wire.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.wire.memories import StoreItem
 
@@ -59,15 +59,7 @@ GROUPS: Mapping[str, str] = {
 }
 
 
-def tags_of(method: str, path: str, tag: str) -> list[str]:
-    """The group of an operation, and the one of a newcomer where it belongs there too."""
-    return [tag, FIRST] if (method, path) in FIRST_CALLS else [tag]
-
-
 REF = "#/components/schemas/{model}"
-TEXT, HTML = "text/plain", "text/html"
-# Successes that say all by their status.
-BODYLESS = frozenset({202, 204})
 HEADERS = {
     "X-Request-Id": {"schema": {"type": "string"}},
     NOTICE_HEADER: {
@@ -75,17 +67,8 @@ HEADERS = {
         "schema": {"type": "string"},
     },
 }
-UNREADABLE = "Invalid HTTP request received."
-# What any route behind the guard may answer.
-COMMON: tuple[type[e.RayappError], ...] = (
-    e.InvalidInput,
-    e.Unauthorized,
-    e.Forbidden,
-    e.RateLimited,
-    e.DeadlineExceeded,
-    e.StoreDown,
-)
-
+# Successes that say all by their status.
+BODYLESS = frozenset({"202", "204"})
 DESCRIPTION = """\
 Long-term memory for assistants: store, search and learn, in Hebrew and English.
 
@@ -118,143 +101,87 @@ ERROR_LIST = """\
 """
 
 
-def document(operations: Sequence[Operation], *, version: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
-    paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
-    paths["/healthz"] = {"get": _probe("Process is up", AliveAnswer, {"ok": True}, None)}
-    paths["/readyz"] = {
-        "get": _probe(
-            "Can serve",
-            ReadyAnswer,
-            {"ready": True},
-            {"ready": False, "reasons": ["mongodb: no primary"]},
-        )
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "rayapp",
-            "version": version,
-            "description": DESCRIPTION + ERROR_LIST.format(table=error_table()),
-        },
-        "tags": [{"name": name, "description": text} for name, text in GROUPS.items()],
-        "paths": paths,
-        "components": {
-            "schemas": _schemas(operations),
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
-    }
-
-
-def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
-    models: dict[str, type[BaseModel]] = {
-        model.__name__: model for model in (ErrorAnswer, AliveAnswer, ReadyAnswer, StoreItem)
-    }
-    for operation in operations:
-        for model in (operation.body, operation.answer):
-            if model is not None:
-                models[model.__name__] = model
-    _, schema = models_json_schema(
-        [(model, "validation") for model in models.values()], ref_template=REF
-    )
-    defined: dict[str, Any] = schema["$defs"]
-    if ambiguous := [name for name in defined if "__" in name]:
-        # Pydantic then names them by their modules, and generators drop one of them.
-        raise ValueError(f"Two models share one name; rename one of {', '.join(ambiguous)}.")
-    for one in defined.values():
-        _tell_defaults(one)
-    return defined
-
-
-def _tell_defaults(schema: dict[str, Any]) -> None:
-    """Move the defaults of fields into their descriptions.
-
-    To generators of clients a field with a `default` is always there, so that callers would have
-    to send it.
-    """
-    for field in schema.get("properties", {}).values():
-        value = field.pop("default", None)
-        if value is not None:
-            text = field.get("description", "")
-            told = json.dumps(value, ensure_ascii=False)
-            field["description"] = f"{text} By default {told}.".strip()
-
-
-def _operation(operation: Operation) -> dict[str, Any]:
-    scope = ROUTE_SCOPES[operation.method, operation.path]
-    described: dict[str, Any] = {
-        "tags": tags_of(operation.method, operation.path, operation.tag),
-        "summary": operation.summary,
-        "description": f"{operation.description} Scope: `{scope}`.".strip(),
-        "operationId": _operation_id(operation),
-        "security": [{"key": []}],
-        "parameters": _parameters(operation),
-        "responses": _responses(operation),
-    }
-    if operation.body is not None:
-        described["requestBody"] = {
-            "required": operation.body_required,
-            "description": _alias_text(operation.aliases),
-            "content": {JSON: {"schema": _ref(operation.body), "example": _example(operation)}},
-        }
-    return described
-
-
-def _example(operation: Operation) -> Any:
-    """The example of the body under the names that the schema knows."""
-    body = operation.example_body
-    if not isinstance(body, Mapping):
-        return body
-    return {operation.aliases.get(name, name): value for name, value in body.items()}
-
-
-def _operation_id(operation: Operation) -> str:
-    words = operation.path.removeprefix("/api/").replace("{", "").replace("}", "")
-    return f"{operation.method.lower()}_{words.replace('/', '_').replace('-', '_')}"
-
-
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for name, known in PATH_PARAMETERS.items():
-        if f"{{{name}}}" in operation.path:
-            found.append({"name": name, "in": "path", "required": True, **known})
-    if operation.query is not None:
-        schema = operation.query.model_json_schema(ref_template=REF)
-        required = schema.get("required", [])
-        for name, field in schema["properties"].items():
-            found.append(_query_parameter(name, field, name in required, operation))
-    user = {"type": "string", "pattern": ID_PATTERN}
-    found.append(_header("X-User-Id", "Acts for this user.", user))
-    found.append(_header("X-Request-Id", "Echoed in the answer.", {"type": "string"}))
-    if operation.writes:
-        key = {"type": "string", "pattern": IDEMPOTENCY_KEY_PATTERN}
-        found.append(_header("Idempotency-Key", "Makes a retry safe.", key))
+@cache
+def examples() -> Mapping[str, Mapping[str, Any]]:
+    """By `METHOD /path`: `path`, `query` and `body` of a request that works once the memory `mem-1`
+    exists, and the `answer` it got (`python -m tests.record_examples`)."""
+    text = resources.files("rayapp.api").joinpath("examples.json").read_text(encoding="utf-8")
+    found: Mapping[str, Mapping[str, Any]] = json.loads(text)
     return found
 
 
-def _query_parameter(
-    name: str, field: dict[str, Any], required: bool, operation: Operation
-) -> dict[str, Any]:
-    others = [alias for alias, canonical in operation.aliases.items() if canonical == name]
-    text = field.pop("description", "")
-    if others:
-        text = f"{text} Also: {', '.join(f'`{alias}`' for alias in others)}.".strip()
-    parameter = {
-        "name": name,
-        "in": "query",
-        "required": required,
-        "description": text,
-        "schema": field,
+def document(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    made = get_openapi(
+        title="rayapp",
+        version=version,
+        description=DESCRIPTION + ERROR_LIST.format(table=error_table()),
+        tags=[{"name": name, "description": text} for name, text in GROUPS.items()],
+        routes=routes,
+    )
+    schemas: dict[str, Any] = made["components"]["schemas"]
+    schemas |= _schemas(ErrorAnswer, AliveAnswer, ReadyAnswer, StoreItem)
+    if ambiguous := [name for name in schemas if "__" in name]:
+        # Pydantic then names them by their modules, and generators drop one of them.
+        raise ValueError(f"Two models share one name; rename one of {', '.join(ambiguous)}.")
+    for schema in schemas.values():
+        _say_defaults(schema)
+    for route in routes:
+        _complete(made["paths"][route.path][route.method.lower()], route)
+    blocked = {"ready": False, "reasons": ["mongodb: no primary"]}
+    made["paths"] |= {
+        "/healthz": {"get": _probe("Process is up", AliveAnswer, {"ok": True}, None)},
+        "/readyz": {"get": _probe("Can serve", ReadyAnswer, {"ready": True}, blocked)},
     }
-    if name in operation.example_query:
-        parameter["example"] = operation.example_query[name]
-    return parameter
+    return made
 
 
-def _header(name: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": text, "schema": schema}
+def _complete(operation: dict[str, Any], route: Route) -> None:
+    """Add what FastAPI does not know: the group of a newcomer, other names, examples, headers."""
+    known = examples()[f"{route.method} {route.path}"]
+    if (route.method, route.path) in FIRST_CALLS:
+        operation["tags"] = [*operation["tags"], FIRST]
+    for parameter in operation["parameters"]:
+        _complete_parameter(parameter, route.aliases, known)
+    if route.body is not None:
+        body = operation["requestBody"]
+        body["required"] = body.get("required", False)
+        body["description"] = _alias_text(route.aliases)
+        content = body["content"][JSON]
+        # A body that may be left out may not be null for that.
+        content["schema"] = content["schema"].get("anyOf", [content["schema"]])[0]
+        content["example"] = known["body"]
+    for status, response in operation["responses"].items():
+        own = route.responses.get(int(status), {}).get("model") is route.answer
+        if own or status.startswith("2") or status == str(route.status):
+            response["headers"] = HEADERS
+            for media, content in response.get("content", {}).items():
+                content.setdefault("example", known["answer"])
+                if media != JSON:
+                    content["schema"] = _event(route.answer)
+        if status in known.get("errors", {}):
+            response["content"][JSON] = {
+                "schema": response["content"][JSON]["schema"],
+                "example": known["errors"][status],
+            }
+        if status in BODYLESS:
+            response.pop("content", None)
+
+
+def _complete_parameter(
+    parameter: dict[str, Any], aliases: Mapping[str, str], known: Mapping[str, Any]
+) -> None:
+    schema, name = parameter["schema"], parameter["name"]
+    for unsaid in ("title", "default") if parameter["in"] == "header" else ("title",):
+        schema.pop(unsaid, None)
+    text = schema.pop("description", "")
+    if parameter["in"] == "query":
+        others = [f"`{alias}`" for alias, canonical in aliases.items() if canonical == name]
+        text = f"{text} Also: {', '.join(others)}." if others else text
+        parameter["description"] = text.strip()
+    example = known.get(parameter["in"], {})
+    if name in example:
+        parameter["example"] = example[name]
 
 
 def _alias_text(aliases: Mapping[str, str]) -> str:
@@ -264,48 +191,26 @@ def _alias_text(aliases: Mapping[str, str]) -> str:
     return f"JSON. Other names: {pairs}."
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
-    responses: dict[str, Any] = {
-        str(operation.status): _success(operation.answer, operation.example, media=operation.media)
-    }
-    for status, text in operation.also.items():
-        responses[str(status)] = (
-            {"description": text, "headers": HEADERS}
-            if status in BODYLESS
-            else _success(operation.answer, operation.example, text)
-        )
-    kinds = [*COMMON, *operation.errors]
-    if operation.writes:
-        kinds.append(e.IdempotencyConflict)
-    if operation.method not in READS and operation.path not in STORES_NOTHING:
-        kinds.append(e.StoreFull)
-    if operation.body is not None:
-        kinds.append(e.TooLarge)
-    by_status: dict[int, list[type[e.RayappError]]] = {}
-    for kind in dict.fromkeys(kinds):
-        by_status.setdefault(row_of(kind).status, []).append(kind)
-    for status, group in sorted(by_status.items()):
-        responses.setdefault(str(status), _failure(group))
-    responses["400"] = _unreadable()
-    if operation.body is not None:
-        malformed = e.InvalidInput(CODES["malformed_json"].when, code="malformed_json")
-        responses["400"] = _error_response(malformed.message, {"malformed_json": malformed})
-        responses["400"]["content"] |= _unreadable()["content"]
-        slow = e.InvalidInput(CODES["slow_body"].when, code="slow_body")
-        responses["408"] = _error_response(slow.message, {"slow_body": slow})
-        media = e.InvalidInput(CODES["unsupported_media_type"].when, code="unsupported_media_type")
-        responses["415"] = _error_response(media.message, {"unsupported_media_type": media})
-    internal = e.RayappError("Internal error, request id 4f0c.", code=INTERNAL)
-    responses["500"] = _error_response(CODES[INTERNAL].when, {INTERNAL: internal})
-    for status, (when, example) in operation.protocol_errors.items():
-        known = responses.get(str(status), {"description": "", "content": {}})
-        shapes = [_ref(operation.answer), _ref(ErrorAnswer)]
-        content = {JSON: {"schema": {"anyOf": shapes}, "example": example}}
-        responses[str(status)] = {
-            "description": f"{known['description']} {when}".strip(),
-            "content": known["content"] | content,
-        }
-    return responses
+def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
+    """Of shapes that no route names as its own."""
+    _, schema = models_json_schema([(one, "validation") for one in models], ref_template=REF)
+    found: dict[str, Any] = schema["$defs"]
+    return found
+
+
+def _say_defaults(schema: dict[str, Any]) -> None:
+    """Move the defaults of fields into their descriptions.
+
+    To generators of clients a field with a `default` is always there, so that callers would have
+    to send it.
+    """
+    always = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        value = field.pop("default", None)
+        if value is not None and name not in always:
+            text = field.get("description", "")
+            said = json.dumps(value, ensure_ascii=False)
+            field["description"] = f"{text} By default {said}.".strip()
 
 
 def _event(model: type[BaseModel]) -> dict[str, Any]:
@@ -319,48 +224,16 @@ def _event(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _unreadable() -> dict[str, Any]:
-    """What the HTTP server answers by itself."""
-    return {
-        "description": "The request is no HTTP, or its URL or headers are longer than 64 KB.",
-        "content": {
-            media: {"schema": {"type": "string"}, "example": UNREADABLE} for media in (TEXT, HTML)
-        },
-    }
-
-
-def _success(
-    model: type[BaseModel], example: Any, text: str = "Done.", media: str = JSON
-) -> dict[str, Any]:
-    schema: dict[str, Any] = _ref(model)
-    if media != JSON:
-        schema = _event(model)
-    return {
-        "description": text,
-        "headers": HEADERS,
-        "content": {media: {"schema": schema, "example": example}},
-    }
-
-
-def _failure(kinds: Sequence[type[e.RayappError]]) -> dict[str, Any]:
-    samples = {kind.default_code: kind(ERRORS[kind].when) for kind in kinds}
-    return _error_response(" ".join(ERRORS[kind].when for kind in kinds), samples)
-
-
-def _error_response(text: str, samples: Mapping[str, e.RayappError]) -> dict[str, Any]:
-    examples = {code: {"value": error_body(error)} for code, error in samples.items()}
-    return {
-        "description": text,
-        "content": {JSON: {"schema": _ref(ErrorAnswer), "examples": examples}},
-    }
-
-
 def _probe(
     summary: str, model: type[BaseModel], example: Any, failing: Any | None
 ) -> dict[str, Any]:
-    responses = {"200": _success(model, example)}
+    def success(text: str, example: Any) -> dict[str, Any]:
+        content = {JSON: {"schema": _ref(model), "example": example}}
+        return {"description": text, "headers": HEADERS, "content": content}
+
+    responses = {"200": success("Done.", example)}
     if failing is not None:
-        responses["503"] = _success(model, failing, "Not yet, and why.")
+        responses["503"] = success("Not yet, and why.", failing)
     return {
         "tags": ["probes"],
         "summary": summary,

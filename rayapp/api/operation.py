@@ -1,48 +1,68 @@
-"""One HTTP operation: its handler, and everything the API document says about it."""
+"""A route declared as one value; each moves to a router of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from rayapp.api import paths
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.idempotency import once
+from rayapp.api.responses import ERROR_SCHEMA, JSON, EventStream, Responses, raises
+from rayapp.api.route import IDEMPOTENT, KEEPS_KEY, CurrentCall, Route
 from rayapp.core.errors import RayappError
 
-JSON = "application/json"
 Handler = Callable[[Call], Awaitable[Response]]
+PARTS = {
+    "memory_id": paths.MemoryIdPart,
+    "job_id": paths.JobIdPart,
+    "tool_name": paths.ToolName,
+    "target": paths.Target,
+    "book_id": paths.BookId,
+    "document_id": paths.DocumentId,
+    "task_id": paths.TaskId,
+    "concept_id": paths.ConceptId,
+}
+
+
+class OperationRoute(Route):
+    """Reads what it needs from the call."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler: Handler = self.endpoint.handler  # type: ignore[attr-defined]
+        remembers = self.writes and not self.endpoint.keeps_key  # type: ignore[attr-defined]
+
+        async def handle(request: Request) -> Response:
+            call: Call = request.scope[SCOPE_KEY]
+            return await (once(call, handler) if remembers else handler(call))
+
+        return handle
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.endpoint.aliases  # type: ignore[attr-defined]
+        return found
+
+    def _arguments(self) -> Any:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`answer` documents the shape of a success; the handler builds it without validation.
-
-    Attributes:
-        writes: takes an idempotency key.
-        keeps_key: the service behind it keeps the key with its own result, for ever; nothing
-            is remembered here.
-        example_path, example_query, example_body: a request that works as written, once the
-            memory `mem-1` exists.
-        media: of a success; `example` is its text when it is not JSON.
-        errors: what it raises beyond what every route does.
-        also: other successes: 202 and 204 have no body, the others that of `answer`.
-        protocol_errors: refusals in the shape of `answer`, which is that of a protocol: when,
-            and an example.
-    """
-
     method: str
     path: str
     tag: str
     summary: str
     handler: Handler
     answer: type[BaseModel]
-    example: Any
+    example: Any = None
     description: str = ""
     status: int = 200
     body: type[BaseModel] | None = None
@@ -59,11 +79,45 @@ class Operation:
     keeps_key: bool = False
 
     def route(self) -> Route:
-        """A plain Starlette route: the call is parsed by us, so FastAPI's injection has no work."""
-        handler, remembers = self.handler, self.writes and not self.keeps_key
+        async def endpoint(call: Call, **_: Any) -> Response:
+            return await self.handler(call)
 
-        async def endpoint(request: Request) -> Response:
-            call: Call = request.scope[SCOPE_KEY]
-            return await (once(call, handler) if remembers else handler(call))
-
-        return Route(self.path, endpoint, methods=[self.method], name=self.summary)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter("call", kind, annotation=CurrentCall)]
+        for name, part in PARTS.items():
+            if f"{{{name}}}" in self.path:
+                parameters.append(inspect.Parameter(name, kind, annotation=part))
+        if self.body is not None:
+            given: Any = inspect.Parameter.empty if self.body_required else None
+            model: Any = self.body if self.body_required else self.body | None
+            parameters.append(inspect.Parameter("body", kind, annotation=model, default=given))
+        if self.query is not None:
+            asked: Any = Annotated[self.query, Query()]
+            parameters.append(inspect.Parameter("query", kind, annotation=asked))
+        endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        endpoint.__doc__ = self.description
+        endpoint.handler, endpoint.keeps_key = self.handler, self.keeps_key  # type: ignore[attr-defined]
+        endpoint.aliases = self.aliases  # type: ignore[attr-defined]
+        responses: Responses = {status: {"description": text} for status, text in self.also.items()}
+        for status, text in self.also.items():
+            if status not in (202, 204):
+                responses[status] = {"description": text, "model": self.answer}
+        for status, (when, _) in self.protocol_errors.items():
+            shapes = [{"$ref": f"#/components/schemas/{self.answer.__name__}"}, ERROR_SCHEMA]
+            content = {JSON: {"schema": {"anyOf": shapes}}}
+            responses[status] = {"description": when, "content": content}
+        if self.media != JSON:
+            responses[200] = {"model": self.answer}
+        key = KEEPS_KEY if self.keeps_key else IDEMPOTENT
+        return OperationRoute(
+            self.path,
+            endpoint,
+            methods=[self.method],
+            summary=self.summary,
+            tags=[self.tag],
+            status_code=self.status,
+            response_model=self.answer if self.media == JSON else None,
+            **({} if self.media == JSON else {"response_class": EventStream}),
+            responses=responses | raises(*self.errors),
+            dependencies=[key] if self.writes else [],
+        )

@@ -1,64 +1,46 @@
-"""Parts of a path that vary: how they match and what the API document says of them."""
+"""Parts of a path that vary: how they match, what is accepted, what the API document says."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated
 
+from fastapi import Path
 from starlette.routing import compile_path
 
+from rayapp.api.json_body import refuse_forbidden
+from rayapp.core.errors import InvalidInput
+from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.memory.requests import ClearTarget
 from rayapp.wire.bases import MAX_CONCEPT_CHARS
 
 ID_PATTERN = "^[A-Za-z0-9._:@-]{1,128}$"
+# Ids that were stored, and the code of a refusal.
+ID_CODES = {"memory_id": "bad_memory_id", "job_id": "bad_job_id"}
 
-PATH_PARAMETERS: dict[str, dict[str, Any]] = {
-    "memory_id": {
-        "description": "Id of the memory.",
-        "schema": {"type": "string", "pattern": ID_PATTERN},
-        "example": "mem-1",
-    },
-    "tool_name": {
-        "description": "Name of the tool, as the list of tools shows it.",
-        "schema": {"type": "string"},
-        "example": "search_memory",
-    },
-    "target": {
-        "description": "What to delete: memory_bank, working, history, patterns, documents, "
+MemoryIdPart = Annotated[str, Path(description="Id of the memory.", pattern=ID_PATTERN)]
+JobIdPart = Annotated[str, Path(description="Id of the job.", pattern=ID_PATTERN)]
+ToolName = Annotated[str, Path(description="Name of the tool, as the list of tools shows it.")]
+Target = Annotated[
+    str,
+    Path(
+        description="What to delete: memory_bank, working, history, patterns, documents, "
         "sessions or knowledge-graph.",
-        "schema": {
-            "type": "string",
-            "enum": [*ClearTarget],
-        },
-        "example": "working",
-    },
-    "book_id": {
-        "description": "Id of the book.",
-        "schema": {"type": "string"},
-        "example": "book-1",
-    },
-    "document_id": {
-        "description": "Id of the document.",
-        "schema": {"type": "string"},
-        "example": "document-1",
-    },
-    "task_id": {
-        "description": "Id of the upload.",
-        "schema": {"type": "string"},
-        "example": "task-1",
-    },
-    "job_id": {
-        "description": "Id of the job.",
-        "schema": {"type": "string", "pattern": ID_PATTERN},
-        "example": "job-1",
-    },
-    "concept_id": {
-        "description": "Id of a node of `GET /api/memory/graph`, or a concept without its prefix; "
+        json_schema_extra={"enum": [*ClearTarget]},
+    ),
+]
+BookId = Annotated[str, Path(description="Id of the book.")]
+DocumentId = Annotated[str, Path(description="Id of the document.")]
+TaskId = Annotated[str, Path(description="Id of the upload.")]
+ConceptId = Annotated[
+    str,
+    Path(
+        description="Id of a node of `GET /api/memory/graph`, or a concept without its prefix; "
         "percent-encoded, slashes too.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_CONCEPT_CHARS},
-        "example": "content_dana",
-    },
-}
+        min_length=1,
+        max_length=MAX_CONCEPT_CHARS,
+    ),
+]
 
 
 def path_pattern(path: str) -> re.Pattern[str]:
@@ -66,3 +48,26 @@ def path_pattern(path: str) -> re.Pattern[str]:
     found = compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]
     # Starlette ends its pattern with `$`, which lets a line break follow.
     return re.compile(found.pattern.removesuffix("$") + r"\Z")
+
+
+def read_path(name: str, value: str) -> str:
+    """A decoded part of a path.
+
+    Raises:
+        InvalidInput: an id of no form that was ever stored; a concept that is blank, too long, or
+            has control characters. Other parts are looked up as they are.
+    """
+    if name in ID_CODES and not MEMORY_ID_PATTERN.fullmatch(value):
+        raise InvalidInput(
+            f"{name} must be 1 to 128 characters of letters, digits and . _ : @ -.",
+            code=ID_CODES[name],
+            details={"field": name},
+        )
+    if name == "concept_id":
+        refuse_forbidden({name: value})
+        if not value.strip() or len(value) > MAX_CONCEPT_CHARS:
+            raise InvalidInput(
+                f"{name}: must be 1 to {MAX_CONCEPT_CHARS} characters; take the id of a node.",
+                details={"field": name},
+            )
+    return value

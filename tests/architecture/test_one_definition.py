@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rayapp.api.openapi import examples
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, TOOLS
 from rayapp.client import Memory
-from rayapp.wire.examples.memories import HIT_EXAMPLE
 from rayapp.wire.memories import StoreItem
 from rayapp.wire.search import ScoreWeightsView
 
@@ -46,4 +46,5 @@ def test_the_client_stores_every_field_that_a_memory_may_have() -> None:
 
 
 def test_the_documented_weights_are_those_of_the_answer() -> None:
-    assert HIT_EXAMPLE["score_summary"]["weights"].keys() == ScoreWeightsView.model_fields.keys()
+    shown = examples()["POST /api/memory/search"]["answer"]["results"][0]
+    assert shown["score_summary"]["weights"].keys() == ScoreWeightsView.model_fields.keys()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import httpx
 import pytest
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
+from starlette.routing import Route as PlainRoute
 
 from rayapp.api import app as application
 from rayapp.api.app import create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
-from rayapp.api.operation import Operation
+from rayapp.api.route import Route
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import load_settings
 from tests.support.fake_services import fake_world
@@ -28,7 +27,7 @@ def served() -> set[tuple[str, str]]:
         if isinstance(route, Mount):
             found.add(("GET", route.path))
             continue
-        assert isinstance(route, Route), f"{route} is of a kind that the table cannot describe"
+        assert isinstance(route, PlainRoute), f"{route} is of a kind that the table cannot describe"
         found |= {(method, route.path) for method in (route.methods or set()) - ADDED}
     return found
 
@@ -45,9 +44,9 @@ def test_what_is_public_is_only_this() -> None:
 def test_no_application_is_made_with_a_route_that_has_no_rule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known: Operation = application.OPERATIONS[0]
-    stray = replace(known, path="/api/memory/stray")
-    monkeypatch.setattr(application, "OPERATIONS", (*application.OPERATIONS, stray))
+    known = application.ROUTES[0]
+    stray = Route("/api/memory/stray", known.endpoint, methods=[known.method])
+    monkeypatch.setattr(application, "ROUTES", (*application.ROUTES, stray))
     with pytest.raises(ConfigError, match="/api/memory/stray"):
         create_api(None)
 

@@ -10,10 +10,10 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from rayapp.api.app import OPERATIONS, create_api
+from rayapp.api.app import ROUTES, create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS
-from rayapp.api.operation import Operation
+from rayapp.api.openapi import examples
 from rayapp.bulk.model import JobState
 from rayapp.graphs.rules.content import content_changes, contribution_of
 from rayapp.memory.scope import WriteScope
@@ -27,7 +27,7 @@ from tests.support.index_points import SCHEMA
 EVENTS = "text/event-stream"
 UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", DOCS_FILES}
 A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
-BY_NAME = {f"{one.method} {one.path}": one for one in OPERATIONS}
+BY_NAME = {f"{one.method} {one.path}": one for one in ROUTES}
 
 
 @pytest.fixture
@@ -188,9 +188,8 @@ async def test_search_and_store_answers_fit_with_real_values(
     "name", ["POST /api/memory/store", "POST /api/memory/search", "GET /api/memory/items"]
 )
 def test_the_shapes_refuse_undocumented_fields(name: str) -> None:
-    operation: Operation = BY_NAME[name]
     with pytest.raises(ValidationError):
-        operation.answer.model_validate({**operation.example, "surprise": 1})
+        BY_NAME[name].answer.model_validate({**examples()[name]["answer"], "surprise": 1})
 
 
 async def test_the_pages_are_served(api: httpx.AsyncClient) -> None:

@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from rayapp.admin.ports import StreamKind
-from rayapp.api.app import OPERATIONS, create_api
-from rayapp.api.operation import Operation
+from rayapp.api.app import ROUTES, create_api
+from rayapp.api.openapi import examples
+from rayapp.api.route import Route
 from rayapp.api.routes import later
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.scope import WriteScope
@@ -110,11 +111,11 @@ def client_of(world: Harness) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
-async def asked(world: Harness, operation: Operation) -> list[Any]:
+async def asked(world: Harness, operation: Route) -> list[Any]:
     """The JSON values of one answer."""
     name = f"{operation.method} {operation.path}"
-    body = BODIES.get(name, operation.example_body)
-    query = QUERIES.get(name, dict(operation.example_query))
+    body = BODIES.get(name, examples()[name].get("body"))
+    query = QUERIES.get(name, examples()[name].get("query", {}))
     parts, headers = dict(PATHS), {}
     async with client_of(world) as api:
         if "/jobs" in name:
@@ -165,7 +166,7 @@ def names_in(value: Any) -> Iterator[str]:
 async def test_a_caller_hears_one_name_on_every_route(documents: bool, name: str) -> None:
     heard: dict[str, set[str]] = {}
     shared = await a_world(documents)
-    for operation in OPERATIONS:
+    for operation in ROUTES:
         route = f"{operation.method} {operation.path}"
         if route in COLLECTIONS or (operation.method, operation.path) in UNSERVED:
             continue

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.api.app import OPERATIONS
+from rayapp.api.app import ROUTES
 from rayapp.api.auth import STREAMS
 from rayapp.api.services import Services
 from tests.support.examples import examples
@@ -33,11 +33,9 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=6,
 )
-WRITES = [one for one in OPERATIONS if one.body is not None]
+WRITES = [one for one in ROUTES if one.body is not None]
 # A stream goes on for as long as its clock stands still.
-LISTS = [
-    one for one in OPERATIONS if one.query is not None and (one.method, one.path) not in STREAMS
-]
+LISTS = [one for one in ROUTES if one.query is not None and (one.method, one.path) not in STREAMS]
 
 
 def bodies(names: list[str]) -> st.SearchStrategy[Any]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from rayapp.api.app import OPERATIONS
+from rayapp.api.app import ROUTES
 from rayapp.graphs.records import (
     ActionRow,
     Counters,
@@ -33,7 +33,7 @@ from tests.unit.api.serving import client_of, settings_with
 
 BANK = "/api/memory/memory-bank"
 KG = "/api/memory/kg"
-SHAPES = {f"{one.method} {one.path}": one.answer for one in OPERATIONS}
+SHAPES = {f"{one.method} {one.path}": one.answer for one in ROUTES}
 GOOD = Counters(uses=4, worked=3, failed=1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.api.app import OPERATIONS
+from rayapp.api.app import ROUTES
 from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
@@ -362,7 +362,7 @@ async def test_a_text_that_shows_nothing_is_refused(api: httpx.AsyncClient, text
 
 
 EVENTS = "text/event-stream"  # read for as long as they come
-ASKED = {one.path: one for one in OPERATIONS if one.query is not None and one.media != EVENTS}
+ASKED = {one.path: one for one in ROUTES if one.query is not None and one.media != EVENTS}
 
 
 @pytest.mark.parametrize("path", sorted(ASKED))

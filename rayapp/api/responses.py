@@ -1,0 +1,105 @@
+"""What a route may answer, for the API document: from the one table of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, row_of
+from rayapp.api.middleware import READS, STORES_NOTHING
+from rayapp.core import errors as e
+
+JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
+ERROR_SCHEMA = {"$ref": "#/components/schemas/ErrorAnswer"}
+UNREADABLE = "Invalid HTTP request received."
+# What any route behind the guard may answer.
+COMMON: tuple[type[e.RayappError], ...] = (
+    e.InvalidInput,
+    e.Unauthorized,
+    e.Forbidden,
+    e.RateLimited,
+    e.DeadlineExceeded,
+    e.StoreDown,
+)
+Responses = dict[int | str, dict[str, Any]]
+
+
+class EventStream(Response):
+    """The class of the answers that are streams of server-sent events, for the API document."""
+
+    media_type = "text/event-stream"
+
+
+def raises(*kinds: type[e.RayappError]) -> Responses:
+    """What an error of these classes answers, by status."""
+    by_status: dict[int, list[type[e.RayappError]]] = {}
+    for kind in kinds:
+        by_status.setdefault(row_of(kind).status, []).append(kind)
+    return {
+        status: _errors(
+            [ERRORS[kind].when for kind in group],
+            {kind.default_code: kind(ERRORS[kind].when) for kind in group},
+        )
+        for status, group in sorted(by_status.items())
+    }
+
+
+def common_responses(method: str, path: str, *, writes: bool, reads_body: bool) -> Responses:
+    """What every route of this kind may answer."""
+    kinds = [*COMMON]
+    if writes:
+        kinds.append(e.IdempotencyConflict)
+    if method not in READS and path not in STORES_NOTHING:
+        kinds.append(e.StoreFull)
+    if reads_body:
+        kinds.append(e.TooLarge)
+    codes = ["malformed_json", "slow_body", "unsupported_media_type"] if reads_body else []
+    unreadable = {
+        "description": "The request is no HTTP, or its URL or headers are longer than 64 KB.",
+        "content": {
+            media: {"schema": {"type": "string"}, "example": UNREADABLE} for media in (TEXT, HTML)
+        },
+    }
+    internal = e.RayappError("Internal error, request id 4f0c.", code=INTERNAL)
+    return merged(
+        raises(*kinds),
+        *(_code(code) for code in codes),
+        {400: unreadable, 500: _errors([CODES[INTERNAL].when], {INTERNAL: internal})},
+    )
+
+
+def merged(*several: Mapping[int | str, dict[str, Any]]) -> Responses:
+    """One entry per status: its texts joined, its examples side by side."""
+    found: Responses = {}
+    for status, one in ((status, one) for many in several for status, one in many.items()):
+        known = found.get(status)
+        found[status] = one if known is None else _both(known, one)
+    return dict(sorted(found.items(), key=lambda entry: str(entry[0])))
+
+
+def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    if "model" in first:
+        return first  # a route that answers this status in a shape of its own
+    texts = [first.get("description", ""), second.get("description", "")]
+    both = first | {"description": " ".join(dict.fromkeys(text for text in texts if text))}
+    content: dict[str, Any] = dict(first.get("content", {}))
+    for media, one in second.get("content", {}).items():
+        known = content.get(media, {})
+        examples = {"examples": known.get("examples", {}) | one.get("examples", {})}
+        content[media] = one | known | (examples if "examples" in one else {})
+    return both | ({"content": content} if content else {})
+
+
+def _code(code: str) -> Responses:
+    row = CODES[code]
+    return {row.status: _errors([row.when], {code: e.InvalidInput(row.when, code=code)})}
+
+
+def _errors(when: Sequence[str], samples: Mapping[str, e.RayappError]) -> dict[str, Any]:
+    examples = {code: {"value": error_body(error)} for code, error in samples.items()}
+    return {
+        "description": " ".join(when),
+        "content": {JSON: {"schema": ERROR_SCHEMA, "examples": examples}},
+    }
