@@ -25,7 +25,6 @@ from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
     bank,
-    bank_lists,
     breakers,
     context,
     events,
@@ -52,10 +51,6 @@ from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 
 # Fixed paths stand before the templates that would also match them.
 OPERATIONS: tuple[Operation, ...] = (
-    *memories.OPERATIONS,
-    *search.OPERATIONS,
-    *bank_lists.OPERATIONS,  # before the bank, whose `{memory_id}` would match their names
-    *bank.OPERATIONS,
     *learning.OPERATIONS,
     *graphs.OPERATIONS,
     *context.OPERATIONS,
@@ -76,7 +71,11 @@ OPERATIONS: tuple[Operation, ...] = (
     *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
-ROUTES: tuple[Route, ...] = tuple(operation.route() for operation in OPERATIONS)
+ROUTERS = (memories, search, bank)
+ROUTES: tuple[Route, ...] = (
+    *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
+    *(operation.route() for operation in OPERATIONS),
+)
 BATCH_PATHS = frozenset({"/api/memory/store/batch"})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from starlette.types import Scope
 
 from rayapp.api.json_body import json_object, read_model, read_query
@@ -13,8 +12,9 @@ from rayapp.api.paths import read_path
 from rayapp.api.services import Services
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire.bases import Body
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=Body)
 SCOPE_KEY = "rayapp.call"
 
 

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ValidationError
 from rayapp.api.errors import invalid
 from rayapp.core.errors import InvalidInput
 from rayapp.text.normalize import find_forbidden
+from rayapp.wire.bases import Body
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=Body)
 
 # Far deeper than any documented body, far below what overflows a stack.
 MAX_DEPTH = 32
@@ -110,8 +111,9 @@ def read_model(
     Raises:
         InvalidInput: every field that breaks a rule is named.
     """
-    refuse_forbidden(dict(data))
-    return validated(model, fold_aliases(data, aliases) if aliases else data)
+    refuse_forbidden(dict(data), skip=model.read_apart)
+    others = aliases or model.aliases
+    return validated(model, fold_aliases(data, others) if others else data)
 
 
 def validated(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
@@ -136,6 +138,7 @@ def read_query(
         )
     except ValueError:
         raise InvalidInput(f"More than {MAX_QUERY_FIELDS} query fields; send fewer.") from None
+    aliases = aliases or model.aliases
     many = _list_fields(model)
     data: dict[str, Any] = {}
     for alias, value in pairs:

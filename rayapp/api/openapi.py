@@ -16,7 +16,7 @@ from rayapp.api.auth import NOTICE_HEADER
 from rayapp.api.errors import error_table
 from rayapp.api.responses import JSON
 from rayapp.api.route import Route
-from rayapp.wire.answers import ErrorAnswer
+from rayapp.wire.bases import ErrorAnswer
 from rayapp.wire.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.wire.memories import StoreItem
 

@@ -30,7 +30,7 @@ from rayapp.api.json_body import read_model, read_query
 from rayapp.api.paths import ID_PATTERN, read_path
 from rayapp.api.responses import JSON, common_responses, merged
 from rayapp.core.errors import ConfigError
-from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN
+from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN, Body
 
 FOR_USER = Header(alias="X-User-Id", description="Acts for this user.", pattern=ID_PATTERN)
 ECHOED = Header(alias="X-Request-Id", description="Echoed in the answer.")
@@ -73,8 +73,8 @@ class _Arguments:
     """The parameters of a handler by what they are read from."""
 
     call: str
-    body: tuple[str, type[BaseModel], bool] | None
-    query: tuple[str, type[BaseModel]] | None
+    body: tuple[str, type[Body], bool] | None
+    query: tuple[str, type[Body]] | None
     path: tuple[str, ...]
 
     def of(self, call: Call) -> dict[str, Any]:
@@ -117,12 +117,12 @@ class Route(APIRoute):
         return method_of(self)
 
     @property
-    def body(self) -> type[BaseModel] | None:
+    def body(self) -> type[Body] | None:
         found = self.dependant.body_params
         return _model(found[0].field_info.annotation) if found else None
 
     @property
-    def query(self) -> type[BaseModel] | None:
+    def query(self) -> type[Body] | None:
         found = self.dependant.query_params
         return _model(found[0].field_info.annotation) if found else None
 
@@ -198,11 +198,11 @@ class Route(APIRoute):
         )
 
 
-def _model(annotation: Any) -> type[BaseModel]:
+def _model(annotation: Any) -> type[Body]:
     """The model in an annotation such as `Body | None`."""
     kinds = getattr(annotation, "__args__", (annotation,))
-    found: type[BaseModel] = next(
-        one for one in kinds if inspect.isclass(one) and issubclass(one, BaseModel)
+    found: type[Body] = next(
+        one for one in kinds if inspect.isclass(one) and issubclass(one, Body)
     )
     return found
 

@@ -1,31 +1,35 @@
-"""Bodies and query fields of the memory-bank routes, as the first client sends them."""
+"""The memory bank over HTTP, as the first client calls it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.requests import BulkResult, BulkStatus, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE
-from rayapp.memory.tiers import Tier
-from rayapp.wire.answers import Answer
+from rayapp.memory.rules.lifecycle import room_made, success_estimate
+from rayapp.memory.tiers import Tier, tier_name
 from rayapp.wire.bases import (
     MAX_OFFSET,
     MAX_PAGE,
     MAX_REASON_CHARS,
+    Answer,
+    Camel,
     Flag,
     IdempotencyKey,
     Label,
     Labels,
     Lenient,
     MemoryId,
+    Repeated,
     Share,
+    Success,
 )
 
-BANK_ALIASES = {"content": "text", "memoryId": "memory_id"}
-PAGE_ALIASES = {"skip": "offset"}
 BULK_IDS = 500
 # The first client sends neither, and the memory bank refuses items that cannot be ranked or found.
 CLIENT_IMPORTANCE = 0.8
@@ -41,6 +45,7 @@ Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)]
 class BankQuery(Lenient):
     """Query fields of the memory-bank list."""
 
+    aliases: ClassVar = {"skip": "offset"}
     status: BankStatus = Field("active", description="Active or archived memories.")
     tag: Label | None = Field(None, description="Only memories with this tag.")
     limit: int = Field(100, ge=1, le=MAX_PAGE, description="Memories on a page.")
@@ -50,6 +55,7 @@ class BankQuery(Lenient):
 class BankBody(Lenient):
     """A fact to keep, or a memory of another tier to pin."""
 
+    aliases: ClassVar = {"content": "text", "memoryId": "memory_id"}
     text: str | None = Field(
         None, description="The fact; `content` is another name. Default: that of the memory."
     )
@@ -82,6 +88,7 @@ class BankBody(Lenient):
 class BankEdit(Lenient):
     """What to change: archive, restore, pin, tags or text."""
 
+    aliases: ClassVar = {"content": "text"}
     status: BankStatus | None = Field(None, description="`archived` archives, `active` restores.")
     archived_reason: Reason | None = Field(None, description="Kept with an archived memory.")
     tags: Labels | None = Field(None, description="All tags from now on.")
@@ -125,6 +132,7 @@ class ListedQuery(Lenient):
 class ListedBody(Lenient):
     """A goal or a value."""
 
+    aliases: ClassVar = {"content": "text"}
     text: Annotated[str, Field(max_length=MAX_LISTED_CHARS)] = Field(
         description="One sentence; `content` is another name."
     )
@@ -141,6 +149,127 @@ class ListedBody(Lenient):
         )
 
 
+class ToolSource(Camel):
+    """Origin of a fact that a tool delivered; what we do not keep is null."""
+
+    tool_name: str
+    url: str | None = None
+    description: str | None = None
+    description_he: str | None = None
+    conversation_title: str | None = None
+    collected_at: datetime | None
+
+
+class BankView(Answer):
+    """A memory of the memory bank; `score` is the better of Wilson and quality, 0 to 1."""
+
+    id: str
+    memory_id: str
+    text: str
+    tags: tuple[str, ...]
+    status: str
+    tier: str
+    score: float
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    archived_reason: str | None
+    source: ToolSource | None
+    personality_id: str | None = Field(None, alias="sourcePersonalityId")
+    personality_name: str | None = Field(None, alias="sourcePersonalityName")
+
+    @classmethod
+    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
+        tool = item.source.tool_name
+        estimate = success_estimate(item.stats.success_count, item.stats.uses)
+        best = max(estimate.value, item.quality.quality_score)
+        return cls.of(
+            item,
+            id=item.memory_id,
+            tier=tier_name(item.tier, documents),
+            score=min(1.0, max(0.0, best)),
+            source=ToolSource(tool_name=tool, collected_at=item.created_at) if tool else None,
+        )
+
+
+class BankListAnswer(Success):
+    """A page of the memory bank."""
+
+    memories: tuple[BankView, ...]
+    total: int
+
+
+class BankItemAnswer(Success):
+    """One memory of any tier."""
+
+    memory: BankView
+
+
+class BankStoreAnswer(Success):
+    """A fact was kept, or was there already (`duplicate`)."""
+
+    id: str
+    memory_id: str
+    message: str
+    duplicate: bool
+    archived: tuple[str, ...]
+
+    @classmethod
+    def from_result(cls, result: StoreResult) -> Self:
+        duplicate = result.status == "duplicate"
+        message = "Already in the memory bank" if duplicate else "Kept in the memory bank"
+        if result.archived:
+            message += f"; {room_made(result.archived)}"
+        return cls.of(result, id=result.memory_id, message=f"{message}.", duplicate=duplicate)
+
+
+class BankStatsAnswer(Success):
+    """Counts of the memory bank."""
+
+    total_memories: int
+    active: int
+    archived: int
+    unique_tags: int
+    tags: tuple[str, ...]
+
+
+class BulkResultView(Answer):
+    """What became of one id."""
+
+    memory_id: str
+    status: BulkStatus
+
+
+class BulkAnswer(Answer):
+    """What became of each id; `success`: something changed, or all was as it was asked to be."""
+
+    success: bool
+    results: tuple[BulkResultView, ...]
+    degraded: tuple[str, ...] = ()
+    duplicate: Repeated = None
+
+    @classmethod
+    def from_results(cls, results: Sequence[BulkResult], **counts: int) -> Self:
+        found = {one.status for one in results}
+        changed = not found.isdisjoint({"archived", "deleted"})
+        return cls.model_validate(
+            {"success": changed or found == {"already_archived"}, "results": results, **counts}
+        )
+
+
+class BulkArchiveAnswer(BulkAnswer):
+    """How many facts exist, how many changed, and what became of each id."""
+
+    matched: int
+    modified: int
+
+
+class BulkDeleteAnswer(BulkAnswer):
+    """How many were deleted, and what became of each id."""
+
+    deleted: int
+
+
 class ListedView(Answer):
     """A goal or a value."""
 
@@ -150,20 +279,20 @@ class ListedView(Answer):
     importance: float
     status: str
 
+    @classmethod
+    def from_item(cls, item: MemoryItem) -> Self:
+        return cls.of(item, id=item.memory_id, importance=item.quality.importance)
 
-class GoalsAnswer(Answer):
+
+class GoalsAnswer(Success):
     """The goals of the user, newest first."""
 
-    success: Literal[True]
-    goals: list[ListedView]
+    goals: tuple[ListedView, ...]
     total: int
-    degraded: list[str]
 
 
-class ValuesAnswer(Answer):
+class ValuesAnswer(Success):
     """The values of the user, newest first."""
 
-    success: Literal[True]
-    values: list[ListedView]
+    values: tuple[ListedView, ...]
     total: int
-    degraded: list[str]

@@ -1,11 +1,13 @@
-"""Types and bases that the request bodies share."""
+"""Types and bases that the bodies and the answers share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic.alias_generators import to_camel
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
@@ -26,16 +28,96 @@ MAX_SUMMARY_CHARS = 10_000
 MAX_ECHO_CHARS = 40
 
 
-class Strict(BaseModel):
+class Body(BaseModel):
+    """What is sent, in a body or a query.
+
+    `aliases`: other names of its fields. `read_apart`: a field whose items are read one by one.
+    """
+
+    aliases: ClassVar[Mapping[str, str]] = {}
+    read_apart: ClassVar[str | None] = None
+
+
+class Strict(Body):
     """Our own routes: an unknown field is an error, because a misspelt filter must not widen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Lenient(BaseModel):
+class Lenient(Body):
     """Routes of the first client, which sends fields that mean nothing here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Answer(BaseModel):
+    """A shape of answers: routes build it, the API document shows it, the client reads it.
+
+    A client may be older than the service, so fields that it does not know are dropped.
+    """
+
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        from_attributes=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        json_schema_serialization_defaults_required=True,
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @classmethod
+    def of(cls, value: object, **others: Any) -> Self:
+        """Each field from the attribute of `value` that has its name, or from `others`."""
+        names = cls.model_fields.keys() - others.keys()
+        same = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        return cls.model_validate(same | others)
+
+
+class Camel(Answer):
+    """A shape of the first client, all of whose names are in camel case."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+class Success(Answer):
+    """`degraded` names the stages that were skipped."""
+
+    success: Literal[True] = True
+    degraded: tuple[str, ...] = ()
+
+
+class ErrorAnswer(Answer):
+    """Every error. `error` and `message` hold the same sentence."""
+
+    success: Literal[False]
+    error: str = Field(description="One sentence that says what to do.")
+    message: str
+    code: str = Field(description="Stable name; the table of codes is in the description.")
+    details: dict[str, Any] = Field(description="For example the field that was refused.")
+    duplicate: bool = Field(False, description="The first answer again, by idempotency key.")
+
+
+class EstimateView(Answer):
+    """How often the memory helps: the most likely share, and the 95 % interval it lies in."""
+
+    value: float = Field(ge=0, le=1, description="No success lowers it, no failure raises it.")
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+
+
+# Where only the first client reads `wilson_score`, as a percentage (decision 0049).
+SHOWN_WILSON = "For the first client, which shows it to people: `value` of `success_estimate`."
+
+
+def is_none(value: object) -> bool:
+    return value is None
+
+
+# A field that is left out of an answer where there is nothing to say.
+Absent = Field(default=None, exclude_if=is_none)
+# Of a write: the first answer again, by idempotency key.
+Repeated = Annotated[bool | None, Field(exclude_if=is_none)]
 
 
 def _utc(value: datetime) -> datetime:

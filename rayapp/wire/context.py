@@ -9,8 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from rayapp.assistant.context.records import ContextRequest
 from rayapp.inference.ports import Message, Role
-from rayapp.wire.answers import Answer, EstimateView
-from rayapp.wire.bases import MAX_PAGE, Flag, Lenient, Name, OneOrMore, Whole
+from rayapp.wire.bases import MAX_PAGE, Answer, EstimateView, Flag, Lenient, Name, OneOrMore, Whole
 from rayapp.wire.client_answers import BuiltIn
 
 PREFETCH_ALIASES = {

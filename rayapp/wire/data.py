@@ -9,10 +9,10 @@ from pydantic import Field
 
 from rayapp.memory.requests import ClearTarget
 from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX
-from rayapp.wire.answers import Answer
 from rayapp.wire.bases import (
     MAX_PAGE,
     MAX_REASON_CHARS,
+    Answer,
     IdempotencyKey,
     Lenient,
     MemoryId,

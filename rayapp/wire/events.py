@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rayapp.admin.ports import StreamKind
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Strict
+from rayapp.wire.bases import Answer, Strict
 
 EVENT_ALIASES = {"lastEventId": "last_event_id", "kinds": "types"}
 

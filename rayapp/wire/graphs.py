@@ -8,10 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rayapp.graphs.records import InsightsRequest
-from rayapp.wire.answers import SHOWN_WILSON, Answer, EstimateView
 from rayapp.wire.bases import (
     MAX_CONCEPT_CHARS,
     MAX_PAGE,
+    SHOWN_WILSON,
+    Answer,
+    EstimateView,
     Flag,
     IdempotencyKey,
     Lenient,

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Lenient, MemoryId, Name, OneOrMore, Whole
+from rayapp.wire.bases import Answer, Lenient, MemoryId, Name, OneOrMore, Whole
 from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage
 from rayapp.wire.learning import MAX_SCORES
 from rayapp.wire.search import Sort, TierList

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Strict
+from rayapp.wire.bases import Answer, Strict
 
 JobWord = Literal["submitted", "running", "paused", "completed", "failed", "cancelled"]
 MAX_LISTED = 200

@@ -18,9 +18,10 @@ from pydantic import (
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.learning.records import Signal
 from rayapp.memory.item import Outcome
-from rayapp.wire.answers import Answer, EstimateView
 from rayapp.wire.bases import (
     MAX_ID_CHARS,
+    Answer,
+    EstimateView,
     Flag,
     IdempotencyKey,
     Lenient,

@@ -1,32 +1,39 @@
-"""Bodies of the memory routes."""
+"""Memories over HTTP: what stores, changes and lists them, and what they look like."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from rayapp.memory.item import Source, SourceType
-from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.tiers import Tier
+from rayapp.memory.item import MemoryItem, Source, SourceType, SyncState
+from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
+from rayapp.memory.rules.lifecycle import success_estimate
+from rayapp.memory.tiers import Tier, tier_name
 from rayapp.wire.bases import (
     MAX_PAGE,
     MAX_REASON_CHARS,
     MAX_SUMMARY_CHARS,
+    Absent,
+    Answer,
+    EstimateView,
     Flag,
     IdempotencyKey,
     Labels,
     Lenient,
     MemoryId,
     Name,
+    Repeated,
     Share,
     Strict,
+    Success,
     TierName,
     UtcTime,
     Whole,
 )
 
-ALIASES = {"content": "text", "memoryId": "memory_id"}
+PREVIEW_CHARS = 200  # client contract
 
 
 class DatagovBody(Lenient):
@@ -66,6 +73,7 @@ class SourceBody(Strict):
 class StoreItem(Strict):
     """One memory to store. Limits on text and labels are those of the tier."""
 
+    aliases: ClassVar = {"content": "text", "memoryId": "memory_id"}
     text: str = Field(description="The memory; `content` is another name.")
     tier: TierName = Tier.WORKING
     tags: Labels = Field((), description="Tags in any script.")
@@ -89,23 +97,8 @@ class StoreItem(Strict):
     )
 
     def new_memory(self) -> NewMemory:
-        return NewMemory(
-            text=self.text,
-            tier=self.tier,
-            tags=self.tags,
-            entities=self.entities,
-            importance=self.importance,
-            confidence=self.confidence,
-            always_inject=self.always_inject,
-            memory_id=self.memory_id,
-            created_at=self.created_at,
-            source=self.source.source() if self.source else Source(),
-            summary=self.summary,
-            subject_id=self.subject_id,
-            valid_from=self.valid_from,
-            valid_to=self.valid_to,
-            supersedes=self.supersedes,
-        )
+        given = {name: getattr(self, name) for name in StoreItem.model_fields}
+        return NewMemory(**given | {"source": self.source.source() if self.source else Source()})
 
 
 class StoreBody(StoreItem):
@@ -117,6 +110,7 @@ class StoreBody(StoreItem):
 class BatchBody(Strict):
     """Memories to store. One that breaks a rule is rejected alone."""
 
+    read_apart: ClassVar = "items"
     items: list[Any] = Field(
         description="Memories, each as in `POST /api/memory/store`.",
         json_schema_extra={"items": {"$ref": "#/components/schemas/StoreItem"}},
@@ -127,6 +121,7 @@ class BatchBody(Strict):
 class EditBody(Strict):
     """Fields to change; a field that is absent or null stays as it is."""
 
+    aliases: ClassVar = {"content": "text"}
     text: str | None = Field(None, description="New text; it is embedded again.")
     tags: Labels | None = Field(None, description="All tags from now on.")
     entities: Labels | None = Field(None, description="All entities from now on.")
@@ -190,3 +185,223 @@ class ExplainQuery(Strict):
     """Query fields of the explanation."""
 
     query: str = Field(min_length=1, description="The question that did or did not find it.")
+
+
+def preview(text: str) -> str:
+    return text if len(text) <= PREVIEW_CHARS else f"{text[: PREVIEW_CHARS - 1].rstrip()}…"
+
+
+class SourceView(Answer):
+    """Where a memory came from; `category` is its DataGov category."""
+
+    type: str
+    conversation_id: str | None
+    message_id: str | None
+    tool_name: str | None
+    tool_run_id: str | None
+    doc_id: str | None
+    chunk_id: str | None
+    category: str | None
+    book: dict[str, Any] | None
+    datagov: dict[str, Any] | None
+
+    @classmethod
+    def from_source(cls, source: Source) -> Self:
+        return cls.of(source, category=(source.datagov or {}).get("category"))
+
+
+class StatsView(Answer):
+    """Outcome counters."""
+
+    uses: int
+    success_count: float
+    worked_count: int
+    partial_count: int
+    unknown_count: int
+    failed_count: int
+    success_rate: float
+    wilson_score: float
+    score: float
+    last_outcome: str | None
+    last_outcome_at: datetime | None
+    tier_uses: int
+    tier_success: float
+
+
+class IndexView(Answer):
+    """Where the memory stands between truth and index."""
+
+    sync_state: Literal["pending", "synced", "failed"]
+    op: Literal["vector", "payload", "delete"]
+    attempts: int
+    last_error: str | None
+    indexed_at: datetime | None
+
+
+class MemoryView(Answer):
+    """A memory; `text` and `content` are the same."""
+
+    memory_id: str
+    user_id: str
+    tier: str
+    status: str
+    text: str
+    content: str
+    summary: str | None
+    tags: tuple[str, ...]
+    entities: tuple[str, ...]
+    always_inject: bool
+    lang: str
+    source: SourceView
+    subject_id: str | None
+    trust: float
+    importance: float
+    confidence: float
+    quality_score: float
+    mentioned_count: int
+    stats: StatsView
+    success_estimate: EstimateView
+    created_at: datetime
+    stored_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    archived_reason: str | None
+    expires_at: datetime | None
+    version: int
+    supersedes: str | None
+    superseded_by: str | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    indexed: bool
+    index: IndexView
+
+    @classmethod
+    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        quality, stats = item.quality, item.stats
+        return cls.of(
+            item,
+            tier=tier_name(item.tier, documents),
+            content=item.text,
+            source=SourceView.from_source(item.source),
+            importance=quality.importance,
+            confidence=quality.confidence,
+            quality_score=quality.quality_score,
+            mentioned_count=quality.mentioned_count,
+            success_estimate=success_estimate(stats.success_count, stats.uses),
+            indexed=item.index.sync_state is SyncState.SYNCED,
+        )
+
+
+class StoreAnswer(Success):
+    """`indexed` is false: the index follows within a second or so; search sees the memory now."""
+
+    memory_id: str
+    indexed: bool = False
+    duplicate: bool
+    archived: tuple[str, ...] = Field(description="What capacity archived to make room.")
+
+    @property
+    def status(self) -> Literal["stored", "duplicate"]:
+        """As the lines of a batch say it."""
+        return "duplicate" if self.duplicate else "stored"
+
+
+class BatchResult(Answer):
+    """One line per memory sent, in order. What was rejected was not kept, so it has no id."""
+
+    memory_id: str | None
+    status: Literal["stored", "duplicate", "rejected"]
+    code: str | None = Absent
+    error: str | None = Absent
+    archived: tuple[str, ...] | None = Absent
+
+    @classmethod
+    def from_result(cls, result: StoreResult) -> Self:
+        kept = result.status != "rejected"
+        return cls.of(
+            result,
+            memory_id=result.memory_id if kept else None,
+            archived=result.archived or None,
+        )
+
+
+class BatchAnswer(Answer):
+    """Results in the order of the items; no `success` when every one was rejected."""
+
+    success: bool
+    degraded: tuple[str, ...] = ()
+    results: tuple[BatchResult, ...]
+    duplicate: Repeated = None
+
+
+class ItemsAnswer(Success):
+    """A page of memories; `next_cursor` null ends the list."""
+
+    items: tuple[MemoryView, ...]
+    next_cursor: str | None
+    total: int | None = Field(description="Only with `with_total`.")
+
+
+class ItemAnswer(Success):
+    """One memory."""
+
+    memory: MemoryView
+    duplicate: Repeated = None
+
+
+class DoneAnswer(Success):
+    """A change was made."""
+
+    memory_id: str
+    message: str
+    duplicate: Repeated = None
+
+
+class QualityView(Answer):
+    """importance x confidence = quality_score."""
+
+    importance: float
+    confidence: float
+    quality_score: float
+    mentioned_count: int
+
+
+class VersionView(Answer):
+    """The state that a change replaced."""
+
+    version: int
+    text: str
+    tags: tuple[str, ...]
+    quality: QualityView
+    stats: StatsView
+    change_type: str
+    reason: str | None
+    at: datetime
+
+
+class VersionsAnswer(Success):
+    """Newest first."""
+
+    memory_id: str
+    versions: tuple[VersionView, ...]
+
+
+class ExplainStageView(Answer):
+    """One stage: kept, or lost and by how much."""
+
+    stage: str
+    kept: bool
+    detail: str
+    values: dict[str, float]
+
+
+class ExplainAnswer(Success):
+    """Why a question found a memory, or at which stage it was lost."""
+
+    memory_id: str
+    query: str
+    found: bool
+    position: int | None
+    lost_at: str | None
+    stages: tuple[ExplainStageView, ...]

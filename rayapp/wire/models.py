@@ -8,8 +8,7 @@ from pydantic import Field
 
 from rayapp.inference.chat.rules.integrity import FindingKind
 from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Flag, Strict
+from rayapp.wire.bases import Answer, Flag, Strict
 
 # Calls of one answer that are read; a model in a loop writes more, and those are named.
 MAX_GIVEN_CALLS = 128

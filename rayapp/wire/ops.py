@@ -8,8 +8,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from rayapp.core.ids import USER_ID_PATTERN
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Flag, IdempotencyKey, Lenient, Strict, TierName, UtcTime, Whole
+from rayapp.wire.bases import (
+    Answer,
+    Flag,
+    IdempotencyKey,
+    Lenient,
+    Strict,
+    TierName,
+    UtcTime,
+    Whole,
+)
 from rayapp.wire.jobs import JobWord
 
 USER_ALIASES = {"userId": "user_id"}

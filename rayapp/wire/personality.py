@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Flag, IdempotencyKey, Lenient
+from rayapp.wire.bases import Answer, Flag, IdempotencyKey, Lenient
 
 PERSONALITY_ALIASES = {
     "yaml_content": "content",

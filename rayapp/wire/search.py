@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from rayapp.core.errors import EmbedderDown, IndexDown
 from rayapp.datagov.rules.categories import (
     CATEGORIES,
     category_slug,
@@ -14,28 +16,36 @@ from rayapp.datagov.rules.categories import (
     format_spellings,
     nearest_category,
 )
-from rayapp.memory.item import SourceType
+from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import SortKey
+from rayapp.memory.rules.filtering import flag_names
+from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.scope import ItemFilter
-from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS
-from rayapp.search.requests import SearchQuery, SortMode
+from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, tier_name
+from rayapp.search.requests import Hit, ScoreSummary, SearchAnswer, SearchQuery, SortMode
 from rayapp.text.tokens import Language
-from rayapp.wire.answers import SHOWN_WILSON, Answer, EstimateView, SourceView
 from rayapp.wire.bases import (
     MAX_FILTER_VALUES,
     MAX_ID_CHARS,
     MAX_OFFSET,
     MAX_PAGE,
+    SHOWN_WILSON,
+    Absent,
+    Answer,
+    EstimateView,
     Flag,
     Lenient,
     Name,
     Share,
     Strict,
+    Success,
     TierName,
     UtcTime,
     Values,
     Whole,
+    is_none,
 )
+from rayapp.wire.memories import SourceView, preview
 
 # The `filters` object of a search and the query fields of a list: both become an ItemFilter.
 
@@ -150,6 +160,7 @@ class Filters(Strict):
 class ItemsQuery(Filters):
     """Query fields of the item list."""
 
+    aliases: ClassVar = {"tier": "tiers", "sort_by": "sort", "sortBy": "sort"}
     tiers: TierList | None = Field(None, description="Tiers; all seven when absent.")
     status: Literal["active", "archived"] = Field(
         "active", description="Active or archived memories."
@@ -165,7 +176,7 @@ class ItemsQuery(Filters):
     include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
 
 
-ALIASES = {
+SEARCH_ALIASES = {
     "sortBy": "sort_by",
     "tier": "tiers",
     "skip": "offset",
@@ -220,6 +231,7 @@ Handle = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 class SearchBody(Strict):
     """A question, and what may answer it. The largest `limit` is the setting search.max_limit."""
 
+    aliases: ClassVar = SEARCH_ALIASES
     query: str = Field(min_length=1, description="The question, in any language.")
     limit: Annotated[Whole, Field(ge=1)] | None = Field(
         None, description="Hits; estimated from the question when absent."
@@ -290,6 +302,7 @@ def _list_sort(value: Any) -> Any:
 class RecentQuery(Lenient):
     """Query fields of the recent list."""
 
+    aliases: ClassVar = SEARCH_ALIASES
     tiers: TierList | None = None
     sort_by: Annotated[Literal["recent", "score"], BeforeValidator(_list_sort)] = Field(
         "recent", description="Newest first, or best score first; `recency` is `recent`."
@@ -312,7 +325,7 @@ class CitationView(Answer):
     source_type: str
     memory_id: str
     tier: str
-    doc_id: str | None = None
+    doc_id: str | None = Absent
 
 
 class ScoreWeightsView(Answer):
@@ -355,7 +368,7 @@ class ScoreSummaryView(Answer):
     relevance: float | None = Field(
         description="Probability that it answers; null without `min_relevance`."
     )
-    named: list[str] = Field(description="Entities of it that the question names.")
+    named: tuple[str, ...] = Field(description="Entities of it that the question names.")
     wilson_score: float
     uses: int
     created_at: datetime
@@ -377,10 +390,27 @@ class DatagovView(Answer):
     organization: str | None
     format: str | None = Field(description="Lower case; null: several, or unknown.")
     total_records: int | None = Field(description="Null: nobody counted.")
-    fields: list[str] = Field(description="Names of columns.")
-    flags: list[str]
+    fields: tuple[str, ...] = Field(description="Names of columns.")
+    flags: tuple[str, ...]
     url: str | None
     error: str | None
+
+    @staticmethod
+    def body(source: Source) -> dict[str, Any] | None:
+        """The catalogue's facts in one shape: a user's own may be of any type."""
+        facts = source.datagov
+        if facts is None:
+            return None
+        found: dict[str, Any] = {
+            name: value if isinstance(value := facts.get(name), str) else None
+            for name in DatagovView.model_fields
+        }
+        records, fields = facts.get("total_records"), facts.get("fields")
+        return found | {
+            "total_records": records if type(records) is int else None,
+            "fields": [str(one) for one in fields] if isinstance(fields, list | tuple) else [],
+            "flags": flag_names(source),
+        }
 
 
 class HitView(Answer):
@@ -394,15 +424,15 @@ class HitView(Answer):
     created_at: datetime
     updated_at: datetime
     age: str = Field(description="For example `3 d`.")
-    tags: list[str]
+    tags: tuple[str, ...]
     uses: int
     success_estimate: EstimateView
     wilson_score: float = Field(description=SHOWN_WILSON)
     score: float
     last_outcome: str | None
     source: SourceView
-    citations: list[CitationView]
-    collapsed_ids: list[str] = Field(description="Near-equal hits folded into this one.")
+    citations: tuple[CitationView, ...]
+    collapsed_ids: tuple[str, ...] = Field(description="Near-equal hits folded into this one.")
     datagov: DatagovView | None = Field(description="Null: not of the open-data catalogue.")
     score_summary: ScoreSummaryView
 
@@ -421,7 +451,7 @@ class DatagovUseView(Answer):
     searched: bool
     guessed: bool = Field(description="By the words of the question alone; half a page at most.")
     reason: str | None = Field(description="`asked`, `filter`, or the rule of the words.")
-    categories: list[str] = Field(description="Topics in the words of a guess.")
+    categories: tuple[str, ...] = Field(description="Topics in the words of a guess.")
 
 
 class SearchDebugView(Answer):
@@ -433,33 +463,34 @@ class SearchDebugView(Answer):
     stage_timings_ms: dict[str, float] = Field(
         description="Each instant counts for one stage: the sum is the time of the search."
     )
-    fallbacks_used: list[str]
-    errors: list[StageErrorView]
+    fallbacks_used: tuple[str, ...]
+    errors: tuple[StageErrorView, ...]
     vector_stage_status: Literal["ok", "failed"]
     recipe: str
     sort_by: str
-    tiers: list[str]
+    tiers: tuple[str, ...]
     language: str
-    expansions: list[str]
+    expansions: tuple[str, ...]
     datagov: DatagovUseView
 
 
-class SearchAnswerView(Answer):
+class SearchAnswerView(Success):
     """`degraded` names the stages that were skipped; empty when all ran."""
 
-    success: Literal[True]
     receipt_id: str | None
-    results: list[HitView]
+    results: tuple[HitView, ...]
     total: int
     abstained: bool
     confidence: Literal["high", "medium", "low"]
-    degraded: list[str]
     debug: SearchDebugView
-    retrievalDebug: SearchDebugView | None = Field(
-        None, description="`debug` once more, only for the first client (`compat.first_client`)."
+    retrieval_debug: SearchDebugView | None = Field(
+        None,
+        alias="retrievalDebug",
+        exclude_if=is_none,
+        description="`debug` once more, only for the first client (`compat.first_client`).",
     )
-    hasMore: bool
-    nextOffset: int | None
+    has_more: bool = Field(alias="hasMore")
+    next_offset: int | None = Field(alias="nextOffset")
 
 
 class OutcomeCounts(Answer):
@@ -484,15 +515,116 @@ class RecentView(Answer):
     uses: int
     created_at: datetime
     updated_at: datetime
-    tags: list[str]
+    tags: tuple[str, ...]
     outcomes: OutcomeCounts
     last_used: datetime | None
     source: SourceView
 
+    @classmethod
+    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
+        stats = item.stats
+        estimate = success_estimate(stats.success_count, stats.uses)
+        return cls.of(
+            item,
+            content=item.text,
+            tier=tier_name(item.tier, documents),
+            success_estimate=estimate,
+            wilson_score=estimate.value,
+            score=stats.score,
+            uses=stats.uses,
+            outcomes=OutcomeCounts(
+                worked=stats.worked_count,
+                failed=stats.failed_count,
+                partial=stats.partial_count,
+                unknown=stats.unknown_count,
+            ),
+            last_used=stats.last_outcome_at,
+            source=SourceView.from_source(item.source),
+        )
 
-class RecentAnswer(Answer):
+
+class RecentAnswer(Success):
     """The recent list."""
 
-    success: Literal[True]
-    memories: list[RecentView]
-    degraded: list[str]
+    memories: tuple[RecentView, ...]
+
+
+# The search is the hot path: its answer is written as plain values in the shape of
+# `SearchAnswerView`, which costs a third of building the models.
+
+# What the pipeline says of a hit; the rest of `ScoreSummaryView` comes from the memory.
+SCORES = tuple(one.name for one in fields(ScoreSummary))
+VECTOR_CODES = frozenset({EmbedderDown.default_code, IndexDown.default_code})
+
+
+def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
+    """A `HitView`."""
+    item, summary, stats = hit.item, hit.summary, hit.item.stats
+    source, tier = item.source, tier_name(item.tier, documents)
+    estimate = success_estimate(stats.success_count, stats.uses)
+    citation = {"source_type": source.type, "memory_id": item.memory_id, "tier": tier}
+    shared = {
+        "wilson_score": stats.wilson_score,
+        "uses": stats.uses,
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }
+    return shared | {
+        "position": hit.position,
+        "memory_id": item.memory_id,
+        "tier": tier,
+        "content": item.text,
+        "preview": preview(item.text),
+        "age": age(item.created_at, now),
+        "tags": item.tags,
+        "success_estimate": estimate,
+        "wilson_score": estimate.value,
+        "score": summary.final_score,
+        "last_outcome": stats.last_outcome,
+        "source": {name: getattr(source, name, None) for name in SourceView.model_fields}
+        | {"category": (source.datagov or {}).get("category")},
+        "citations": [citation | ({"doc_id": source.doc_id} if source.doc_id else {})],
+        "collapsed_ids": hit.collapsed_ids,
+        "datagov": DatagovView.body(source),
+        "score_summary": {name: getattr(summary, name) for name in SCORES} | shared,
+    }
+
+
+def search_body(
+    found: SearchAnswer, now: datetime, documents: bool, *, first_client: bool = False
+) -> dict[str, Any]:
+    """A `SearchAnswerView`."""
+    lost_vectors = any(error.code in VECTOR_CODES for error in found.errors)
+    debug = {
+        "confidence": found.confidence,
+        "relevance": found.relevance,
+        "best_rejected": found.best_rejected,
+        "stage_timings_ms": found.timings_ms,
+        "fallbacks_used": found.degraded,
+        "errors": found.errors,
+        "vector_stage_status": "failed" if lost_vectors else "ok",
+        "recipe": found.recipe,
+        "sort_by": found.sort_by,
+        "tiers": [tier_name(tier, documents) for tier in found.tiers],
+        "language": found.language,
+        "expansions": found.expansions,
+        "datagov": {
+            "searched": found.datagov.searched,
+            "guessed": found.datagov.guessed,
+            "reason": found.datagov.reason or None,
+            "categories": found.datagov.categories,
+        },
+    }
+    return {
+        "success": True,
+        "receipt_id": found.receipt_id,
+        "results": [hit_body(hit, now, documents) for hit in found.hits],
+        "total": found.total,
+        "abstained": found.abstained,
+        "confidence": found.confidence,
+        "degraded": found.degraded,
+        "debug": debug,
+        **({"retrievalDebug": debug} if first_client else {}),
+        "hasMore": found.next_offset is not None,
+        "nextOffset": found.next_offset,
+    }

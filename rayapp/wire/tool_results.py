@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rayapp.assistant.tool_results.rules import ToolResult, as_text
-from rayapp.wire.answers import Answer
 from rayapp.wire.bases import (
+    Answer,
     Flag,
     IdempotencyKey,
     Label,

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Flag, IdempotencyKey, Lenient, Name
+from rayapp.wire.bases import Answer, Flag, IdempotencyKey, Lenient, Name
 
 TOOL_ALIASES = {"conversationId": "conversation_id", "turnId": "turn_id"}
 

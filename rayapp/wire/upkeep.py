@@ -9,8 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from rayapp.admin.rules import QUIET_DAYS
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.wire.answers import Answer
-from rayapp.wire.bases import Flag, IdempotencyKey, Lenient, TierName, Whole
+from rayapp.wire.bases import Answer, Flag, IdempotencyKey, Lenient, TierName, Whole
 from rayapp.wire.ops import UserId
 
 CLEANUP_ALIASES = {"dryRun": "dry_run", "quietDays": "quiet_days"}

@@ -1,44 +1,94 @@
-"""The memory bank, as the first client calls it."""
+"""The memory bank, as the first client calls it; goals and values are short lists inside it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
-from starlette.responses import Response
+from fastapi import Query
 
 from rayapp.api.call import Call
-from rayapp.api.json_answer import answer
-from rayapp.api.operation import Operation
+from rayapp.api.paths import MemoryIdPart
+from rayapp.api.responses import raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router
 from rayapp.core.errors import BankFull, Conflict, DuplicateMemory, NotFound, TooLarge
-from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.requests import BulkResult, StoreResult
-from rayapp.memory.rules.lifecycle import room_made
-from rayapp.wire import answers as shapes
-from rayapp.wire import client_answers as client
+from rayapp.memory.item import Status
 from rayapp.wire.bank import (
-    BANK_ALIASES,
-    PAGE_ALIASES,
     BankBody,
     BankEdit,
+    BankItemAnswer,
+    BankListAnswer,
     BankQuery,
+    BankStatsAnswer,
+    BankStoreAnswer,
+    BankView,
+    BulkArchiveAnswer,
     BulkArchiveBody,
     BulkBody,
+    BulkDeleteAnswer,
+    GoalsAnswer,
+    ListedBody,
+    ListedQuery,
+    ListedView,
+    ValuesAnswer,
 )
-from rayapp.wire.examples.memories import BANK_EXAMPLE
-from rayapp.wire.views.memories import bank_view
+from rayapp.wire.memories import DoneAnswer
 
+routes = router("memory bank")
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = f"{BANK}/{{memory_id}}"
+BULK = (
+    "Facts of the memory bank only; `results` says what became of each id: a memory of another "
+    "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
+    "least one fact changed, or when every one was archived already."
+)
+FACTS = "Facts of the memory bank only: the id of a memory of another tier is 404, and it stays."
 
 
-def _view(call: Call, item: MemoryItem) -> dict[str, object]:
-    return bank_view(item, call.documents)
+def _add_list(name: str, tag: str, shape: type[GoalsAnswer | ValuesAnswer]) -> None:
+    """One list: `name` in the path and in the answer, `tag` on its facts."""
+    path = f"{BANK}/{name}"
+
+    @routes.get(path, summary=f"List the {name}", response_model=shape)
+    async def page(
+        call: CurrentCall, query: Annotated[ListedQuery, Query()]
+    ) -> GoalsAnswer | ValuesAnswer:
+        found = await call.services.bank.listed(call.reads, tag, query.limit)
+        return shape.of(found, **{name: tuple(map(ListedView.from_item, found.items))})
+
+    @routes.post(
+        path,
+        summary=f"Add to the {name}",
+        description=f"A fact of the memory bank with the tag `{tag}`; the same text again is a "
+        "duplicate with the same id.",
+        responses=raises(TooLarge, BankFull),
+        dependencies=[IDEMPOTENT],
+    )
+    async def add(call: CurrentCall, body: ListedBody) -> BankStoreAnswer:
+        result = await call.services.bank.add(call.writes, body.new_memory(tag))
+        return BankStoreAnswer.from_result(result)
+
+    @routes.delete(
+        f"{path}/{{memory_id}}",
+        summary=f"Remove from the {name}",
+        description="A fact with no other tag is archived, so it can be restored. Others only "
+        "leave the list.",
+        responses=raises(NotFound, Conflict),
+        dependencies=[IDEMPOTENT],
+    )
+    async def remove(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
+        await call.services.bank.unlist(call.writes, tag, memory_id)
+        return DoneAnswer(memory_id=memory_id, message=f"Removed from the {name}.")
 
 
-async def bank_page(call: Call) -> Response:
-    query = call.query_as(BankQuery, PAGE_ALIASES)
+# Before the facts, whose `{memory_id}` would match their names.
+_add_list("goals", "goal", GoalsAnswer)
+_add_list("values", "value", ValuesAnswer)
+
+
+@routes.get(BANK, summary="List the memory bank")
+async def bank_page(call: CurrentCall, query: Annotated[BankQuery, Query()]) -> BankListAnswer:
     page = await call.services.bank.page(
         call.reads,
         status=Status(query.status),
@@ -46,270 +96,102 @@ async def bank_page(call: Call) -> Response:
         limit=query.limit,
         offset=query.offset,
     )
-    return answer(
-        {
-            "success": True,
-            "memories": [_view(call, item) for item in page.items],
-            "total": page.total if page.total is not None else len(page.items),
-            "degraded": [],
-        }
+    return BankListAnswer(
+        memories=tuple(BankView.from_item(item, call.documents) for item in page.items),
+        total=page.total if page.total is not None else len(page.items),
     )
 
 
-async def bank_add(call: Call) -> Response:
-    body = call.body_as(BankBody, BANK_ALIASES)
+@routes.post(
+    BANK,
+    summary="Keep a fact",
+    responses=raises(TooLarge, BankFull),
+    dependencies=[IDEMPOTENT],
+)
+async def bank_add(call: CurrentCall, body: BankBody) -> BankStoreAnswer:
+    """Without tags the fact is tagged `pinned`. With `memory_id` the memory of that id is pinned:
+    it stays where it is, and the fact takes over where it came from. A full bank archives its least
+    useful fact (`archived`), never one that is pinned, a goal or a value; a fact that is less
+    useful than all is refused with `bank_full`."""
     bank, new = call.services.bank, body.new_memory()
     if body.memory_id is None:
-        return kept(await bank.add(call.writes, new))
-    return kept(await bank.pin(call.writes, body.memory_id, new))
+        return BankStoreAnswer.from_result(await bank.add(call.writes, new))
+    return BankStoreAnswer.from_result(await bank.pin(call.writes, body.memory_id, new))
 
 
-def kept(result: StoreResult) -> Response:
-    duplicate = result.status == "duplicate"
-    message = "Already in the memory bank" if duplicate else "Kept in the memory bank"
-    if result.archived:
-        message += f"; {room_made(result.archived)}"
-    return answer(
-        {
-            "success": True,
-            "id": result.memory_id,
-            "memory_id": result.memory_id,
-            "message": f"{message}.",
-            "duplicate": duplicate,
-            "archived": result.archived,
-            "degraded": [],
-        }
-    )
-
-
-async def bank_stats(call: Call) -> Response:
+@routes.get(f"{BANK}/stats", summary="Counts of the memory bank")
+async def bank_stats(call: CurrentCall) -> BankStatsAnswer:
     stats = await call.services.bank.stats(call.reads)
-    return answer(
-        {
-            "success": True,
-            "total_memories": stats.total,
-            "active": stats.active,
-            "archived": stats.archived,
-            "unique_tags": len(stats.tags),
-            "tags": stats.tags,
-            "degraded": [],
-        }
-    )
+    return BankStatsAnswer.of(stats, total_memories=stats.total, unique_tags=len(stats.tags))
 
 
-async def bank_get(call: Call) -> Response:
-    item = await call.services.memories.get(call.reads, call.memory_id())
-    return answer({"success": True, "memory": _view(call, item), "degraded": []})
+@routes.get(BANK_ITEM, summary="Read a memory of any tier", responses=raises(NotFound))
+async def bank_get(call: CurrentCall, memory_id: MemoryIdPart) -> BankItemAnswer:
+    item = await call.services.memories.get(call.reads, memory_id)
+    return BankItemAnswer(memory=BankView.from_item(item, call.documents))
 
 
-async def _fact_id(call: Call) -> str:
-    """The id in the path, when it is that of a fact: other tiers are changed by their own route."""
-    own = replace(call.reads, include_shared=False)
-    memory_id = call.memory_id()
-    await call.services.bank.fact(own, memory_id)
-    return memory_id
+async def _check_fact(call: Call, memory_id: str) -> None:
+    """NotFound unless it is a fact: other tiers are changed by their own route."""
+    await call.services.bank.fact(replace(call.reads, include_shared=False), memory_id)
 
 
-async def bank_edit(call: Call) -> Response:
+@routes.put(
+    BANK_ITEM,
+    summary="Archive, restore, tag or rewrite a fact",
+    description=FACTS,
+    responses=raises(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
+    dependencies=[IDEMPOTENT],
+)
+async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: BankEdit) -> DoneAnswer:
     """Fields first, because only they can be refused; then the status."""
-    body = call.body_as(BankEdit, BANK_ALIASES)
-    memory_id, memories = await _fact_id(call), call.services.memories
-    edit = body.edit()
+    await _check_fact(call, memory_id)
+    memories, edit = call.services.memories, body.edit()
     if edit is not None:
         await memories.edit(call.writes, memory_id, edit)
     if body.status == "active":
         await memories.restore(call.writes, memory_id)
     if body.status == "archived":
         await memories.archive(call.writes, memory_id, reason=body.archived_reason)
-    return done(memory_id, "Memory changed.")
+    return DoneAnswer(memory_id=memory_id, message="Memory changed.")
 
 
-async def bank_delete(call: Call) -> Response:
-    memory_id = await _fact_id(call)
+@routes.delete(
+    BANK_ITEM,
+    summary="Delete a fact",
+    description=FACTS,
+    responses=raises(NotFound, Conflict),
+    dependencies=[IDEMPOTENT],
+)
+async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
+    await _check_fact(call, memory_id)
     await call.services.memories.delete(call.writes, memory_id)
-    return done(memory_id, "Memory deleted.")
+    return DoneAnswer(memory_id=memory_id, message="Memory deleted.")
 
 
-def done(memory_id: str, message: str) -> Response:
-    return answer({"success": True, "message": message, "memory_id": memory_id, "degraded": []})
-
-
-async def bulk_archive(call: Call) -> Response:
-    body = call.body_as(BulkArchiveBody)
+@routes.post(
+    "/api/memory/bulk/archive",
+    summary="Archive many memories",
+    description=BULK,
+    dependencies=[IDEMPOTENT],
+)
+async def bulk_archive(call: CurrentCall, body: BulkArchiveBody) -> BulkArchiveAnswer:
     results = await call.services.bank.archive_many(call.writes, body.ids, body.archived_reason)
     counts = Counter(one.status for one in results)
-    return answer(
-        {
-            "success": _as_asked(results),
-            "matched": counts["archived"] + counts["already_archived"],
-            "modified": counts["archived"],
-            "results": _bulk_view(results),
-            "degraded": [],
-        }
+    return BulkArchiveAnswer.from_results(
+        results,
+        matched=counts["archived"] + counts["already_archived"],
+        modified=counts["archived"],
     )
 
 
-async def bulk_delete(call: Call) -> Response:
-    body = call.body_as(BulkBody)
+@routes.post(
+    "/api/memory/bulk/delete",
+    summary="Delete many memories",
+    description=BULK,
+    dependencies=[IDEMPOTENT],
+)
+async def bulk_delete(call: CurrentCall, body: BulkBody) -> BulkDeleteAnswer:
     results = await call.services.bank.delete_many(call.writes, body.ids)
-    return answer(
-        {
-            "success": _as_asked(results),
-            "deleted": sum(one.status == "deleted" for one in results),
-            "results": _bulk_view(results),
-            "degraded": [],
-        }
-    )
-
-
-def _as_asked(results: Sequence[BulkResult]) -> bool:
-    """Whether something changed, or everything was already as it was asked to be."""
-    said = {one.status for one in results}
-    return not said.isdisjoint({"archived", "deleted"}) or said == {"already_archived"}
-
-
-def _bulk_view(results: Sequence[BulkResult]) -> list[dict[str, str]]:
-    return [{"memory_id": one.memory_id, "status": one.status} for one in results]
-
-
-_TAG = "memory bank"
-_DONE = {"success": True, "message": "Memory changed.", "memory_id": "mem-1", "degraded": []}
-_BULK = (
-    "Facts of the memory bank only; `results` says what became of each id: a memory of another "
-    "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
-    "least one fact changed, or when every one was archived already."
-)
-
-_FACTS = "Facts of the memory bank only: the id of a memory of another tier is 404, and it stays."
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path=BANK,
-        tag=_TAG,
-        summary="List the memory bank",
-        handler=bank_page,
-        query=BankQuery,
-        example_query={"status": "active", "limit": "100"},
-        aliases=PAGE_ALIASES,
-        answer=client.BankListAnswer,
-        example={"success": True, "memories": [BANK_EXAMPLE], "total": 1, "degraded": []},
-    ),
-    Operation(
-        method="POST",
-        path=BANK,
-        tag=_TAG,
-        summary="Keep a fact",
-        description="Without tags the fact is tagged `pinned`. With `memory_id` the memory of that "
-        "id is pinned: it stays where it is, and the fact takes over where it came from. A full "
-        "bank archives its least useful fact (`archived`), never one that is pinned, a goal or a "
-        "value; a fact that is less useful than all is refused with `bank_full`.",
-        handler=bank_add,
-        body=BankBody,
-        example_body={"text": "Dana prefers tea.", "tags": ["taste"], "importance": 0.9},
-        aliases=BANK_ALIASES,
-        answer=client.BankStoreAnswer,
-        example={
-            "success": True,
-            "id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
-            "memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
-            "message": "Kept in the memory bank.",
-            "duplicate": False,
-            "archived": [],
-            "degraded": [],
-        },
-        errors=(TooLarge, BankFull),
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path=f"{BANK}/stats",
-        tag=_TAG,
-        summary="Counts of the memory bank",
-        handler=bank_stats,
-        answer=client.BankStatsAnswer,
-        example={
-            "success": True,
-            "total_memories": 2,
-            "active": 1,
-            "archived": 1,
-            "unique_tags": 1,
-            "tags": ["taste"],
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="GET",
-        path=BANK_ITEM,
-        tag=_TAG,
-        summary="Read a memory of any tier",
-        handler=bank_get,
-        answer=client.BankItemAnswer,
-        example={"success": True, "memory": BANK_EXAMPLE, "degraded": []},
-        errors=(NotFound,),
-    ),
-    Operation(
-        method="PUT",
-        path=BANK_ITEM,
-        tag=_TAG,
-        summary="Archive, restore, tag or rewrite a fact",
-        description=_FACTS,
-        handler=bank_edit,
-        body=BankEdit,
-        example_body={"status": "archived", "archived_reason": "no longer true"},
-        aliases=BANK_ALIASES,
-        answer=shapes.DoneAnswer,
-        example=_DONE,
-        errors=(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
-        writes=True,
-    ),
-    Operation(
-        method="DELETE",
-        path=BANK_ITEM,
-        tag=_TAG,
-        summary="Delete a fact",
-        description=_FACTS,
-        handler=bank_delete,
-        answer=shapes.DoneAnswer,
-        example=_DONE,
-        errors=(NotFound, Conflict),
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/bulk/archive",
-        tag=_TAG,
-        summary="Archive many memories",
-        description=_BULK,
-        handler=bulk_archive,
-        body=BulkArchiveBody,
-        example_body={"ids": ["mem-1"], "archived_reason": "spring cleaning"},
-        answer=client.BulkArchiveAnswer,
-        example={
-            "success": True,
-            "matched": 1,
-            "modified": 1,
-            "results": [{"memory_id": "mem-1", "status": "archived"}],
-            "degraded": [],
-        },
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/bulk/delete",
-        tag=_TAG,
-        summary="Delete many memories",
-        description=_BULK,
-        handler=bulk_delete,
-        body=BulkBody,
-        example_body={"ids": ["mem-1"]},
-        answer=client.BulkDeleteAnswer,
-        example={
-            "success": True,
-            "deleted": 1,
-            "results": [{"memory_id": "mem-1", "status": "deleted"}],
-            "degraded": [],
-        },
-        writes=True,
-    ),
-)
+    deleted = sum(one.status == "deleted" for one in results)
+    return BulkDeleteAnswer.from_results(results, deleted=deleted)

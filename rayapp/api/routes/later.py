@@ -8,7 +8,7 @@ from rayapp.api.call import Call
 from rayapp.api.errors import error_answer, error_body
 from rayapp.api.operation import Operation
 from rayapp.core.errors import RayappError
-from rayapp.wire.answers import ErrorAnswer
+from rayapp.wire.bases import ErrorAnswer
 
 NOT_IMPLEMENTED = "not_implemented"
 BOOKS, DOCUMENTS, BACKUP = "/api/memory/books", "/api/documents", "/api/memory/backup"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from starlette.responses import Response
+from fastapi import Query
 
-from rayapp.api.call import Call
-from rayapp.api.json_answer import answer
-from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
-from rayapp.api.operation import Operation
+from rayapp.api.json_body import read_model
+from rayapp.api.paths import MemoryIdPart
+from rayapp.api.responses import raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router
 from rayapp.core.errors import (
     BankFull,
     Conflict,
@@ -22,61 +22,73 @@ from rayapp.core.errors import (
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import ItemQuery, NewMemory, StoreResult
 from rayapp.search.requests import SearchQuery
-from rayapp.wire import answers as shapes
-from rayapp.wire.examples.memories import ITEM_EXAMPLE, STORE_BODY, VERSION_EXAMPLE
 from rayapp.wire.memories import (
-    ALIASES,
     ArchiveBody,
+    BatchAnswer,
     BatchBody,
+    BatchResult,
+    DoneAnswer,
     EditBody,
+    ExplainAnswer,
     ExplainQuery,
+    ItemAnswer,
+    ItemsAnswer,
+    MemoryView,
     RestoreBody,
+    StoreAnswer,
     StoreBody,
     StoreItem,
+    VersionsAnswer,
     VersionsQuery,
+    VersionView,
 )
 from rayapp.wire.search import ItemsQuery
-from rayapp.wire.views.memories import item_view, result_view, version_view
 
+routes = router("memories")
 ITEM = "/api/memory/items/{memory_id}"
-LIST_ALIASES = {"tier": "tiers", "sort_by": "sort", "sortBy": "sort"}
 
 
-async def store(call: Call) -> Response:
-    new = call.body_as(StoreBody, ALIASES).new_memory()
-    result = await call.services.memories.store(call.writes, new)
+@routes.post(
+    "/api/memory/store",
+    summary="Store a memory",
+    status_code=201,
+    responses={
+        200: {"model": StoreAnswer, "description": "It was there already: `duplicate` is true."},
+        **raises(TooLarge, DuplicateMemory, BankFull),
+    },
+    dependencies=[IDEMPOTENT],
+)
+async def store(call: CurrentCall, body: StoreBody) -> StoreAnswer:
+    """The answer does not wait for the index: search finds the memory at once. An equal active text
+    of the same tier is not stored again (`duplicate`)."""
+    result = await call.services.memories.store(call.writes, body.new_memory())
     duplicate = result.status == "duplicate"
-    return answer(
-        {
-            "success": True,
-            "memory_id": result.memory_id,
-            "indexed": False,
-            "duplicate": duplicate,
-            "archived": result.archived,
-            "degraded": [],
-        },
-        status=200 if duplicate else 201,
-    )
+    call.status = 200 if duplicate else 201
+    return StoreAnswer.of(result, duplicate=duplicate)
 
 
-async def store_batch(call: Call) -> Response:
-    refuse_forbidden(call.data, skip="items")
-    items = validated(BatchBody, call.data).items
+@routes.post(
+    "/api/memory/store/batch",
+    summary="Store many memories",
+    responses=raises(TooLarge),
+    dependencies=[IDEMPOTENT],
+)
+async def store_batch(call: CurrentCall, body: BatchBody) -> BatchAnswer:
+    """One result per item, in order. A bad item is rejected alone, without an id; `archived` of a
+    fact are those that left the full memory bank for it. `success` is false when nothing of the
+    batch was kept."""
     most = call.services.settings.http.batch_limit_items
-    if len(items) > most:
+    if len(body.items) > most:
         raise TooLarge(
-            f"The batch has {len(items)} items; send at most {most} at once.",
+            f"The batch has {len(body.items)} items; send at most {most} at once.",
             details={"field": "items", "limit": most},
         )
     results = await call.services.memories.store_batch(
-        call.writes, [_new_or_rejected(item) for item in items]
+        call.writes, [_new_or_rejected(item) for item in body.items]
     )
-    return answer(
-        {
-            "success": not results or any(one.status != "rejected" for one in results),
-            "results": [result_view(one) for one in results],
-            "degraded": [],
-        }
+    return BatchAnswer(
+        success=not results or any(one.status != "rejected" for one in results),
+        results=tuple(BatchResult.from_result(one) for one in results),
     )
 
 
@@ -85,14 +97,14 @@ def _new_or_rejected(data: Any) -> NewMemory | StoreResult:
     try:
         if not isinstance(data, dict):
             raise InvalidInput("An item must be a JSON object.")
-        refuse_forbidden(data)
-        return validated(StoreItem, fold_aliases(data, ALIASES)).new_memory()
+        return read_model(StoreItem, data).new_memory()
     except InvalidInput as error:
         return StoreResult(memory_id=None, status="rejected", code=error.code, error=error.message)
 
 
-async def items(call: Call) -> Response:
-    query = call.query_as(ItemsQuery, LIST_ALIASES)
+@routes.get("/api/memory/items", summary="List memories")
+async def items(call: CurrentCall, query: Annotated[ItemsQuery, Query()]) -> ItemsAnswer:
+    """Paged by cursor. List fields repeat: `tags=a&tags=b`; an empty list matches nothing."""
     where = query.item_filter(
         tiers=call.services.tiers_default if query.tiers is None else query.tiers,
         statuses=(Status(query.status),),
@@ -109,89 +121,99 @@ async def items(call: Call) -> Response:
             with_total=query.with_total,
         ),
     )
-    return answer(
-        {
-            "success": True,
-            "items": [item_view(item, call.documents) for item in page.items],
-            "next_cursor": page.next_cursor,
-            "total": page.total,
-            "degraded": [],
-        }
-    )
+    shown = tuple(MemoryView.from_item(item, call.documents) for item in page.items)
+    return ItemsAnswer.of(page, items=shown)
 
 
-def _item(call: Call, item: MemoryItem) -> Response:
-    return answer({"success": True, "memory": item_view(item, call.documents), "degraded": []})
+def _shown(call: CurrentCall, item: MemoryItem) -> ItemAnswer:
+    return ItemAnswer(memory=MemoryView.from_item(item, call.documents))
 
 
-async def get_item(call: Call) -> Response:
-    return _item(call, await call.services.memories.get(call.reads, call.memory_id()))
+@routes.get(ITEM, summary="Read a memory", responses=raises(NotFound))
+async def get_item(call: CurrentCall, memory_id: MemoryIdPart) -> ItemAnswer:
+    return _shown(call, await call.services.memories.get(call.reads, memory_id))
 
 
-async def edit_item(call: Call) -> Response:
-    edit = call.body_as(EditBody, {"content": "text"}).edit()
-    return _item(call, await call.services.memories.edit(call.writes, call.memory_id(), edit))
+@routes.patch(
+    ITEM,
+    summary="Change a memory",
+    responses=raises(NotFound, DuplicateMemory, VersionConflict, TooLarge),
+    dependencies=[IDEMPOTENT],
+)
+async def edit_item(call: CurrentCall, memory_id: MemoryIdPart, body: EditBody) -> ItemAnswer:
+    """In place: the id stays, the old state goes to the versions."""
+    return _shown(call, await call.services.memories.edit(call.writes, memory_id, body.edit()))
 
 
-async def delete_item(call: Call) -> Response:
-    memory_id = call.memory_id()
+@routes.delete(
+    ITEM,
+    summary="Delete a memory",
+    responses=raises(NotFound, Conflict),
+    dependencies=[IDEMPOTENT],
+)
+async def delete_item(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
     await call.services.memories.delete(call.writes, memory_id)
-    return answer(
-        {"success": True, "memory_id": memory_id, "message": "Memory deleted.", "degraded": []}
-    )
+    return DoneAnswer(memory_id=memory_id, message="Memory deleted.")
 
 
-async def archive_item(call: Call) -> Response:
-    body = call.body_as(ArchiveBody) if call.body else ArchiveBody()
+@routes.post(
+    f"{ITEM}/archive",
+    summary="Archive a memory",
+    responses=raises(NotFound, VersionConflict),
+    dependencies=[IDEMPOTENT],
+)
+async def archive_item(
+    call: CurrentCall, memory_id: MemoryIdPart, body: ArchiveBody | None = None
+) -> ItemAnswer:
+    """It leaves search and can be restored. The body may be left out."""
+    how = body or ArchiveBody()
     item = await call.services.memories.archive(
-        call.writes, call.memory_id(), reason=body.reason, expected_version=body.expected_version
+        call.writes, memory_id, reason=how.reason, expected_version=how.expected_version
     )
-    return _item(call, item)
+    return _shown(call, item)
 
 
-async def restore_item(call: Call) -> Response:
-    body = call.body_as(RestoreBody) if call.body else RestoreBody()
+@routes.post(
+    f"{ITEM}/restore",
+    summary="Restore a memory",
+    responses=raises(NotFound, DuplicateMemory, VersionConflict),
+    dependencies=[IDEMPOTENT],
+)
+async def restore_item(
+    call: CurrentCall, memory_id: MemoryIdPart, body: RestoreBody | None = None
+) -> ItemAnswer:
+    """Back to active with a fresh lifetime. The body may be left out."""
+    how = body or RestoreBody()
     item = await call.services.memories.restore(
-        call.writes, call.memory_id(), expected_version=body.expected_version
+        call.writes, memory_id, expected_version=how.expected_version
     )
-    return _item(call, item)
+    return _shown(call, item)
 
 
-async def versions(call: Call) -> Response:
-    limit = call.query_as(VersionsQuery).limit
-    memory_id = call.memory_id()
-    rows = await call.services.memories.versions(call.reads, memory_id, limit)
-    return answer(
-        {
-            "success": True,
-            "memory_id": memory_id,
-            "versions": [version_view(row) for row in rows],
-            "degraded": [],
-        }
-    )
+@routes.get(f"{ITEM}/versions", summary="Old states of a memory", responses=raises(NotFound))
+async def versions(
+    call: CurrentCall, memory_id: MemoryIdPart, query: Annotated[VersionsQuery, Query()]
+) -> VersionsAnswer:
+    rows = await call.services.memories.versions(call.reads, memory_id, query.limit)
+    return VersionsAnswer(memory_id=memory_id, versions=tuple(map(VersionView.of, rows)))
 
 
-async def explain(call: Call) -> Response:
-    question = call.query_as(ExplainQuery).query
-    check_query(call, question)
+@routes.get(
+    f"{ITEM}/explain",
+    summary="Why a question finds a memory, or not",
+    responses=raises(NotFound),
+)
+async def explain(
+    call: CurrentCall, memory_id: MemoryIdPart, query: Annotated[ExplainQuery, Query()]
+) -> ExplainAnswer:
+    check_query(call, query.query)
     found = await call.services.search.explain(
-        call.reads, call.memory_id(), SearchQuery(query=question)
+        call.reads, memory_id, SearchQuery(query=query.query)
     )
-    return answer(
-        {
-            "success": True,
-            "memory_id": found.memory_id,
-            "query": found.query,
-            "found": found.found,
-            "position": found.position,
-            "lost_at": found.lost_at,
-            "stages": found.stages,
-            "degraded": [],
-        }
-    )
+    return ExplainAnswer.of(found)
 
 
-def check_query(call: Call, question: str) -> None:
+def check_query(call: CurrentCall, question: str) -> None:
     """Not blank, and within http.query_limit_chars."""
     most = call.services.settings.http.query_limit_chars
     if len(question) > most:
@@ -201,195 +223,3 @@ def check_query(call: Call, question: str) -> None:
         )
     if not question.strip():
         raise InvalidInput("query: is blank; ask something.", details={"field": "query"})
-
-
-_TAG = "memories"
-_ITEM_ANSWER = {"success": True, "memory": ITEM_EXAMPLE, "degraded": []}
-
-OPERATIONS = (
-    Operation(
-        method="POST",
-        path="/api/memory/store",
-        tag=_TAG,
-        summary="Store a memory",
-        description="The answer does not wait for the index: search finds the memory at once. "
-        "An equal active text of the same tier is not stored again (`duplicate`).",
-        handler=store,
-        body=StoreBody,
-        example_body=STORE_BODY,
-        aliases=ALIASES,
-        status=201,
-        also={200: "It was there already: `duplicate` is true."},
-        answer=shapes.StoreAnswer,
-        example={
-            "success": True,
-            "memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
-            "indexed": False,
-            "duplicate": False,
-            "archived": [],
-            "degraded": [],
-        },
-        errors=(TooLarge, DuplicateMemory, BankFull),
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/store/batch",
-        tag=_TAG,
-        summary="Store many memories",
-        description="One result per item, in order. A bad item is rejected alone, without an id; "
-        "`archived` of a fact are those that left the full memory bank for it. `success` is false "
-        "when nothing of the batch was kept.",
-        handler=store_batch,
-        body=BatchBody,
-        example_body={"items": [STORE_BODY, {"text": ""}]},
-        aliases=ALIASES,
-        answer=shapes.BatchAnswer,
-        example={
-            "success": True,
-            "results": [
-                {"memory_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11", "status": "stored"},
-                {
-                    "memory_id": None,
-                    "status": "rejected",
-                    "code": "empty_text",
-                    "error": "The text is empty; send some.",
-                },
-            ],
-            "degraded": [],
-        },
-        errors=(TooLarge,),
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/items",
-        tag=_TAG,
-        summary="List memories",
-        description="Paged by cursor. List fields repeat: `tags=a&tags=b`; an empty list matches "
-        "nothing.",
-        handler=items,
-        query=ItemsQuery,
-        example_query={"tiers": "all", "limit": "20"},
-        aliases=LIST_ALIASES,
-        answer=shapes.ItemsAnswer,
-        example={
-            "success": True,
-            "items": [ITEM_EXAMPLE],
-            "next_cursor": None,
-            "total": None,
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="GET",
-        path=ITEM,
-        tag=_TAG,
-        summary="Read a memory",
-        handler=get_item,
-        answer=shapes.ItemAnswer,
-        example=_ITEM_ANSWER,
-        errors=(NotFound,),
-    ),
-    Operation(
-        method="PATCH",
-        path=ITEM,
-        tag=_TAG,
-        summary="Change a memory",
-        description="In place: the id stays, the old state goes to the versions.",
-        handler=edit_item,
-        body=EditBody,
-        example_body={"tags": ["family", "משפחה"], "reason": "more tags"},
-        aliases={"content": "text"},
-        answer=shapes.ItemAnswer,
-        example=_ITEM_ANSWER,
-        errors=(NotFound, DuplicateMemory, VersionConflict, TooLarge),
-        writes=True,
-    ),
-    Operation(
-        method="DELETE",
-        path=ITEM,
-        tag=_TAG,
-        summary="Delete a memory",
-        handler=delete_item,
-        answer=shapes.DoneAnswer,
-        example={
-            "success": True,
-            "memory_id": "mem-1",
-            "message": "Memory deleted.",
-            "degraded": [],
-        },
-        errors=(NotFound, Conflict),
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path=f"{ITEM}/archive",
-        tag=_TAG,
-        summary="Archive a memory",
-        description="It leaves search and can be restored. The body may be left out.",
-        handler=archive_item,
-        body=ArchiveBody,
-        body_required=False,
-        example_body={"reason": "no longer true"},
-        answer=shapes.ItemAnswer,
-        example=_ITEM_ANSWER,
-        errors=(NotFound, VersionConflict),
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path=f"{ITEM}/restore",
-        tag=_TAG,
-        summary="Restore a memory",
-        description="Back to active with a fresh lifetime. The body may be left out.",
-        handler=restore_item,
-        body=RestoreBody,
-        body_required=False,
-        example_body={"expected_version": 1},
-        answer=shapes.ItemAnswer,
-        example=_ITEM_ANSWER,
-        errors=(NotFound, DuplicateMemory, VersionConflict),
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path=f"{ITEM}/versions",
-        tag=_TAG,
-        summary="Old states of a memory",
-        handler=versions,
-        query=VersionsQuery,
-        example_query={"limit": "10"},
-        answer=shapes.VersionsAnswer,
-        example={
-            "success": True,
-            "memory_id": "mem-1",
-            "versions": [VERSION_EXAMPLE],
-            "degraded": [],
-        },
-        errors=(NotFound,),
-    ),
-    Operation(
-        method="GET",
-        path=f"{ITEM}/explain",
-        tag=_TAG,
-        summary="Why a question finds a memory, or not",
-        handler=explain,
-        query=ExplainQuery,
-        example_query={"query": "Where does Dana live?"},
-        answer=shapes.ExplainAnswer,
-        example={
-            "success": True,
-            "memory_id": "mem-1",
-            "query": "Where does Dana live?",
-            "found": True,
-            "position": 1,
-            "lost_at": None,
-            "stages": [
-                {"stage": "text", "kept": True, "detail": "rank 1", "values": {"bm25": 7.2}}
-            ],
-            "degraded": [],
-        },
-        errors=(NotFound,),
-    ),
-)

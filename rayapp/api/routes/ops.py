@@ -14,7 +14,7 @@ from rayapp.api.operation import Operation
 from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, JobWish
 from rayapp.core.errors import Conflict, EmbedderDown, JobsDown
 from rayapp.wire import ops as shapes
-from rayapp.wire.answers import Answer
+from rayapp.wire.bases import Answer
 from rayapp.wire.examples.ops import PROGRESS_EXAMPLE, SUBMITTED_EXAMPLE, SWEEP_EXAMPLE
 from rayapp.wire.views.jobs import progress_view, submitted_view, sweep_view
 

@@ -5,25 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Annotated
 
+from fastapi import Query
 from starlette.responses import Response
 
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
-from rayapp.api.operation import Operation
+from rayapp.api.responses import raises
+from rayapp.api.route import CurrentCall, router
 from rayapp.api.routes.memories import check_query
 from rayapp.core.errors import DeadlineExceeded, InvalidInput
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
-from rayapp.wire.examples.memories import RECENT_EXAMPLE, SEARCH_EXAMPLE
-from rayapp.wire.search import ALIASES, RecentAnswer, RecentQuery, SearchAnswerView, SearchBody
-from rayapp.wire.views.memories import recent_view, search_view
+from rayapp.wire.search import (
+    RecentAnswer,
+    RecentQuery,
+    RecentView,
+    SearchAnswerView,
+    SearchBody,
+    search_body,
+)
+
+routes = router("search")
+PATH = "/api/memory/search"
 
 
-async def search(call: Call) -> Response:
-    body = call.body_as(SearchBody, ALIASES)
+@routes.post(
+    PATH,
+    summary="Search memories",
+    response_model=SearchAnswerView,
+    responses=raises(DeadlineExceeded),
+)
+async def search(call: CurrentCall, body: SearchBody) -> Response:
+    """Hybrid search over meaning and words, in Hebrew and English. A question about open government
+    data also searches the shared catalogue (`include_datagov`). A stage that had to be skipped is
+    named in `degraded`. The receipt is what outcomes refer to."""
     check_query(call, body.query)
     most = call.services.settings.search.max_limit
     if body.limit is not None and body.limit > most:
@@ -35,23 +54,21 @@ async def search(call: Call) -> Response:
     found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
     now, first_client = call.services.clock.now(), call.services.settings.compat.first_client
-    return answer(search_view(found, now, call.documents, first_client=first_client))
+    return answer(search_body(found, now, call.documents, first_client=first_client))
 
 
-async def recent(call: Call) -> Response:
-    query = call.query_as(RecentQuery, ALIASES)
+@routes.get(PATH, summary="List recent memories")
+async def recent(call: CurrentCall, query: Annotated[RecentQuery, Query()]) -> RecentAnswer:
+    """The newest or the best scored memories, as the first client shows them. Unknown query fields
+    are ignored."""
     tiers = query.tiers if query.tiers is not None else CORE_TIERS
     asks_datagov = query.include_datagov or query.datagov_categories is not None
     if asks_datagov and query.tiers is None:
         tiers = (*CORE_TIERS, *DATAGOV_ANSWERS)
     parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
     shown = await _page(call, parts, query)
-    return answer(
-        {
-            "success": True,
-            "memories": [recent_view(item, call.documents) for item in shown],
-            "degraded": [],
-        }
+    return RecentAnswer(
+        memories=tuple(RecentView.from_item(item, call.documents) for item in shown)
     )
 
 
@@ -94,44 +111,3 @@ def _by_score(item: MemoryItem) -> tuple[float, datetime, str]:
 
 def _by_time(item: MemoryItem) -> tuple[datetime, str]:
     return item.created_at, item.memory_id
-
-
-_TAG = "search"
-
-OPERATIONS = (
-    Operation(
-        method="POST",
-        path="/api/memory/search",
-        tag=_TAG,
-        summary="Search memories",
-        description="Hybrid search over meaning and words, in Hebrew and English. A question about "
-        "open government data also searches the shared catalogue (`include_datagov`). A stage that "
-        "had to be skipped is named in `degraded`. The receipt is what outcomes refer to.",
-        handler=search,
-        body=SearchBody,
-        example_body={
-            "query": "Where does Dana live?",
-            "limit": 5,
-            "tiers": "all",
-            "filters": {"tags": ["family"], "created_from": "2025-01-01T00:00:00Z"},
-        },
-        aliases=ALIASES,
-        answer=SearchAnswerView,
-        example=SEARCH_EXAMPLE,
-        errors=(DeadlineExceeded,),
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/search",
-        tag=_TAG,
-        summary="List recent memories",
-        description="The newest or the best scored memories, as the first client shows them. "
-        "Unknown query fields are ignored.",
-        handler=recent,
-        query=RecentQuery,
-        example_query={"sort_by": "recent", "limit": "100"},
-        aliases=ALIASES,
-        answer=RecentAnswer,
-        example={"success": True, "memories": [RECENT_EXAMPLE], "degraded": []},
-    ),
-)

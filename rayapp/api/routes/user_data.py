@@ -13,7 +13,7 @@ from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.requests import CLEARED_TIERS, ClearTarget, HiddenItem, TierTotal
 from rayapp.memory.tiers import tier_name
 from rayapp.wire import data as shapes
-from rayapp.wire.views.memories import preview
+from rayapp.wire.memories import preview
 
 GHOST = "/api/memory/ghost"
 CLEAR = "/api/data/clear/{target}"

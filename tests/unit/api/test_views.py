@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.memory.tiers import Tier
-from rayapp.wire.views.memories import PREVIEW_CHARS, age, preview, tier_name
+from rayapp.memory.rules.lifecycle import age
+from rayapp.memory.tiers import Tier, tier_name
+from rayapp.wire.memories import PREVIEW_CHARS, preview
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
