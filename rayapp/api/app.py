@@ -25,7 +25,6 @@ from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
     bank,
-    breakers,
     context,
     events,
     graphs,
@@ -60,10 +59,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *mcp.OPERATIONS,
     *tool_results.OPERATIONS,
     *events.OPERATIONS,
-    *ops.OPERATIONS,
-    *breakers.OPERATIONS,
     *models.OPERATIONS,
-    *jobs.OPERATIONS,
     *system.OPERATIONS,
     *personality.OPERATIONS,
     *user_data.OPERATIONS,
@@ -71,7 +67,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
-ROUTERS = (memories, search, bank)
+ROUTERS = (memories, search, bank, ops, jobs)
 ROUTES: tuple[Route, ...] = (
     *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
     *(operation.route() for operation in OPERATIONS),

@@ -16,7 +16,6 @@ from rayapp.client.models import (
     ConceptReply,
     GraphReply,
     InsightsReply,
-    JobStatus,
     Memory,
     OutcomeReply,
     PathReply,
@@ -26,9 +25,10 @@ from rayapp.client.models import (
     SearchHit,
     SearchReply,
     StoreReply,
-    SweepReply,
 )
 from rayapp.client.retry import RetryPolicy
+from rayapp.wire.jobs import JobView
+from rayapp.wire.ops import ConsistencyResult
 
 shorten()
 
@@ -36,13 +36,14 @@ __all__ = [
     "Backlog",
     "ColdStartReply",
     "ConceptReply",
+    "ConsistencyResult",
     "ContextReply",
     "Event",
     "ExchangeReply",
     "Gating",
     "GraphReply",
     "InsightsReply",
-    "JobStatus",
+    "JobView",
     "Memory",
     "MemoryClient",
     "OutcomeReply",
@@ -54,7 +55,6 @@ __all__ = [
     "SearchHit",
     "SearchReply",
     "StoreReply",
-    "SweepReply",
     "SyncMemoryClient",
     "ToolReply",
     "ToolsReply",

@@ -267,58 +267,6 @@ class PathReply(Answer):
     path: tuple[str, ...]
 
 
-class JobStatus(Answer):
-    """A bulk job; `state` is submitted, running, paused, completed, failed or cancelled."""
-
-    job_id: str
-    kind: str
-    state: str
-    stage: str = ""
-    params: dict[str, Any] = Field(default_factory=dict)
-    total: int = 0
-    done: int = 0
-    failed: int = 0
-    share: float = 0.0
-    counts: dict[str, int] = Field(default_factory=dict)
-    attempts: int = 0
-    error: str | None = None
-    report: dict[str, Any] | None = None
-
-
-class JobReply(Answer):
-    job: JobStatus
-
-
-class JobListReply(Answer):
-    jobs: tuple[JobStatus, ...]
-
-
-class Submitted(Answer):
-    """Work that has not begun: `follow` is the path that tells how far it is."""
-
-    status: Literal["submitted"]
-    follow: str
-    job_id: str = Field(alias="jobId")
-
-
-class SubmitReply(Answer):
-    result: Submitted
-
-
-class SweepResult(Answer):
-    """What a sampled look found."""
-
-    checked: int = Field(alias="totalChecked")
-    issues_found: int = Field(alias="issuesFound")
-    issues_repaired: int = Field(alias="issuesRepaired")
-    issues: tuple[dict[str, Any], ...] = ()
-    found: dict[str, int] = Field(default_factory=dict)
-
-
-class SweepReply(Answer):
-    result: SweepResult
-
-
 class TierStats(Answer):
     active_count: int
     archived_count: int

@@ -14,24 +14,40 @@ from rayapp.client.models import (
     Backlog,
     Growth,
     HealthReply,
-    JobListReply,
-    JobReply,
-    JobStatus,
     Plain,
     Ready,
     Stats,
     StatsReply,
-    SubmitReply,
-    SweepReply,
 )
 from rayapp.core.errors import DeadlineExceeded
+from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
+from rayapp.wire.ops import (
+    BreakerAnswer,
+    CancelledAnswer,
+    ConsistencyAnswer,
+    ConsistencyResult,
+    DatagovStatusAnswer,
+    DeferredAnswer,
+    DeferredCountAnswer,
+    PausedAnswer,
+    ProgressAnswer,
+    ProgressView,
+    ReindexAnswer,
+    ResumedAnswer,
+    SubmittedAnswer,
+)
 
 # Client calls about bulk jobs and operations; they need a key with the scope `admin`.
 
 JOBS = "/api/memory/jobs"
 JOB = f"{JOBS}/{{job_id}}"
 OPS = "/api/memory/ops"
-ENDED = frozenset({"completed", "failed", "cancelled"})
+BREAKERS = f"{OPS}/circuit-breaker"
+WISHES: Mapping[str, type[ReindexAnswer]] = {
+    "pause": PausedAnswer,
+    "resume": ResumedAnswer,
+    "cancel": CancelledAnswer,
+}
 JOB_POLL_S = 0.5  # between two looks at a job: people see that as motion
 JOB_STALL_S = 300.0  # a job that shows no sign of life for this long is stuck, not slow
 
@@ -60,28 +76,26 @@ class OperationCalls(Calls):
         return (yield from self._submitted(f"{OPS}/reindex/rollback", {}))
 
     @call
-    def reindex_progress(self) -> Talk[dict[str, Any] | None]:
+    def reindex_progress(self) -> Talk[ProgressView | None]:
         """The reindex that runs or ran last, None when there was none."""
-        found = (yield from self.reading(Plain, f"{OPS}/reindex")).body
-        progress: dict[str, Any] | None = found["progress"]
-        return progress
+        return (yield from self.reading(ProgressAnswer, f"{OPS}/reindex")).progress
 
     @call
-    def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[dict[str, Any]]:
-        """Ask something of the reindex that runs; the whole answer."""
-        return (yield from self.writing(Plain, f"{OPS}/reindex/{wish}", {})).body
+    def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[ReindexAnswer]:
+        """Ask something of the reindex that runs; without a `job_id` none was going on."""
+        return (yield from self.writing(WISHES[wish], f"{OPS}/reindex/{wish}", {}))
 
     @call
     def deferred(self, *, owner: str | None = None) -> Talk[int]:
         """How many memories wait for the index; `owner`: of this user alone."""
         path = asked(f"{OPS}/reindex/deferred", user_id=owner)
-        return int((yield from self.reading(Plain, path)).body["pendingReindex"])
+        return (yield from self.reading(DeferredCountAnswer, path)).pending_reindex
 
     @call
-    def run_deferred(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
-        """Try them again now; the whole answer. Raises DependencyDown without an embedder."""
+    def run_deferred(self, *, owner: str | None = None) -> Talk[DeferredAnswer]:
+        """Try them again now. Raises DependencyDown without an embedder."""
         path = f"{OPS}/reindex/deferred"
-        return (yield from self.writing(Plain, path, given({"user_id": owner}))).body
+        return (yield from self.writing(DeferredAnswer, path, given({"user_id": owner})))
 
     @call
     def ingest_datagov(self, source: Literal["ckan"] | None = None) -> Talk[str]:
@@ -89,15 +103,19 @@ class OperationCalls(Calls):
         return (yield from self._submitted(f"{OPS}/datagov", given({"source": source})))
 
     @call
-    def datagov_status(self) -> Talk[dict[str, Any]]:
+    def datagov_status(self) -> Talk[DatagovStatusAnswer]:
         """What the last filling of the DataGov tiers did."""
-        return (yield from self.reading(Plain, f"{OPS}/datagov")).body
+        return (yield from self.reading(DatagovStatusAnswer, f"{OPS}/datagov"))
 
     @call
-    def consistency(self, *, sample: int | None = None, repair: bool = True) -> Talk[SweepReply]:
-        """A sampled look now."""
+    def consistency(
+        self, *, sample: int | None = None, repair: bool = True
+    ) -> Talk[ConsistencyResult]:
+        """What a sampled look finds now."""
         body = given({"dry_run": not repair, "sample_size": sample})
-        return (yield from self.writing(SweepReply, f"{OPS}/consistency", body))
+        found = (yield from self.writing(ConsistencyAnswer, f"{OPS}/consistency", body)).result
+        assert isinstance(found, ConsistencyResult)  # only `full` submits a job
+        return found
 
     @call
     def sweep(self, *, repair: bool = True) -> Talk[str]:
@@ -106,44 +124,43 @@ class OperationCalls(Calls):
         return (yield from self._submitted(f"{OPS}/consistency", body))
 
     @call
-    def breakers(self) -> Talk[dict[str, Any]]:
+    def breakers(self) -> Talk[BreakerAnswer]:
         """The state of the circuit breakers."""
-        return (yield from self.reading(Plain, f"{OPS}/circuit-breaker")).body
+        return (yield from self.reading(BreakerAnswer, BREAKERS))
 
     @call
-    def reset_breakers(self) -> Talk[dict[str, Any]]:
+    def reset_breakers(self) -> Talk[BreakerAnswer]:
         """Close them by hand. Raises DependencyDown while the embedder is still away."""
-        path = f"{OPS}/circuit-breaker"
-        return (yield from self.writing(Plain, path, {"action": "reset"})).body
+        return (yield from self.writing(BreakerAnswer, BREAKERS, {"action": "reset"}))
 
     @call
-    def set_degraded(self, enabled: bool) -> Talk[dict[str, Any]]:
+    def set_degraded(self, enabled: bool) -> Talk[BreakerAnswer]:
         """Answer without the embedder, or with it again."""
         body = {"action": "degraded", "enabled": enabled}
-        return (yield from self.writing(Plain, f"{OPS}/circuit-breaker", body)).body
+        return (yield from self.writing(BreakerAnswer, BREAKERS, body))
 
     @call
-    def jobs(self, kind: str | None = None, *, limit: int = 50) -> Talk[tuple[JobStatus, ...]]:
+    def jobs(self, kind: str | None = None, *, limit: int = 50) -> Talk[tuple[JobView, ...]]:
         """Newest first."""
-        return (yield from self.reading(JobListReply, asked(JOBS, kind=kind, limit=limit))).jobs
+        return (yield from self.reading(JobListAnswer, asked(JOBS, kind=kind, limit=limit))).jobs
 
     @call
-    def job(self, job_id: str) -> Talk[JobStatus]:
+    def job(self, job_id: str) -> Talk[JobView]:
         """One job. Raises NotFound."""
         return (yield from self._job(job_id))
 
     @call
-    def pause_job(self, job_id: str) -> Talk[JobStatus]:
+    def pause_job(self, job_id: str) -> Talk[JobView]:
         """Its workers stop after their step. Raises Conflict when it has ended."""
         return (yield from self._wish(job_id, "pause"))
 
     @call
-    def resume_job(self, job_id: str) -> Talk[JobStatus]:
+    def resume_job(self, job_id: str) -> Talk[JobView]:
         """Go on where it was. Raises Conflict when it has ended."""
         return (yield from self._wish(job_id, "resume"))
 
     @call
-    def cancel_job(self, job_id: str) -> Talk[JobStatus]:
+    def cancel_job(self, job_id: str) -> Talk[JobView]:
         """Its workers stop after their step, for good. Raises Conflict when it has ended."""
         return (yield from self._wish(job_id, "cancel"))
 
@@ -154,8 +171,8 @@ class OperationCalls(Calls):
         *,
         stall_s: float = JOB_STALL_S,
         poll_s: float = JOB_POLL_S,
-        on_progress: Callable[[JobStatus], None] | None = None,
-    ) -> Talk[JobStatus]:
+        on_progress: Callable[[JobView], None] | None = None,
+    ) -> Talk[JobView]:
         """Wait until a job has ended or was paused; look at `state` to see which.
 
         Raises:
@@ -167,7 +184,7 @@ class OperationCalls(Calls):
             job = yield from self._job(job_id)
             if on_progress is not None:
                 on_progress(job)
-            if job.state in ENDED or job.state == "paused":
+            if job.final or job.state == "paused":
                 return job
             shown = (job.state, job.stage, job.done, job.attempts)
             if shown != seen:
@@ -180,14 +197,14 @@ class OperationCalls(Calls):
             yield Pause(poll_s)
 
     def _submitted(self, path: str, body: dict[str, Any]) -> Talk[str]:
-        return (yield from self.writing(SubmitReply, path, body)).result.job_id
+        return (yield from self.writing(SubmittedAnswer, path, body)).result.job_id
 
-    def _job(self, job_id: str) -> Talk[JobStatus]:
-        return (yield from self.reading(JobReply, at(JOB, job_id=job_id))).job
+    def _job(self, job_id: str) -> Talk[JobView]:
+        return (yield from self.reading(JobAnswer, at(JOB, job_id=job_id))).job
 
-    def _wish(self, job_id: str, name: str) -> Talk[JobStatus]:
+    def _wish(self, job_id: str, name: str) -> Talk[JobView]:
         path = f"{at(JOB, job_id=job_id)}/{name}"
-        return (yield from self.writing(JobReply, path, {})).job
+        return (yield from self.writing(JobActionAnswer, path, {})).job
 
 
 # Client calls about the upkeep of the stores; they need a key with the scope `admin`.

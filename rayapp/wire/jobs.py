@@ -1,16 +1,22 @@
-"""Bodies, queries and answers of the job routes."""
+"""Bulk jobs over HTTP: the list, one job, what is asked of it, and its progress."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from rayapp.wire.bases import Answer, Strict
+from rayapp.bulk.model import FINAL_STATES, Job, JobState, PartitionRow, PartitionState
+from rayapp.memory.tiers import tier_name
+from rayapp.wire.bases import Answer, Repeated, Strict, Success
 
 JobWord = Literal["submitted", "running", "paused", "completed", "failed", "cancelled"]
 MAX_LISTED = 200
+# Partitions and samples shown of one job; all of them would be megabytes for a large one.
+MAX_SHOWN = 20
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class JobListQuery(Strict):
@@ -51,6 +57,26 @@ class JobView(Answer):
     updated_at: datetime | None
     finished_at: datetime | None
 
+    @classmethod
+    def from_job(cls, job: Job, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier, which the parameters may name."""
+        params = dict(job.params)
+        if isinstance(tier := params.get("tier"), str):
+            params["tier"] = tier_name(tier, documents)
+        return cls.of(job, params=params, share=share_of(job))
+
+    @property
+    def final(self) -> bool:
+        """It has ended, one way or another."""
+        return self.state in FINAL_STATES
+
+
+def share_of(job: Job) -> float:
+    """How much is done; a plan's total is an estimate, so only a completed job is at 1."""
+    if job.state is JobState.COMPLETED:
+        return 1.0
+    return min(0.99, round(job.done / job.total, 4)) if job.total else 0.0
+
 
 class PartitionsView(Answer):
     """How far the partitions are; `slowest` are those not done, the least recently moved first."""
@@ -59,35 +85,45 @@ class PartitionsView(Answer):
     done: int
     waiting: int
     failed_records: int
-    slowest: list[dict[str, Any]]
-    samples: list[Any]
+    slowest: tuple[dict[str, Any], ...]
+    samples: tuple[Any, ...]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[PartitionRow]) -> Self:
+        waiting = [row for row in rows if row.state is not PartitionState.DONE]
+        waiting.sort(key=lambda row: (row.updated_at or EPOCH, row.index))
+        shown = ("index", "done", "failed", "steps", "updated_at")
+        return cls(
+            total=len(rows),
+            done=len(rows) - len(waiting),
+            waiting=len(waiting),
+            failed_records=sum(row.failed for row in rows),
+            slowest=tuple(
+                {name: getattr(row, name) for name in shown} for row in waiting[:MAX_SHOWN]
+            ),
+            samples=tuple(sample for row in rows for sample in row.samples)[:MAX_SHOWN],
+        )
 
 
-class JobListAnswer(Answer):
+class JobListAnswer(Success):
     """Jobs, newest first."""
 
-    success: Literal[True]
-    jobs: list[JobView]
+    jobs: tuple[JobView, ...]
     total: int
-    degraded: list[str]
 
 
-class JobAnswer(Answer):
+class JobAnswer(Success):
     """One job with the state of its partitions."""
 
-    success: Literal[True]
     job: JobView
     partitions: PartitionsView
-    degraded: list[str]
 
 
-class JobActionAnswer(Answer):
+class JobActionAnswer(Success):
     """The job after what was asked; it acts on it after its current step."""
 
-    success: Literal[True]
     job: JobView
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
 class JobEvent(Answer):

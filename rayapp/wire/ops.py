@@ -1,34 +1,38 @@
-"""Bodies and answers of the operations routes that the first client calls."""
+"""Operations over HTTP in the words of the first client: reindex, sweeps, DataGov, breakers."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
+from rayapp.bulk.model import Job, JobState
 from rayapp.core.ids import USER_ID_PATTERN
 from rayapp.wire.bases import (
-    Answer,
+    Camel,
     Flag,
     IdempotencyKey,
     Lenient,
+    Repeated,
     Strict,
+    Success,
     TierName,
     UtcTime,
     Whole,
 )
 from rayapp.wire.jobs import JobWord
 
-USER_ALIASES = {"userId": "user_id"}
-CONSISTENCY_ALIASES = {
-    "dryRun": "dry_run",
-    "sampleSize": "sample_size",
-    "sample": "sample_size",
-}
+if TYPE_CHECKING:  # it needs numpy, which a client does without
+    from rayapp.index.consistency.rules import SweepReport
+
 # Points of one synchronous check at most (client contract).
 MAX_SAMPLE = 5_000
 ProgressWord = Literal["running", "paused", "completed", "failed"]
+# The first client knows four words; `state` says which of ours it is.
+PROGRESS_WORDS = {"submitted": "running", "cancelled": "failed"}
+# The first client's names of kinds of drift; the others keep ours.
+ISSUE_WORDS = {"missing_in_index": "missing_in_qdrant", "orphan_in_index": "orphan_in_qdrant"}
 
 
 def _user(value: str) -> str:
@@ -46,6 +50,7 @@ UserId = Annotated[
 class ReindexBody(Strict):
     """Whose vectors are made anew even where the old ones fit; all others are copied then."""
 
+    aliases: ClassVar = {"userId": "user_id"}
     tier: TierName | None = None
     since: UtcTime | None = Field(None, description="Items that changed then or later.")
     user_id: UserId = None
@@ -55,6 +60,7 @@ class ReindexBody(Strict):
 class DeferredBody(Strict):
     """Whose items are made due."""
 
+    aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = None
     idempotency_key: IdempotencyKey = None
 
@@ -62,12 +68,14 @@ class DeferredBody(Strict):
 class DeferredQuery(Lenient):
     """Whose items are counted."""
 
+    aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = None
 
 
 class ConsistencyBody(Strict):
     """A sampled look now, or with `full` a job over everything."""
 
+    aliases: ClassVar = {"dryRun": "dry_run", "sampleSize": "sample_size", "sample": "sample_size"}
     dry_run: Flag = Field(False, description="Repair nothing.")
     sample_size: Annotated[Whole, Field(ge=1, le=MAX_SAMPLE)] | None = Field(
         None, description="Points to look at; consistency.sample when it is not given."
@@ -97,113 +105,134 @@ class BreakerBody(Lenient):
     idempotency_key: IdempotencyKey = None
 
 
-class ProgressView(Answer):
+class ProgressView(Camel):
     """A job under the names that the first client reads; `state` is ours, with all six words."""
 
-    jobId: str
+    job_id: str
     status: ProgressWord
     state: JobWord
     stage: str
-    totalItems: int
-    processedItems: int
-    failedItems: int
-    startedAt: datetime | None
-    updatedAt: datetime | None
-    lastProcessedId: str | None
-    lastProcessedAt: datetime | None
-    errorMessage: str | None
-    durationMs: int
+    total_items: int
+    processed_items: int
+    failed_items: int
+    started_at: datetime | None
+    updated_at: datetime | None
+    # Partitions run side by side, so there is no single last one.
+    last_processed_id: str | None = None
+    last_processed_at: datetime | None
+    error_message: str | None
+    duration_ms: int
+
+    @classmethod
+    def from_job(cls, job: Job) -> Self:
+        report = job.report or {}
+        # It ran to its end and did not do what was asked, for a reason that its report names.
+        refused = report.get("reason") if report.get("complete") is False else None
+        cancelled = "Cancelled." if job.state is JobState.CANCELLED else None
+        return cls.of(
+            job,
+            status="failed" if refused else PROGRESS_WORDS.get(job.state, job.state),
+            total_items=job.total,
+            processed_items=job.done,
+            failed_items=job.failed,
+            last_processed_at=job.updated_at if job.done else None,
+            error_message=job.error or cancelled or refused,
+            duration_ms=duration_ms(job),
+        )
 
 
-class ProgressAnswer(Answer):
+def duration_ms(job: Job) -> int:
+    """From its first driver to its end, or to its last sign of life."""
+    until = job.finished_at or job.updated_at
+    if job.started_at is None or until is None:
+        return 0
+    return max(0, round((until - job.started_at).total_seconds() * 1000))
+
+
+class ProgressAnswer(Success):
     """`progress` is null before the first job."""
 
-    success: Literal[True]
     progress: ProgressView | None
-    degraded: list[str]
 
 
-class SubmittedView(Answer):
+class SubmittedView(Camel):
     """A job that was submitted and has done nothing yet; `follow` is the path that tells of it."""
 
-    success: Literal[True]
-    status: Literal["submitted"]
-    jobId: str
+    # No counts: a zero would read as a result.
+    success: Literal[True] = True
+    status: Literal["submitted"] = "submitted"
+    job_id: str
     kind: str
     follow: str
     message: str
 
+    @classmethod
+    def from_job(cls, job: Job) -> Self:
+        return cls(
+            job_id=job.job_id,
+            kind=job.kind,
+            follow=f"/api/memory/jobs/{job.job_id}",
+            message=f"Submitted as job {job.job_id}: it has not done anything yet.",
+        )
 
-class SubmittedAnswer(Answer):
+
+class SubmittedAnswer(Success):
     """The job runs in the background: follow it by its id."""
 
-    success: Literal[True]
     result: SubmittedView
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
-class PausedAnswer(Answer):
+class ReindexAnswer(Success, Camel):
+    """What became of the newest reindex; no id: none is going on."""
+
+    job_id: str | None
+    message: str
+    duplicate: Repeated = None
+
+
+class PausedAnswer(ReindexAnswer):
     """`paused` False: no such job was going on."""
 
-    success: Literal[True]
     paused: bool
-    jobId: str | None
-    message: str
-    degraded: list[str]
-    duplicate: bool | None = None
 
 
-class ResumedAnswer(Answer):
+class ResumedAnswer(ReindexAnswer):
     """`resumed` False: there is none to go on with."""
 
-    success: Literal[True]
     resumed: bool
-    jobId: str | None
-    message: str
-    degraded: list[str]
-    duplicate: bool | None = None
 
 
-class CancelledAnswer(Answer):
+class CancelledAnswer(ReindexAnswer):
     """`cancelled` False: no such job was going on."""
 
-    success: Literal[True]
     cancelled: bool
-    jobId: str | None
-    message: str
-    degraded: list[str]
-    duplicate: bool | None = None
 
 
-class DeferredCountAnswer(Answer):
+class DeferredCountAnswer(Success, Camel):
     """How many items wait for the index."""
 
-    success: Literal[True]
-    pendingReindex: int
+    pending_reindex: int
     message: str
-    degraded: list[str]
 
 
-class DeferredResult(Answer):
+class DeferredResult(Camel):
     """`hastened` items are due now."""
 
-    success: Literal[True]
+    success: Literal[True] = True
     hastened: int
-    pendingReindex: int
+    pending_reindex: int
 
 
-class DeferredAnswer(Answer):
+class DeferredAnswer(Success):
     """The indexer does the rest within seconds."""
 
-    success: Literal[True]
     result: DeferredResult
     message: str
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
-class IssueView(Answer):
+class IssueView(Camel):
     """One difference between the truth and the index."""
 
     type: Literal[
@@ -214,81 +243,94 @@ class IssueView(Answer):
         "vector_mismatch",
         "duplicate_point",
     ]
-    memoryId: str
-    userId: str
-    pointId: str
+    memory_id: str
+    user_id: str
+    point_id: str
     details: str
     repaired: bool
 
 
-class ConsistencyResult(Answer):
+class ConsistencyResult(Camel):
     """`found` and `repaired` count per kind; no job did this, so `jobId` is null."""
 
-    success: Literal[True]
-    status: Literal["completed"]
-    jobId: None
-    checkedAt: datetime
-    durationMs: int
-    totalChecked: int
-    issuesFound: int
-    issuesRepaired: int
-    issues: list[IssueView]
+    success: Literal[True] = True
+    status: Literal["completed"] = "completed"
+    job_id: None = None
+    checked_at: datetime
+    duration_ms: int
+    total_checked: int
+    issues_found: int
+    issues_repaired: int
+    issues: tuple[IssueView, ...]
     found: dict[str, int]
     repaired: dict[str, int]
     quarantined: int
-    mongoCount: int
-    qdrantCount: int
+    mongo_count: int
+    qdrant_count: int
+
+    @classmethod
+    def from_report(cls, report: SweepReport) -> Self:
+        return cls.of(
+            report,
+            duration_ms=round(report.duration_s * 1000),
+            total_checked=report.checked,
+            issues_found=sum(report.found.values()),
+            issues_repaired=sum(report.repaired.values()),
+            issues=[IssueView.of(one, type=issue_word(one.kind)) for one in report.issues],
+            found={issue_word(kind): number for kind, number in report.found.items()},
+            repaired={issue_word(kind): number for kind, number in report.repaired.items()},
+            mongo_count=report.truth_count,
+            qdrant_count=report.index_count,
+        )
 
 
-class ConsistencyAnswer(Answer):
+def issue_word(kind: str) -> str:
+    return ISSUE_WORDS.get(kind, kind)
+
+
+class ConsistencyAnswer(Success):
     """What a look found, or the job that was submitted for a full sweep: `result.status` says."""
 
-    success: Literal[True]
     result: Annotated[ConsistencyResult | SubmittedView, Field(discriminator="status")]
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
-class DatagovStatusAnswer(Answer):
+class DatagovStatusAnswer(Success):
     """The newest ingestion, and whether the service fills the tiers by itself."""
 
-    success: Literal[True]
     preload: bool
     source: Literal["folder", "ckan"]
     progress: ProgressView | None
     report: dict[str, Any] | None
-    degraded: list[str]
 
 
-class BreakerView(Answer):
-    """One breaker."""
+class BreakerView(Camel):
+    """One breaker; when it failed last is not kept."""
 
-    isOpen: bool
-    failureCount: int
-    successCount: int
-    lastFailure: datetime | None
+    is_open: bool
+    failure_count: int
+    success_count: int
+    last_failure: datetime | None = None
     threshold: int
-    openDurationMs: int
-    lastErrorCategory: str | None
-    lastError: str | None
+    open_duration_ms: int
+    last_error_category: str | None
+    last_error: str | None
 
 
-class BreakerAnswer(Answer):
+class BreakerAnswer(Success, Camel):
     """The breaker of the embedder; `breakers` are all that a request meets, by dependency.
 
     Each has `state`, `lastError`, `next_probe_s` (0: now, null: closed), and in how many of its
     `replicas` it is `tripped`; shown is the worst one.
     """
 
-    success: Literal[True]
-    circuitBreaker: BreakerView
+    circuit_breaker: BreakerView
     breakers: dict[str, dict[str, Any]]
-    embeddingServiceHealthy: bool
+    embedding_service_healthy: bool
     endpoint: str | None
-    isOperational: bool
-    isDegradedMode: bool
+    is_operational: bool
+    is_degraded_mode: bool
     diagnostics: dict[str, Any]
-    recommendations: list[str]
+    recommendations: tuple[str, ...]
     message: str | None = None
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None

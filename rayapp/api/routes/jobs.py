@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated
 
 import orjson
+from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
-from rayapp.api.call import Call
-from rayapp.api.json_answer import OPTIONS, answer
-from rayapp.api.operation import Operation
-from rayapp.bulk.model import Job, JobWish
+from rayapp.api.json_answer import OPTIONS
+from rayapp.api.paths import JobIdPart
+from rayapp.api.responses import EventStream, raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.bulk.model import JobWish
 from rayapp.core.errors import Conflict, JobsDown, NotFound, RayappError
-from rayapp.wire import jobs as shapes
-from rayapp.wire.examples.ops import JOB_EXAMPLE, JOB_STREAM_EXAMPLE, PARTITIONS_EXAMPLE
-from rayapp.wire.views.jobs import job_view, named_job, partitions_view
+from rayapp.wire.jobs import (
+    JobActionAnswer,
+    JobAnswer,
+    JobEvent,
+    JobEventsQuery,
+    JobListAnswer,
+    JobListQuery,
+    JobView,
+    PartitionsView,
+)
 
 # Progress of one job as server-sent events.
 #
@@ -35,11 +45,11 @@ RETRY_MS = 500
 # Line breaks that JSON leaves as they are, and their escapes.
 UNICODE_BREAKS = {one.encode(): f"\\u{ord(one):04x}".encode() for one in "\x85\u2028\u2029"}
 
-ReadJob = Callable[[], Awaitable[Job]]
+ReadJob = Callable[[], Awaitable[JobView]]
 Pause = Callable[[float], Awaitable[None]]
 
 
-def event_id(job: Job) -> str:
+def event_id(job: JobView) -> str:
     """The same for the same state, in every process."""
     return hashlib.blake2b(_data(job), digest_size=8).hexdigest()
 
@@ -80,59 +90,101 @@ async def progress_events(
             yield b": alive\n\n"
 
 
-def _data(job: Job) -> bytes:
+def _data(job: JobView) -> bytes:
     """On one line, also for readers that break lines where Unicode does."""
-    data = orjson.dumps({"job": job_view(job)}, option=OPTIONS | orjson.OPT_SORT_KEYS)
+    event = JobEvent(job=job).model_dump()
+    data = orjson.dumps(event, option=OPTIONS | orjson.OPT_SORT_KEYS)
     for raw, escaped in UNICODE_BREAKS.items():
         data = data.replace(raw, escaped)
     return data
 
 
-def _event(name: str, this_id: str, job: Job) -> bytes:
+def _event(name: str, this_id: str, job: JobView) -> bytes:
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (this_id.encode(), name.encode(), _data(job))
 
 
-EVENT_STREAM = "text/event-stream"
+EVENT_STREAM = EventStream.media_type
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
+routes = router("jobs")
+JOBS = "/api/memory/jobs"
+JOB = f"{JOBS}/{{job_id}}"
 
-async def listed(call: Call) -> Response:
-    query = call.query_as(shapes.JobListQuery)
+
+@routes.get(JOBS, summary="List jobs")
+async def listed(call: CurrentCall, query: Annotated[JobListQuery, Query()]) -> JobListAnswer:
+    """Bulk jobs of every kind, newest first."""
     found = await call.services.jobs.recent(query.kind, query.limit)
-    views = [job_view(named_job(job, call.documents)) for job in found]
-    return answer({"success": True, "jobs": views, "total": len(views), "degraded": []})
+    jobs = tuple(JobView.from_job(job, call.documents) for job in found)
+    return JobListAnswer(jobs=jobs, total=len(jobs))
 
 
-async def one(call: Call) -> Response:
-    job_id = call.job_id()
+@routes.get(JOB, summary="One job", responses=raises(NotFound))
+async def one(call: CurrentCall, job_id: JobIdPart) -> JobAnswer:
     job = await call.services.jobs.get(job_id)
     rows = await call.services.jobs.partitions(job_id)
-    return answer(
-        {
-            "success": True,
-            "job": job_view(named_job(job, call.documents)),
-            "partitions": partitions_view(rows),
-            "degraded": [],
-        }
+    return JobAnswer(
+        job=JobView.from_job(job, call.documents), partitions=PartitionsView.from_rows(rows)
     )
 
 
-def _wishing(wish: JobWish) -> Callable[[Call], Awaitable[Response]]:
-    async def handler(call: Call) -> Response:
-        job_id = call.job_id()
+def _add_action(name: str, wish: JobWish, summary: str, description: str) -> None:
+    @routes.post(
+        f"{JOB}/{name}",
+        summary=summary,
+        description=description,
+        responses=raises(NotFound, Conflict, JobsDown),
+        dependencies=[IDEMPOTENT],
+    )
+    async def action(call: CurrentCall, job_id: JobIdPart) -> JobActionAnswer:
         job = await call.services.jobs.wish(job_id, wish)
-        view = job_view(named_job(job, call.documents))
-        return answer({"success": True, "job": view, "degraded": []})
-
-    return handler
+        return JobActionAnswer(job=JobView.from_job(job, call.documents))
 
 
-async def events(call: Call) -> Response:
-    job_id, query = call.job_id(), call.query_as(shapes.JobEventsQuery)
+_add_action(
+    "pause",
+    JobWish.PAUSE,
+    "Pause a job",
+    "Its workers stop after their step; nothing is lost. What it does at its end (comparing, "
+    "switching) is cut short and done again when it goes on.",
+)
+_add_action(
+    "resume",
+    JobWish.RUN,
+    "Go on with a job",
+    "A paused job, one whose driver died, or one that failed in the last 24 hours gets a new "
+    "driver and goes on where it was.",
+)
+_add_action(
+    "cancel",
+    JobWish.CANCEL,
+    "Cancel a job",
+    "Its workers stop after their step, for good; what it does at its end is cut short.",
+)
+
+
+@routes.get(
+    f"{JOB}/events",
+    summary="Follow a job",
+    response_class=EventStream,
+    response_model=None,
+    responses={
+        200: {"model": JobEvent},
+        204: {"description": "There is nothing more to come."},
+        **raises(NotFound),
+    },
+)
+async def events(
+    call: CurrentCall, job_id: JobIdPart, query: Annotated[JobEventsQuery, Query()]
+) -> Response:
+    """Server-sent events: `progress` on every change, at most two per second, and `end` with the
+    report. The id of an event stands for the state: after a reconnect with `Last-Event-ID` only
+    what has changed is sent. A stream ends before the time limit of a request and the client
+    reconnects; 204 means that there is nothing more to come."""
     last_id = dict(call.scope["headers"]).get(b"last-event-id", b"").decode("latin-1") or None
 
-    async def read() -> Job:
-        return named_job(await call.services.jobs.get(job_id), call.documents)
+    async def read() -> JobView:
+        return JobView.from_job(await call.services.jobs.get(job_id), call.documents)
 
     job = await read()
     if job.final and last_id == event_id(job):
@@ -141,91 +193,3 @@ async def events(call: Call) -> Response:
     rounds = rounds_within(call.services.settings.serve.request_timeout_s) if query.follow else 1
     stream = progress_events(read, last_id=last_id, rounds=rounds, pause=asyncio.sleep)
     return StreamingResponse(stream, media_type=EVENT_STREAM, headers=STREAM_HEADERS)
-
-
-_TAG = "jobs"
-_ACTION = {"success": True, "job": JOB_EXAMPLE, "degraded": []}
-
-
-def _action(name: str, wish: JobWish, summary: str, description: str) -> Operation:
-    return Operation(
-        method="POST",
-        path=f"/api/memory/jobs/{{job_id}}/{name}",
-        tag=_TAG,
-        summary=summary,
-        description=description,
-        handler=_wishing(wish),
-        answer=shapes.JobActionAnswer,
-        example=_ACTION,
-        errors=(NotFound, Conflict, JobsDown),
-        writes=True,
-    )
-
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/api/memory/jobs",
-        tag=_TAG,
-        summary="List jobs",
-        description="Bulk jobs of every kind, newest first.",
-        handler=listed,
-        query=shapes.JobListQuery,
-        example_query={"kind": "reindex", "limit": "10"},
-        answer=shapes.JobListAnswer,
-        example={"success": True, "jobs": [JOB_EXAMPLE], "total": 1, "degraded": []},
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/jobs/{job_id}",
-        tag=_TAG,
-        summary="One job",
-        handler=one,
-        answer=shapes.JobAnswer,
-        example={
-            "success": True,
-            "job": JOB_EXAMPLE,
-            "partitions": PARTITIONS_EXAMPLE,
-            "degraded": [],
-        },
-        errors=(NotFound,),
-    ),
-    _action(
-        "pause",
-        JobWish.PAUSE,
-        "Pause a job",
-        "Its workers stop after their step; nothing is lost. What it does at its end (comparing, "
-        "switching) is cut short and done again when it goes on.",
-    ),
-    _action(
-        "resume",
-        JobWish.RUN,
-        "Go on with a job",
-        "A paused job, one whose driver died, or one that failed in the last 24 hours gets a new "
-        "driver and goes on where it was.",
-    ),
-    _action(
-        "cancel",
-        JobWish.CANCEL,
-        "Cancel a job",
-        "Its workers stop after their step, for good; what it does at its end is cut short.",
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/jobs/{job_id}/events",
-        tag=_TAG,
-        summary="Follow a job",
-        description="Server-sent events: `progress` on every change, at most two per second, and "
-        "`end` with the report. The id of an event stands for the state: after a reconnect with "
-        "`Last-Event-ID` only what has changed is sent. A stream ends before the time limit of a "
-        "request and the client reconnects; 204 means that there is nothing more to come.",
-        handler=events,
-        query=shapes.JobEventsQuery,
-        example_query={"follow": "false"},
-        answer=shapes.JobEvent,
-        example=JOB_STREAM_EXAMPLE,
-        media=EVENT_STREAM,
-        also={204: "There is nothing more to come."},
-        errors=(NotFound,),
-    ),
-)

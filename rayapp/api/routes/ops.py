@@ -1,23 +1,54 @@
 """Operations for administrators under the first client's paths: reindex, deferred items, sweeps,
-DataGov. Long work is a job: the answer comes at once and names it."""
+DataGov, breakers. Long work is a job: the answer comes at once and names it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
+from fastapi import Query
 from starlette.responses import Response
 
+from rayapp.admin.ports import Component
 from rayapp.api.call import Call
 from rayapp.api.errors import error_body, status_of
 from rayapp.api.json_answer import answer
-from rayapp.api.operation import Operation
+from rayapp.api.responses import raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.routes.system import public_url
 from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, JobWish
-from rayapp.core.errors import Conflict, EmbedderDown, JobsDown
-from rayapp.wire import ops as shapes
-from rayapp.wire.bases import Answer
-from rayapp.wire.examples.ops import PROGRESS_EXAMPLE, SUBMITTED_EXAMPLE, SWEEP_EXAMPLE
-from rayapp.wire.views.jobs import progress_view, submitted_view, sweep_view
+from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput, JobsDown
+from rayapp.wire.ops import (
+    MAX_SAMPLE,
+    BreakerAnswer,
+    BreakerBody,
+    BreakerView,
+    CancelledAnswer,
+    ConsistencyAnswer,
+    ConsistencyBody,
+    ConsistencyResult,
+    DatagovBody,
+    DatagovStatusAnswer,
+    DeferredAnswer,
+    DeferredBody,
+    DeferredCountAnswer,
+    DeferredQuery,
+    DeferredResult,
+    PausedAnswer,
+    ProgressAnswer,
+    ProgressView,
+    ReindexAnswer,
+    ReindexBody,
+    ResumedAnswer,
+    SubmittedAnswer,
+    SubmittedView,
+)
 
+routes = router("operations")
+OPS = "/api/memory/ops"
+REINDEXES, WAITING, DATAGOVS = f"{OPS}/reindex", f"{OPS}/reindex/deferred", f"{OPS}/datagov"
+BREAKERS = f"{OPS}/circuit-breaker"
+SUBMITS = raises(Conflict, JobsDown)
 EMBEDDING = "embedding"
 # What becomes of a job that a driver has.
 AFTER_WISH = {
@@ -43,57 +74,58 @@ async def _newest(call: Call, kind: str) -> Job | None:
     return next(going_on, None) or next(driven, None) or next(iter(found), None)
 
 
-async def _submitted(call: Call, kind: str, params: dict[str, Any]) -> Response:
+async def _submit(call: Call, kind: str, **params: Any) -> SubmittedView:
     job = await call.services.jobs.submit(kind, params, requested_by=call.principal)
-    return answer({"success": True, "result": submitted_view(job), "degraded": []})
+    return SubmittedView.from_job(job)
 
 
 # --- reindex
 
 
-async def reindex_progress(call: Call) -> Response:
+@routes.get(REINDEXES, summary="Progress of the newest reindex")
+async def reindex_progress(call: CurrentCall) -> ProgressAnswer:
     job = await _newest(call, REINDEX)
-    progress = None if job is None else progress_view(job)
-    return answer({"success": True, "progress": progress, "degraded": []})
+    return ProgressAnswer(progress=job and ProgressView.from_job(job))
 
 
-async def reindex(call: Call) -> Response:
-    body = call.body_as(shapes.ReindexBody, shapes.USER_ALIASES) if call.body else None
-    params: dict[str, Any] = {}
-    if body is not None:
-        params = {
-            "tier": None if body.tier is None else body.tier.value,
-            "since": None if body.since is None else body.since.isoformat(),
-            "user_id": body.user_id,
-        }
-    return await _submitted(call, REINDEX, params)
+@routes.post(
+    REINDEXES,
+    summary="Fill a new collection behind the running one",
+    responses=SUBMITS,
+    dependencies=[IDEMPOTENT],
+)
+async def reindex(call: CurrentCall, body: ReindexBody | None = None) -> SubmittedAnswer:
+    """Submits a job and answers at once; searches see the new collection only when it is complete
+    and verified."""
+    params = body.model_dump(mode="json", exclude={"idempotency_key"}) if body else {}
+    return SubmittedAnswer(result=await _submit(call, REINDEX, **params))
 
 
-async def reindex_rollback(call: Call) -> Response:
-    return await _submitted(call, REINDEX, {"rollback": True})
-
-
-async def reindex_pause(call: Call) -> Response:
-    return await _wished(call, JobWish.PAUSE, "paused")
-
-
-async def reindex_resume(call: Call) -> Response:
-    return await _wished(call, JobWish.RUN, "resumed")
-
-
-async def reindex_cancel(call: Call) -> Response:
-    return await _wished(call, JobWish.CANCEL, "cancelled")
-
-
-async def _wished(call: Call, wish: JobWish, word: str) -> Response:
+def _add_wish(
+    name: str, wish: JobWish, summary: str, shape: type[ReindexAnswer], word: str
+) -> None:
     """The first client asks without an id: the newest reindex is meant, if it has not ended."""
-    job = await _newest(call, REINDEX)
-    if job is None or job.final:
-        body = {word: False, "jobId": None, "message": "No reindex is going on."}
-    else:
+
+    @routes.post(
+        f"{REINDEXES}/{name}",
+        summary=summary,
+        description=f"The newest reindex; `{word}` is false when it has ended or there is none.",
+        response_model=shape,
+        responses=SUBMITS,
+        dependencies=[IDEMPOTENT],
+    )
+    async def ask(call: CurrentCall) -> ReindexAnswer:
+        job = await _newest(call, REINDEX)
+        if job is None or job.final:
+            message = "No reindex is going on."
+            return shape.model_validate({word: False, "job_id": None, "message": message})
         job = await call.services.jobs.wish(job.job_id, wish)
-        body = {word: True, "jobId": job.job_id, "message": _what_happens(job, wish)}
-    return answer({"success": True, **body, "degraded": []})
+        return shape.of(job, message=_what_happens(job, wish), **{word: True})
+
+
+_add_wish("pause", JobWish.PAUSE, "Pause the reindex", PausedAnswer, "paused")
+_add_wish("resume", JobWish.RUN, "Go on with the reindex", ResumedAnswer, "resumed")
+_add_wish("cancel", JobWish.CANCEL, "Cancel the reindex", CancelledAnswer, "cancelled")
 
 
 def _what_happens(job: Job, wish: JobWish) -> str:
@@ -107,41 +139,58 @@ def _what_happens(job: Job, wish: JobWish) -> str:
     return AFTER_WISH[wish]
 
 
+@routes.post(
+    f"{REINDEXES}/rollback",
+    summary="Go back to the collection before the last reindex",
+    responses=SUBMITS,
+    dependencies=[IDEMPOTENT],
+)
+async def reindex_rollback(call: CurrentCall) -> SubmittedAnswer:
+    """Submits a job; possible within `reindex.rollback_h` hours."""
+    return SubmittedAnswer(result=await _submit(call, REINDEX, rollback=True))
+
+
 # --- items that the index does not hold yet
 
 
-async def deferred_count(call: Call) -> Response:
-    query = call.query_as(shapes.DeferredQuery, shapes.USER_ALIASES)
+@routes.get(WAITING, summary="Count what waits for the index")
+async def deferred_count(
+    call: CurrentCall, query: Annotated[DeferredQuery, Query()]
+) -> DeferredCountAnswer:
     waiting = await call.services.deferred.waiting(query.user_id)
     message = f"{waiting} memories wait for the index." if waiting else "Nothing waits."
-    return answer({"success": True, "pendingReindex": waiting, "message": message, "degraded": []})
+    return DeferredCountAnswer(pending_reindex=waiting, message=message)
 
 
-async def deferred(call: Call) -> Response:
-    body = call.body_as(shapes.DeferredBody, shapes.USER_ALIASES) if call.body else None
-    user_id = None if body is None else body.user_id
-    problem = await _embedder_problem(call)
-    if problem is not None:
-        return no_embedder(problem)
+@routes.post(
+    WAITING,
+    summary="Index waiting and failed items now",
+    response_model=DeferredAnswer,
+    responses=raises(EmbedderDown),
+    dependencies=[IDEMPOTENT],
+)
+async def deferred(
+    call: CurrentCall, body: DeferredBody | None = None
+) -> DeferredAnswer | Response:
+    """503 with `recoverySteps` while the embedder is away."""
+    user_id = body.user_id if body else None
+    embedder = await _embedder(call)
+    if embedder is not None and not embedder.healthy:
+        return _no_embedder(embedder.message)
     hastened = await call.services.deferred.hasten(user_id)
     waiting = await call.services.deferred.waiting(user_id)
-    return answer(
-        {
-            "success": True,
-            "result": {"success": True, "hastened": hastened, "pendingReindex": waiting},
-            "message": f"{hastened} memories are due now; {waiting} wait for the index in all.",
-            "degraded": [],
-        }
+    return DeferredAnswer(
+        result=DeferredResult(hastened=hastened, pending_reindex=waiting),
+        message=f"{hastened} memories are due now; {waiting} wait for the index in all.",
     )
 
 
-async def _embedder_problem(call: Call) -> str | None:
+async def _embedder(call: Call) -> Component | None:
     components = await call.services.health.components()
-    found = next((one for one in components if one.name == EMBEDDING), None)
-    return None if found is None or found.healthy else found.message
+    return next((one for one in components if one.name == EMBEDDING), None)
 
 
-def no_embedder(problem: str) -> Response:
+def _no_embedder(problem: str) -> Response:
     """503 with the steps where the first client reads them."""
     reason = problem.rstrip(".")
     error = EmbedderDown(f"The embedder is away: {reason}.", details={"steps": list(RECOVERY)})
@@ -155,202 +204,139 @@ def no_embedder(problem: str) -> Response:
 # --- sweeps
 
 
-async def consistency(call: Call) -> Response:
-    body = shapes.ConsistencyBody()
-    if call.body:
-        body = call.body_as(shapes.ConsistencyBody, shapes.CONSISTENCY_ALIASES)
-    repair = not body.dry_run
-    if body.full:
-        return await _submitted(call, CONSISTENCY, {"full": True, "repair": repair})
-    sample = body.sample_size or call.services.settings.consistency.sample
+@routes.post(
+    f"{OPS}/consistency",
+    summary="Compare index and truth",
+    responses=SUBMITS,
+    dependencies=[IDEMPOTENT],
+)
+async def consistency(call: CurrentCall, body: ConsistencyBody | None = None) -> ConsistencyAnswer:
+    """A sample from a place that changes with every call, repaired unless `dry_run`. With `full` a
+    job looks at everything: `status` is `submitted` then, without counts."""
+    how = body or ConsistencyBody()
+    if how.full:
+        job = await _submit(call, CONSISTENCY, full=True, repair=not how.dry_run)
+        return ConsistencyAnswer(result=job)
+    sample = how.sample_size or call.services.settings.consistency.sample
     report = await call.services.consistency.check(
-        sample=min(sample, shapes.MAX_SAMPLE), repair=repair
+        sample=min(sample, MAX_SAMPLE), repair=not how.dry_run
     )
-    return answer({"success": True, "result": sweep_view(report), "degraded": []})
+    return ConsistencyAnswer(result=ConsistencyResult.from_report(report))
 
 
 # --- DataGov
 
 
-async def datagov(call: Call) -> Response:
-    body = call.body_as(shapes.DatagovBody) if call.body else shapes.DatagovBody()
+@routes.get(DATAGOVS, summary="State of the DataGov tiers")
+async def datagov_status(call: CurrentCall) -> DatagovStatusAnswer:
+    job, settings = await _newest(call, DATAGOV), call.services.settings.datagov
+    return DatagovStatusAnswer.of(
+        settings,
+        source="ckan" if settings.source is None else "folder",
+        progress=job and ProgressView.from_job(job),
+        report=job and job.report,
+    )
+
+
+@routes.post(
+    DATAGOVS,
+    summary="Fill the DataGov tiers",
+    responses=SUBMITS,
+    dependencies=[IDEMPOTENT],
+)
+async def datagov(call: CurrentCall, body: DatagovBody | None = None) -> SubmittedAnswer:
+    """Submits a job; records that are there already are not written again."""
     folder = call.services.settings.datagov.source
     # A folder is named by the settings alone, so a job on it names no source.
-    source = body.source or (None if folder is not None else "ckan")
-    return await _submitted(call, DATAGOV, {"source": source})
+    source = (body and body.source) or (None if folder is not None else "ckan")
+    return SubmittedAnswer(result=await _submit(call, DATAGOV, source=source))
 
 
-async def datagov_status(call: Call) -> Response:
-    job, settings = await _newest(call, DATAGOV), call.services.settings.datagov
-    return answer(
-        {
-            "success": True,
-            "preload": settings.preload,
-            "source": "ckan" if settings.source is None else "folder",
-            "progress": None if job is None else progress_view(job),
-            "report": None if job is None or job.report is None else dict(job.report),
-            "degraded": [],
-        }
-    )
+# --- the circuit breakers: their state, and closing them by hand
+#
+# Degraded mode is no switch here: a breaker opens when its dependency fails, searches say
+# `degraded`, and a probe closes it. Forcing it by hand would drop the meaning out of every search
+# for nothing, so a client that asks for it is told the state and that nothing was changed.
 
-
-_TAG = "operations"
-_ERRORS = (Conflict, JobsDown)
-
-
-def _reindex_wish(
-    name: str, summary: str, handler: Any, shape: type[Answer], word: str
-) -> Operation:
-    return Operation(
-        method="POST",
-        path=f"/api/memory/ops/reindex/{name}",
-        tag=_TAG,
-        summary=summary,
-        description=f"The newest reindex; `{word}` is false when it has ended or there is none.",
-        handler=handler,
-        answer=shape,
-        example={
-            "success": True,
-            word: True,
-            "jobId": "job-1",
-            "message": "The reindex goes on.",
-            "degraded": [],
-        },
-        errors=_ERRORS,
-        writes=True,
-    )
-
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/api/memory/ops/reindex",
-        tag=_TAG,
-        summary="Progress of the newest reindex",
-        handler=reindex_progress,
-        answer=shapes.ProgressAnswer,
-        example={"success": True, "progress": PROGRESS_EXAMPLE, "degraded": []},
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/ops/reindex",
-        tag=_TAG,
-        summary="Fill a new collection behind the running one",
-        description="Submits a job and answers at once; searches see the new collection only when "
-        "it is complete and verified.",
-        handler=reindex,
-        body=shapes.ReindexBody,
-        body_required=False,
-        example_body={"tier": "books"},
-        aliases=shapes.USER_ALIASES,
-        answer=shapes.SubmittedAnswer,
-        example=SUBMITTED_EXAMPLE,
-        errors=_ERRORS,
-        writes=True,
-    ),
-    _reindex_wish("pause", "Pause the reindex", reindex_pause, shapes.PausedAnswer, "paused"),
-    _reindex_wish(
-        "resume", "Go on with the reindex", reindex_resume, shapes.ResumedAnswer, "resumed"
-    ),
-    _reindex_wish(
-        "cancel", "Cancel the reindex", reindex_cancel, shapes.CancelledAnswer, "cancelled"
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/ops/reindex/rollback",
-        tag=_TAG,
-        summary="Go back to the collection before the last reindex",
-        description="Submits a job; possible within `reindex.rollback_h` hours.",
-        handler=reindex_rollback,
-        answer=shapes.SubmittedAnswer,
-        example=SUBMITTED_EXAMPLE,
-        errors=_ERRORS,
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/ops/reindex/deferred",
-        tag=_TAG,
-        summary="Count what waits for the index",
-        handler=deferred_count,
-        query=shapes.DeferredQuery,
-        example_query={"user_id": "admin"},
-        aliases=shapes.USER_ALIASES,
-        answer=shapes.DeferredCountAnswer,
-        example={
-            "success": True,
-            "pendingReindex": 3,
-            "message": "3 memories wait for the index.",
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/ops/reindex/deferred",
-        tag=_TAG,
-        summary="Index waiting and failed items now",
-        description="503 with `recoverySteps` while the embedder is away.",
-        handler=deferred,
-        body=shapes.DeferredBody,
-        body_required=False,
-        example_body={"user_id": "admin"},
-        aliases=shapes.USER_ALIASES,
-        answer=shapes.DeferredAnswer,
-        example={
-            "success": True,
-            "result": {"success": True, "hastened": 3, "pendingReindex": 3},
-            "message": "3 memories are due now; 3 wait for the index in all.",
-            "degraded": [],
-        },
-        errors=(EmbedderDown,),
-        writes=True,
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/ops/consistency",
-        tag=_TAG,
-        summary="Compare index and truth",
-        description="A sample from a place that changes with every call, repaired unless `dry_run`."
-        " With `full` a job looks at everything: `status` is `submitted` then, without counts.",
-        handler=consistency,
-        body=shapes.ConsistencyBody,
-        body_required=False,
-        example_body={"dry_run": True, "sample_size": 500},
-        aliases=shapes.CONSISTENCY_ALIASES,
-        answer=shapes.ConsistencyAnswer,
-        example={"success": True, "result": SWEEP_EXAMPLE, "degraded": []},
-        errors=_ERRORS,
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path="/api/memory/ops/datagov",
-        tag=_TAG,
-        summary="State of the DataGov tiers",
-        handler=datagov_status,
-        answer=shapes.DatagovStatusAnswer,
-        example={
-            "success": True,
-            "preload": False,
-            "source": "ckan",
-            "progress": PROGRESS_EXAMPLE,
-            "report": None,
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="POST",
-        path="/api/memory/ops/datagov",
-        tag=_TAG,
-        summary="Fill the DataGov tiers",
-        description="Submits a job; records that are there already are not written again.",
-        handler=datagov,
-        body=shapes.DatagovBody,
-        body_required=False,
-        example_body={"source": "ckan"},
-        answer=shapes.SubmittedAnswer,
-        example=SUBMITTED_EXAMPLE,
-        errors=_ERRORS,
-        writes=True,
-    ),
+ALREADY = "It already answers without what is away; it comes back by itself, or send `reset`."
+NOT_FORCED = (
+    "Nothing was changed: every dependency answers. The service degrades by itself when one fails."
 )
+
+
+@routes.get(BREAKERS, summary="State of the breakers")
+async def breakers(call: CurrentCall) -> BreakerAnswer:
+    rows, embedder = await call.services.health.breakers(), await _embedder(call)
+    healthy = embedder is None or embedder.healthy
+    shown = _breaker(call, rows.get(EMBEDDING) or {}, embedder)
+    return BreakerAnswer(
+        circuit_breaker=shown,
+        breakers=rows,
+        embedding_service_healthy=healthy,
+        endpoint=public_url(call.services.settings.embedding.url),
+        is_operational=healthy and not shown.is_open,
+        is_degraded_mode=not healthy or any(row.get("isOpen") for row in rows.values()),
+        diagnostics=embedder.details if embedder else {},
+        recommendations=() if healthy else RECOVERY,
+        degraded=() if healthy else (EMBEDDING,),
+    )
+
+
+def _breaker(call: Call, row: Mapping[str, Any], embedder: Component | None) -> BreakerView:
+    """That of the embedder, of which an embedder without an error of its own says what it lacks."""
+    error, rules = row.get("lastError"), call.services.settings.breaker
+    lacks = embedder.message if embedder is not None and not embedder.healthy else None
+    return BreakerView(
+        is_open=bool(row.get("isOpen")),
+        failure_count=row.get("failureCount", 0),
+        success_count=row.get("successCount", 0),
+        threshold=rules.embedder_failures,
+        open_duration_ms=round(rules.embedder_open_s * 1000),
+        last_error_category=str(error).split(":", 1)[0] if error else None,
+        last_error=lacks if error is None else error,
+    )
+
+
+@routes.post(
+    BREAKERS,
+    summary="Close the breakers by hand",
+    description="Those of the replica that answers, and of every replica of the embedder and of a "
+    "model reranker, which are then asked once. 503 while the embedder is still away. `degraded` "
+    "with `enabled: true` answers the state and forces nothing.",
+    response_model=BreakerAnswer,
+    responses=raises(EmbedderDown),
+    dependencies=[IDEMPOTENT],
+)
+async def reset_breakers(call: CurrentCall, body: BreakerBody) -> BreakerAnswer | Response:
+    """Close what requests meet: of this replica, of the embedder and of the reranker."""
+    _check_action(body)
+    if body.enabled and body.action == "degraded":
+        found = await breakers(call)
+        message = ALREADY if found.is_degraded_mode else NOT_FORCED
+        return found.model_copy(update={"message": message})
+    closed = await call.services.health.reset_breakers()
+    found = await breakers(call)
+    # Whatever failed since the reset, which asked once itself, is away.
+    error = found.circuit_breaker.last_error
+    if error or not found.embedding_service_healthy:
+        return _no_embedder(error or "it does not answer")
+    return found.model_copy(update={"message": _reset_message(closed, found.breakers)})
+
+
+def _check_action(body: BreakerBody) -> None:
+    if body.action not in {"reset", "degraded"}:
+        raise InvalidInput(
+            "action must be `reset` or `degraded`.",
+            code="unknown_action",
+            details={"field": "action"},
+        )
+    if body.action == "degraded" and body.enabled is None:
+        raise InvalidInput(
+            "With `degraded`, send `enabled`: true or false.", details={"field": "enabled"}
+        )
+
+
+def _reset_message(reset: Sequence[str], breakers: Mapping[str, Mapping[str, Any]]) -> str:
+    closed = f"Closed by hand: {', '.join(reset)}." if reset else "All breakers were closed."
+    failing = [f"{name} ({row['lastError']})" for name, row in breakers.items() if row["lastError"]]
+    return f"{closed} Still failing: {', '.join(failing)}." if failing else closed

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from rayapp.api.app import create_api
 from rayapp.bulk.model import Job, JobState, Step
-from rayapp.client import JobStatus, MemoryClient, RetryPolicy
+from rayapp.client import JobView, MemoryClient, RetryPolicy
 from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown, JobsDown, NotFound
 from tests.support.fake_jobs import a_job
 from tests.support.fake_services import World, fake_world
@@ -61,9 +61,9 @@ async def test_jobs_are_submitted_with_their_conditions(service: RealService) ->
 
 async def test_a_sampled_look_is_typed(service: RealService) -> None:
     async with MemoryClient(service.url) as client:
-        found = (await client.ops.consistency(sample=50, repair=False)).result
+        found = await client.ops.consistency(sample=50, repair=False)
     assert service.world.jobs.consistency.asked == [(50, False)]
-    assert (found.checked, found.issues_found) == (0, 0)
+    assert (found.total_checked, found.issues_found) == (0, 0)
 
 
 async def test_jobs_are_listed_paused_and_resumed(service: RealService) -> None:
@@ -92,11 +92,11 @@ async def test_waiting_ends_with_the_job_and_shows_its_progress(
     jobs = service.world.jobs
     await a_job(jobs, JobState.RUNNING)
     await jobs.store.checkpoint("job-1", 0, 1, Step(cursor=None, done=10))
-    seen: list[JobStatus] = []
+    seen: list[JobView] = []
 
     async with MemoryClient(service.url) as client:
 
-        def note(job: JobStatus) -> None:
+        def note(job: JobView) -> None:
             seen.append(job)
 
         read = jobs.store.get
