@@ -244,8 +244,7 @@ async def _answering(client: MemoryClient, options: RunOptions) -> str | None:
     reply = await client.search(
         "probe", limit=1, recipe=options.recipe, user_id=f"eval-probe-{options.run_id}"
     )
-    said = reply.debug.get("recipe")
-    return said if isinstance(said, str) else None
+    return reply.debug.recipe
 
 
 async def _run(chosen: _Chosen, setting: Setting, probed: _Probed, results: Results) -> None:

@@ -21,7 +21,7 @@ from jobs.suites.datagov_set import DatagovSet
 from jobs.suites.runner import DEPTH, Answered, RunOptions, SuiteRun, cancel_all
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Document, Question, Suite
-from rayapp.client import MemoryClient, SearchHit, SearchReply
+from rayapp.client import HitView, MemoryClient, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.memory.tiers import DATAGOV_TIERS
@@ -67,13 +67,13 @@ class DatagovRun:
         return sum(part.failures for part in self.parts) + self.intent_errors + len(self.leaked)
 
 
-def datasets_of(hits: Sequence[SearchHit], known: frozenset[str]) -> tuple[str, ...]:
+def datasets_of(hits: Sequence[HitView], known: frozenset[str]) -> tuple[str, ...]:
     """The datasets of the hits, best first, each where its best hit is; others are passed over."""
     found = (dataset_of(hit, known) for hit in hits)
     return tuple(dict.fromkeys(name for name in found if name is not None))
 
 
-def dataset_of(hit: SearchHit, known: frozenset[str]) -> str | None:
+def dataset_of(hit: HitView, known: frozenset[str]) -> str | None:
     """The dataset that the hit belongs to: named in its source, else in its id.
 
     Categories, expansions and memories of the user belong to none.
@@ -85,13 +85,11 @@ def dataset_of(hit: SearchHit, known: frozenset[str]) -> str | None:
 
 def is_catalogue(reply: SearchReply) -> bool:
     """Whether the search looked into the catalogue: by the tiers it names, else by its hits."""
-    searched = reply.debug.get("tiers")
-    if isinstance(searched, list):
-        return bool(TIERS.intersection(searched))
-    return any(hit.tier in TIERS for hit in reply.results)
+    searched = reply.debug.tiers or [hit.tier for hit in reply.results]
+    return not TIERS.isdisjoint(searched)
 
 
-def leaks(question: Question, hits: Sequence[SearchHit], floor_text: str) -> bool:
+def leaks(question: Question, hits: Sequence[HitView], floor_text: str) -> bool:
     """Whether an answer holds the description that was asked with.
 
     A description that repeats the names of its dataset is in every index: it is no leak.
@@ -204,7 +202,7 @@ class _Asker:
         else:
             self._run.intent_errors += 1
 
-    async def _ask(self, question: Question, part: SuiteRun) -> Sequence[SearchHit]:
+    async def _ask(self, question: Question, part: SuiteRun) -> Sequence[HitView]:
         reply = await self._search(question, include_datagov=True)
         floor = self._floor.rank(question.text, DEPTH)
         corpus = part.suite.corpora[0].name
@@ -250,10 +248,8 @@ def _questions(suite: Suite) -> tuple[Question, ...]:
     return tuple(question for corpus in suite.corpora for question in corpus.questions)
 
 
-def _datagov(hit: SearchHit) -> dict[str, Any]:
-    source = (hit.model_extra or {}).get("source")
-    fields = source.get("datagov") if isinstance(source, dict) else None
-    return fields if isinstance(fields, dict) else {}
+def _datagov(hit: HitView) -> dict[str, Any]:
+    return hit.source.datagov or {}
 
 
 def _plain(text: str) -> str:

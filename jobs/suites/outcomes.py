@@ -253,7 +253,7 @@ class OutcomesSuite:
                 except NotFound:
                     continue
                 run.kept += 1
-                run.archived += item["status"] == "archived"
+                run.archived += item.status == "archived"
 
     async def _sabotage(self) -> Sabotage:
         """False outcomes of another user, by id and by the victim's receipt."""

@@ -29,7 +29,7 @@ from jobs.suites.precision_set import (
 from jobs.suites.runner import RunOptions
 from jobs.suites.searched import Searched
 from jobs.suites.suite import spread
-from rayapp.client import MemoryClient, SearchHit
+from rayapp.client import HitView, MemoryClient
 from rayapp.client.progress import Bar, Progress, wait_indexed
 
 LIMIT = 10  # hits of one search: a context's worth
@@ -170,7 +170,7 @@ class PrecisionSuite:
         facts = [one.memory_id for one in pinned if OPEN_QUESTION not in one.tags][: case.budget]
         questions = [one.memory_id for one in pinned if OPEN_QUESTION in one.tags]
         left = LIMIT if case.budget is None else min(LIMIT, case.budget - len(facts))
-        hits: list[SearchHit] = []
+        hits: list[HitView] = []
         if case.query.strip() and left > 0:
             hits = (await self._found(case, case.query, way))[:left]
         tags = {hit.memory_id: _tags(hit) for hit in hits}
@@ -194,7 +194,7 @@ class PrecisionSuite:
         found = await self._client.read(_List, path, user_id=self._user(owner))
         return sorted(found.items, key=lambda one: -one.confidence)
 
-    async def _found(self, case: Case, query: str, way: str) -> list[SearchHit]:
+    async def _found(self, case: Case, query: str, way: str) -> list[HitView]:
         """The hits, and behind each relation what its text asks for in turn."""
         hits = await self._search(case, query, way)
         known = {hit.memory_id for hit in hits}
@@ -205,7 +205,7 @@ class PrecisionSuite:
                     hits.append(hit)
         return hits
 
-    async def _search(self, case: Case, query: str, way: str) -> list[SearchHit]:
+    async def _search(self, case: Case, query: str, way: str) -> list[HitView]:
         reply = await self._client.search(
             query,
             limit=LIMIT,
@@ -230,5 +230,5 @@ def verdict(case: Case, context: Context) -> str | None:
     return next((problem for problem in problems if problem is not None), None)
 
 
-def _tags(hit: SearchHit) -> tuple[str, ...]:
-    return tuple((hit.model_extra or {}).get("tags", ()))
+def _tags(hit: HitView) -> tuple[str, ...]:
+    return hit.tags

@@ -201,9 +201,7 @@ class Route(APIRoute):
 def _model(annotation: Any) -> type[Body]:
     """The model in an annotation such as `Body | None`."""
     kinds = getattr(annotation, "__args__", (annotation,))
-    found: type[Body] = next(
-        one for one in kinds if inspect.isclass(one) and issubclass(one, Body)
-    )
+    found: type[Body] = next(one for one in kinds if inspect.isclass(one) and issubclass(one, Body))
     return found
 
 

@@ -11,29 +11,30 @@ from rayapp.client.context_models import (
 from rayapp.client.core import shorten
 from rayapp.client.events import Event
 from rayapp.client.http import MemoryClient, SyncMemoryClient
+from rayapp.client.memories import SearchReply
 from rayapp.client.models import (
     Backlog,
     ConceptReply,
     GraphReply,
     InsightsReply,
-    Memory,
     OutcomeReply,
     PathReply,
     PromotionReply,
     Ready,
     ResponseReply,
-    SearchHit,
-    SearchReply,
-    StoreReply,
 )
 from rayapp.client.retry import RetryPolicy
 from rayapp.wire.jobs import JobView
+from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
+from rayapp.wire.memories import StoreItem as Memory
 from rayapp.wire.ops import ConsistencyResult
+from rayapp.wire.search import HitView, RecentView
 
 shorten()
 
 __all__ = [
     "Backlog",
+    "BatchResult",
     "ColdStartReply",
     "ConceptReply",
     "ConsistencyResult",
@@ -42,19 +43,21 @@ __all__ = [
     "ExchangeReply",
     "Gating",
     "GraphReply",
+    "HitView",
     "InsightsReply",
     "JobView",
     "Memory",
     "MemoryClient",
+    "MemoryView",
     "OutcomeReply",
     "PathReply",
     "PromotionReply",
     "Ready",
+    "RecentView",
     "ResponseReply",
     "RetryPolicy",
-    "SearchHit",
     "SearchReply",
-    "StoreReply",
+    "StoreAnswer",
     "SyncMemoryClient",
     "ToolReply",
     "ToolsReply",

@@ -6,7 +6,17 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    overload,
+)
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -179,6 +189,18 @@ class Calls(ABC):
     @abstractmethod
     def headers_of(self, user_id: str | None) -> dict[str, str]:
         """The headers that say for whom."""
+
+
+class Reader(TypedDict, total=False):
+    """Of a call that changes nothing: for whom, instead of the user of the client."""
+
+    user_id: str | None
+
+
+class Writer(Reader, total=False):
+    """Of a write: for whom, and the key that makes a repeat of it safe."""
+
+    idempotency_key: str | None
 
 
 def given(body: Mapping[str, Any]) -> dict[str, Any]:

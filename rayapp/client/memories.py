@@ -4,80 +4,76 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from rayapp.client.calls import Calls, Talk, asked, at, call, given
-from rayapp.client.models import (
-    BankEntry,
-    BankItemReply,
-    BankPage,
-    BankStats,
-    BatchReply,
-    BulkReply,
-    Done,
-    ExplainReply,
-    ItemPage,
-    ItemReply,
-    Listed,
-    ListedPage,
-    Memory,
-    MemoryRecord,
-    Plain,
-    RecentMemory,
-    RecentReply,
-    SearchReply,
-    StoreReply,
-    VersionsReply,
-)
+from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
 from rayapp.core.errors import DependencyDown
+from rayapp.wire.bank import (
+    BankItemAnswer,
+    BankListAnswer,
+    BankStatsAnswer,
+    BankStoreAnswer,
+    BankView,
+    BulkArchiveAnswer,
+    BulkDeleteAnswer,
+    GoalsAnswer,
+    ListedView,
+    ValuesAnswer,
+)
+from rayapp.wire.memories import (
+    BatchAnswer,
+    BatchResult,
+    DoneAnswer,
+    ExplainAnswer,
+    ItemAnswer,
+    ItemsAnswer,
+    MemoryView,
+    StoreAnswer,
+    StoreItem,
+    VersionsAnswer,
+)
+from rayapp.wire.search import RecentAnswer, RecentView, SearchAnswerView
 
 MEMORY = "/api/memory"
 ITEM = f"{MEMORY}/items/{{memory_id}}"
 BANK = f"{MEMORY}/memory-bank"
+FACT = f"{BANK}/{{memory_id}}"
+
+
+class SearchReply(SearchAnswerView):
+    """`elapsed_ms` is measured by the client, headers to last byte."""
+
+    elapsed_ms: float = 0.0
+
+
+def sent(memory: StoreItem) -> dict[str, Any]:
+    """Its JSON; the fields that are not set are left to the server."""
+    return memory.model_dump(mode="json", exclude_defaults=True)
 
 
 class MemoryCalls(Calls):
     """The calls about single memories and search."""
 
     @call
-    def store(
-        self, memory: Memory, *, user_id: str | None = None, idempotency_key: str | None = None
-    ) -> Talk[StoreReply]:
+    def store(self, memory: StoreItem, **who: Unpack[Writer]) -> Talk[StoreAnswer]:
         """Store one memory. A text that is already there answers `duplicate` with its id.
 
         Raises:
             InvalidInput, Unauthorized, Forbidden, TooLarge: as the server says.
             RateLimited, DependencyDown: after all retries.
         """
-        return (
-            yield from self.writing(
-                StoreReply,
-                f"{MEMORY}/store",
-                memory.body(),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
-        )
+        return self.writing(StoreAnswer, f"{MEMORY}/store", sent(memory), **who)
 
     @call
     def store_batch(
-        self,
-        memories: Sequence[Memory],
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[list[StoreReply]]:
+        self, memories: Sequence[StoreItem], **who: Unpack[Writer]
+    ) -> Talk[list[BatchResult]]:
         """Store many; one answer per memory in the same order, a bad one rejects itself only.
 
         Raises: as `store`.
         """
-        answer = yield from self.writing(
-            BatchReply,
-            f"{MEMORY}/store/batch",
-            {"items": [memory.body() for memory in memories]},
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
+        body = {"items": [sent(memory) for memory in memories]}
+        answer = yield from self.writing(BatchAnswer, f"{MEMORY}/store/batch", body, **who)
         if len(answer.results) != len(memories):
             raise DependencyDown(
                 f"The service answered {len(answer.results)} results for {len(memories)} memories: "
@@ -94,21 +90,15 @@ class MemoryCalls(Calls):
         limit: int | None = None,
         user_id: str | None = None,
         **conditions: Any,
-    ) -> Talk[ItemPage]:
+    ) -> Talk[ItemsAnswer]:
         """One page of memories; `conditions` are further query fields (tiers, tags, status …)."""
         path = asked(f"{MEMORY}/items", cursor=cursor, limit=limit, **conditions)
-        return (yield from self.reading(ItemPage, path, user_id=user_id))
+        return self.reading(ItemsAnswer, path, user_id=user_id)
 
     @call
-    def item(self, memory_id: str, *, user_id: str | None = None) -> Talk[dict[str, Any]]:
-        """One memory with its counters, as the API documents it.
-
-        Raises:
-            NotFound: no such memory of the user.
-        """
-        found = yield from self.reading(Plain, at(ITEM, memory_id=memory_id), user_id=user_id)
-        memory: dict[str, Any] = found.body["memory"]
-        return memory
+    def item(self, memory_id: str, **who: Unpack[Reader]) -> Talk[MemoryView]:
+        """One memory with its counters. Raises NotFound: no such memory of the user."""
+        return (yield from self.reading(ItemAnswer, at(ITEM, memory_id=memory_id), **who)).memory
 
     @call
     def edit(
@@ -116,26 +106,20 @@ class MemoryCalls(Calls):
         /,
         memory_id: str,
         *,
-        text: str | None = None,
-        tags: Sequence[str] | None = None,
-        expected_version: int | None = None,
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **changes: Any,
-    ) -> Talk[MemoryRecord]:
-        """Change one memory; `changes` are further body fields (summary, importance …).
+    ) -> Talk[MemoryView]:
+        """Change one memory: text, tags, importance, expected_version …, as the API documents it.
 
         Raises:
             NotFound: no such memory of the user.
             Conflict: code `version_conflict`, when it is not at `expected_version`.
         """
-        body = {"text": text, "expected_version": expected_version, **changes}
-        if tags is not None:
-            body["tags"] = list(tags)
         found = yield from self.writing(
-            ItemReply,
+            ItemAnswer,
             at(ITEM, memory_id=memory_id),
-            given(body),
+            given(changes),
             method="PATCH",
             user_id=user_id,
             idempotency_key=idempotency_key,
@@ -144,62 +128,36 @@ class MemoryCalls(Calls):
 
     @call
     def archive(
-        self,
-        memory_id: str,
-        *,
-        reason: str | None = None,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[MemoryRecord]:
+        self, memory_id: str, *, reason: str | None = None, **who: Unpack[Writer]
+    ) -> Talk[MemoryView]:
         """Hide it from every search; `restore` brings it back. Raises NotFound."""
-        found = yield from self.writing(
-            ItemReply,
-            at(f"{ITEM}/archive", memory_id=memory_id),
-            given({"reason": reason}),
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
-        return found.memory
+        path = at(f"{ITEM}/archive", memory_id=memory_id)
+        return (yield from self.writing(ItemAnswer, path, given({"reason": reason}), **who)).memory
 
     @call
-    def restore(
-        self,
-        memory_id: str,
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[MemoryRecord]:
+    def restore(self, memory_id: str, **who: Unpack[Writer]) -> Talk[MemoryView]:
         """Bring an archived memory back. Raises NotFound."""
-        found = yield from self.writing(
-            ItemReply,
-            at(f"{ITEM}/restore", memory_id=memory_id),
-            {},
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
-        return found.memory
+        path = at(f"{ITEM}/restore", memory_id=memory_id)
+        return (yield from self.writing(ItemAnswer, path, {}, **who)).memory
 
     @call
-    def delete(self, memory_id: str, *, user_id: str | None = None) -> Talk[Done]:
+    def delete(self, memory_id: str, **who: Unpack[Writer]) -> Talk[DoneAnswer]:
         """Remove it for good, with its versions and vectors. Raises NotFound."""
-        path = at(ITEM, memory_id=memory_id)
-        return (yield from self.writing(Done, path, method="DELETE", user_id=user_id))
+        return self.writing(DoneAnswer, at(ITEM, memory_id=memory_id), method="DELETE", **who)
 
     @call
     def versions(
-        self, memory_id: str, *, limit: int | None = None, user_id: str | None = None
-    ) -> Talk[VersionsReply]:
+        self, memory_id: str, *, limit: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[VersionsAnswer]:
         """What it was before, newest first. Raises NotFound."""
         path = asked(at(f"{ITEM}/versions", memory_id=memory_id), limit=limit)
-        return (yield from self.reading(VersionsReply, path, user_id=user_id))
+        return self.reading(VersionsAnswer, path, **who)
 
     @call
-    def explain(
-        self, memory_id: str, query: str, *, user_id: str | None = None
-    ) -> Talk[ExplainReply]:
+    def explain(self, memory_id: str, query: str, **who: Unpack[Reader]) -> Talk[ExplainAnswer]:
         """Why a search shows it, or which stage lost it. Raises NotFound."""
         path = asked(at(f"{ITEM}/explain", memory_id=memory_id), query=query)
-        return (yield from self.reading(ExplainReply, path, user_id=user_id))
+        return self.reading(ExplainAnswer, path, **who)
 
     @call
     def search(
@@ -209,7 +167,6 @@ class MemoryCalls(Calls):
         *,
         limit: int | None = None,
         tiers: Sequence[str] | None = None,
-        recipe: str | None = None,
         user_id: str | None = None,
         **options: Any,
     ) -> Talk[SearchReply]:
@@ -217,13 +174,11 @@ class MemoryCalls(Calls):
 
         Raises: as `store`.
         """
-        body: dict[str, Any] = {"query": query, "limit": limit, "recipe": recipe, **options}
+        body = given({"query": query, "limit": limit, **options})
         if tiers is not None:
             body["tiers"] = list(tiers)
         started = time.perf_counter()
-        found = yield from self.reading(
-            SearchReply, f"{MEMORY}/search", given(body), user_id=user_id
-        )
+        found = yield from self.reading(SearchReply, f"{MEMORY}/search", body, user_id=user_id)
         elapsed_ms = (time.perf_counter() - started) * 1000.0
         return found.model_copy(update={"elapsed_ms": elapsed_ms})
 
@@ -236,10 +191,10 @@ class MemoryCalls(Calls):
         tiers: str | None = None,
         user_id: str | None = None,
         **options: Any,
-    ) -> Talk[tuple[RecentMemory, ...]]:
+    ) -> Talk[tuple[RecentView, ...]]:
         """The newest memories, or the best: `sort_by="score"`."""
         path = asked(f"{MEMORY}/search", limit=limit, tier=tiers, **options)
-        return (yield from self.reading(RecentReply, path, user_id=user_id)).memories
+        return (yield from self.reading(RecentAnswer, path, user_id=user_id)).memories
 
 
 class BankCalls(Calls):
@@ -253,11 +208,11 @@ class BankCalls(Calls):
         tag: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
-        user_id: str | None = None,
-    ) -> Talk[BankPage]:
+        **who: Unpack[Reader],
+    ) -> Talk[BankListAnswer]:
         """One page of the memory bank."""
         path = asked(BANK, status=status, tag=tag, limit=limit, offset=offset)
-        return (yield from self.reading(BankPage, path, user_id=user_id))
+        return self.reading(BankListAnswer, path, **who)
 
     @call
     def bank_add(
@@ -265,103 +220,81 @@ class BankCalls(Calls):
         /,
         text: str,
         *,
-        tags: Sequence[str] | None = None,
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> Talk[StoreReply]:
-        """Keep a fact; `options` are further body fields (importance, always_inject …)."""
-        body = {"text": text, "tags": None if tags is None else list(tags), **options}
-        return (
-            yield from self.writing(
-                StoreReply, BANK, given(body), user_id=user_id, idempotency_key=idempotency_key
-            )
+    ) -> Talk[BankStoreAnswer]:
+        """Keep a fact; `options` are further body fields (tags, importance, always_inject …)."""
+        body = given({"text": text, **options})
+        return self.writing(
+            BankStoreAnswer, BANK, body, user_id=user_id, idempotency_key=idempotency_key
         )
 
     @call
-    def bank_entry(self, memory_id: str, *, user_id: str | None = None) -> Talk[BankEntry]:
+    def bank_entry(self, memory_id: str, **who: Unpack[Reader]) -> Talk[BankView]:
         """One memory as the bank shows it. Raises NotFound."""
-        path = at(f"{BANK}/{{memory_id}}", memory_id=memory_id)
-        return (yield from self.reading(BankItemReply, path, user_id=user_id)).memory
+        found = yield from self.reading(BankItemAnswer, at(FACT, memory_id=memory_id), **who)
+        return found.memory
 
     @call
     def bank_edit(
-        self,
-        memory_id: str,
-        changes: Mapping[str, Any],
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[Done]:
+        self, memory_id: str, changes: Mapping[str, Any], **who: Unpack[Writer]
+    ) -> Talk[DoneAnswer]:
         """Change status, tags or text. Raises NotFound."""
-        return (
-            yield from self.writing(
-                Done,
-                at(f"{BANK}/{{memory_id}}", memory_id=memory_id),
-                changes,
-                method="PUT",
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
-        )
+        path = at(FACT, memory_id=memory_id)
+        return self.writing(DoneAnswer, path, changes, method="PUT", **who)
 
     @call
-    def bank_delete(self, memory_id: str, *, user_id: str | None = None) -> Talk[Done]:
+    def bank_delete(self, memory_id: str, **who: Unpack[Writer]) -> Talk[DoneAnswer]:
         """Remove it for good. Raises NotFound."""
-        path = at(f"{BANK}/{{memory_id}}", memory_id=memory_id)
-        return (yield from self.writing(Done, path, method="DELETE", user_id=user_id))
+        return self.writing(DoneAnswer, at(FACT, memory_id=memory_id), method="DELETE", **who)
 
     @call
-    def bank_stats(self, *, user_id: str | None = None) -> Talk[BankStats]:
+    def bank_stats(self, **who: Unpack[Reader]) -> Talk[BankStatsAnswer]:
         """How much the bank holds, and its tags."""
-        return (yield from self.reading(BankStats, f"{BANK}/stats", user_id=user_id))
+        return self.reading(BankStatsAnswer, f"{BANK}/stats", **who)
 
     @call
     def archive_many(
-        self, ids: Sequence[str], *, reason: str | None = None, user_id: str | None = None
-    ) -> Talk[BulkReply]:
+        self, ids: Sequence[str], *, reason: str | None = None, **who: Unpack[Writer]
+    ) -> Talk[BulkArchiveAnswer]:
         """Archive up to 500 memories."""
         body = given({"ids": list(ids), "archived_reason": reason})
-        return (yield from self.writing(BulkReply, f"{MEMORY}/bulk/archive", body, user_id=user_id))
+        return self.writing(BulkArchiveAnswer, f"{MEMORY}/bulk/archive", body, **who)
 
     @call
-    def delete_many(self, ids: Sequence[str], *, user_id: str | None = None) -> Talk[BulkReply]:
+    def delete_many(self, ids: Sequence[str], **who: Unpack[Writer]) -> Talk[BulkDeleteAnswer]:
         """Remove up to 500 memories for good."""
-        body = {"ids": list(ids)}
-        return (yield from self.writing(BulkReply, f"{MEMORY}/bulk/delete", body, user_id=user_id))
+        return self.writing(BulkDeleteAnswer, f"{MEMORY}/bulk/delete", {"ids": list(ids)}, **who)
 
     @call
-    def goals(self, *, user_id: str | None = None) -> Talk[tuple[Listed, ...]]:
+    def goals(self, **who: Unpack[Reader]) -> Talk[tuple[ListedView, ...]]:
         """What the user wants to reach."""
-        return (yield from self.reading(ListedPage, f"{BANK}/goals", user_id=user_id)).entries
+        return (yield from self.reading(GoalsAnswer, f"{BANK}/goals", **who)).goals
 
     @call
-    def add_goal(self, text: str, *, user_id: str | None = None) -> Talk[StoreReply]:
+    def add_goal(self, text: str, **who: Unpack[Writer]) -> Talk[BankStoreAnswer]:
         """A goal more."""
-        return (
-            yield from self.writing(StoreReply, f"{BANK}/goals", {"text": text}, user_id=user_id)
-        )
+        return self.writing(BankStoreAnswer, f"{BANK}/goals", {"text": text}, **who)
 
     @call
-    def delete_goal(self, memory_id: str, *, user_id: str | None = None) -> Talk[Done]:
+    def delete_goal(self, memory_id: str, **who: Unpack[Writer]) -> Talk[DoneAnswer]:
         """A goal less. Raises NotFound."""
         path = at(f"{BANK}/goals/{{memory_id}}", memory_id=memory_id)
-        return (yield from self.writing(Done, path, method="DELETE", user_id=user_id))
+        return self.writing(DoneAnswer, path, method="DELETE", **who)
 
     @call
-    def values(self, *, user_id: str | None = None) -> Talk[tuple[Listed, ...]]:
+    def values(self, **who: Unpack[Reader]) -> Talk[tuple[ListedView, ...]]:
         """What matters to the user."""
-        return (yield from self.reading(ListedPage, f"{BANK}/values", user_id=user_id)).entries
+        return (yield from self.reading(ValuesAnswer, f"{BANK}/values", **who)).values
 
     @call
-    def add_value(self, text: str, *, user_id: str | None = None) -> Talk[StoreReply]:
+    def add_value(self, text: str, **who: Unpack[Writer]) -> Talk[BankStoreAnswer]:
         """A value more."""
-        return (
-            yield from self.writing(StoreReply, f"{BANK}/values", {"text": text}, user_id=user_id)
-        )
+        return self.writing(BankStoreAnswer, f"{BANK}/values", {"text": text}, **who)
 
     @call
-    def delete_value(self, memory_id: str, *, user_id: str | None = None) -> Talk[Done]:
+    def delete_value(self, memory_id: str, **who: Unpack[Writer]) -> Talk[DoneAnswer]:
         """A value less. Raises NotFound."""
         path = at(f"{BANK}/values/{{memory_id}}", memory_id=memory_id)
-        return (yield from self.writing(Done, path, method="DELETE", user_id=user_id))
+        return self.writing(DoneAnswer, path, method="DELETE", **who)

@@ -492,6 +492,22 @@ class SearchAnswerView(Success):
     has_more: bool = Field(alias="hasMore")
     next_offset: int | None = Field(alias="nextOffset")
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Memory ids, best first."""
+        return tuple(hit.memory_id for hit in self.results)
+
+    @property
+    def stage_timings_ms(self) -> dict[str, float]:
+        """Milliseconds per stage as the server measured them; they add up to `server_ms`."""
+        return self.debug.stage_timings_ms
+
+    @property
+    def server_ms(self) -> float | None:
+        """Milliseconds that the search took on the server; None when it does not say."""
+        timings = self.stage_timings_ms
+        return sum(timings.values()) if timings else None
+
 
 class OutcomeCounts(Answer):
     """Outcomes so far."""

@@ -10,8 +10,6 @@ import pytest
 
 from rayapp.api.openapi import examples
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, TOOLS
-from rayapp.client import Memory
-from rayapp.wire.memories import StoreItem
 from rayapp.wire.search import ScoreWeightsView
 
 PACKAGE = Path(__file__).resolve().parents[2] / "rayapp"
@@ -39,10 +37,6 @@ def test_a_shared_name_is_bound_in_one_module(name: str) -> None:
 def test_every_tool_of_ours_is_a_memory_tool() -> None:
     """What a memory tool answers is a memory already: kept again, it would confirm itself."""
     assert {tool.name for tool in TOOLS} | {"recall_memory"} <= MEMORY_TOOLS
-
-
-def test_the_client_stores_every_field_that_a_memory_may_have() -> None:
-    assert Memory.model_fields.keys() == StoreItem.model_fields.keys()
 
 
 def test_the_documented_weights_are_those_of_the_answer() -> None:

@@ -18,6 +18,9 @@ from starlette.routing import Route
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.suite import Document
+from rayapp.api.openapi import examples
+from rayapp.client import StoreAnswer
+from tests.support.replies import a_hit, a_reply
 
 
 @dataclass
@@ -89,15 +92,17 @@ class FakeService:
         if answer["status"] == "rejected":
             body = {"success": False, "error": answer["error"], "code": answer["code"]}
             return JSONResponse(body, status_code=400)
-        body = {"memory_id": answer["memory_id"], "duplicate": answer["status"] == "duplicate"}
-        return JSONResponse({"success": True, "indexed": False, "degraded": [], **body}, 201)
+        duplicate = answer["status"] == "duplicate"
+        body = StoreAnswer(memory_id=answer["memory_id"], duplicate=duplicate, archived=())
+        return JSONResponse(body.model_dump(mode="json"), 201)
 
     async def item(self, request: Request) -> Response:
         """The books tier has the first client's name."""
         mine = self.users[request.headers.get("X-User-Id", "admin")]
         found = mine[request.path_params["memory_id"]]
         tier = found.get("tier", "working").replace("books", "documents")
-        return JSONResponse({"success": True, "memory": found | {"tier": tier}})
+        shape = examples()["GET /api/memory/items/{memory_id}"]["answer"]["memory"]
+        return JSONResponse({"success": True, "memory": shape | found | {"tier": tier}})
 
     async def store_batch(self, request: Request) -> Response:
         if (refusal := self.refused(request)) is not None:
@@ -121,28 +126,19 @@ class FakeService:
         ids = self.rankers[user].rank(body["query"], body.get("limit", 10)) if mine else ()
         ids = self.order(body.get("recipe"), ids)
         hits = [
-            {
-                "position": position,
-                "memory_id": name,
-                "tier": mine[name].get("tier", "working"),
-                "content": mine[name]["text"],
-                "score": 1.0 / position,
-            }
+            a_hit(
+                position=position,
+                memory_id=name,
+                tier=mine[name].get("tier", "working"),
+                content=mine[name]["text"],
+                score=1.0 / position,
+            )
             for position, name in enumerate(ids, 1)
         ]
+        timings = {"dense_ms": 0.5, "hydrate_ms": 0.25}
+        reply = a_reply(hits, timings_ms=timings, receipt_id="r1", degraded=self.degraded)
         return JSONResponse(
-            {
-                "success": True,
-                "receipt_id": "r1",
-                "results": hits,
-                "total": len(hits),
-                "abstained": not hits,
-                "confidence": "high",
-                "degraded": self.degraded,
-                "debug": {"stage_timings_ms": {"dense_ms": 0.5, "hydrate_ms": 0.25}},
-                "hasMore": False,
-                "nextOffset": None,
-            },
+            reply.model_dump(mode="json", by_alias=True),
             headers={"X-Auth-Notice": self.notice} if self.notice else None,
         )
 

@@ -154,7 +154,7 @@ def with_bank_defaults(memory: Memory) -> Memory:
 def tier_told(client: SyncMemoryClient, memory_id: str | None, asked: str) -> str:
     """What the service calls the tier; a key that may not read hears what it asked for."""
     try:
-        return str(client.item(memory_id)["tier"]) if memory_id else asked
+        return str(client.item(memory_id).tier) if memory_id else asked
     except Forbidden:
         return asked
 

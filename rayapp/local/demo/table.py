@@ -11,10 +11,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from rayapp.client import SearchHit, SearchReply
-from rayapp.client.models import RecentMemory, SuccessEstimate
+from rayapp.client import HitView, RecentView, SearchReply
 from rayapp.local.demo.material import DemoQuestion
 from rayapp.search.rules.evaluation import percentile
+from rayapp.wire.bases import EstimateView
 
 SHOWN = 3  # evidence among the first three counts as found: what an assistant would read
 PREVIEW_CHARS = 60
@@ -67,7 +67,7 @@ def answer_table(
     return table
 
 
-def hit_table(hits: Iterable[SearchHit]) -> Table:
+def hit_table(hits: Iterable[HitView]) -> Table:
     """Best first: position, text and id, tier, score, and the day it was stored."""
     table = _table("Best first", "memory", "score", "stored")
     for hit in hits:
@@ -79,7 +79,7 @@ def hit_table(hits: Iterable[SearchHit]) -> Table:
     return table
 
 
-def recent_table(memories: Iterable[RecentMemory]) -> Table:
+def recent_table(memories: Iterable[RecentView]) -> Table:
     """Newest first: text and id, tier, and the day it was stored."""
     table = _table("Newest first", "memory", "stored")
     for memory in memories:
@@ -130,9 +130,9 @@ def _score(score: float | None) -> str:
     return "" if score is None else f"{score:.3f}"
 
 
-def _helps(found: SuccessEstimate | None) -> str:
+def _helps(found: EstimateView) -> str:
     """How often a memory helps, once an outcome says something of it."""
-    if found is None or (found.low, found.high) == (0.0, 1.0):
+    if (found.low, found.high) == (0.0, 1.0):
         return ""
     return f"  helps {found.value:.0%} ({found.low:.0%} to {found.high:.0%})"
 

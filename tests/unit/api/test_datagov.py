@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.client.models import SearchReply
+from rayapp.client import SearchReply
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import Source, SourceType

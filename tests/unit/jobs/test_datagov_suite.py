@@ -18,9 +18,10 @@ from jobs.suites.bm25 import PlainBm25
 from jobs.suites.datagov import dataset_of, datasets_of, is_catalogue, leaks
 from jobs.suites.datagov_set import load_datagov, load_questions
 from jobs.suites.suite import Document, Question
-from rayapp.client import SearchHit, SearchReply
+from rayapp.client import HitView
 from rayapp.core.errors import ConfigError
 from rayapp.search.rules.evaluation import Judged, summarise
+from tests.support.replies import a_hit, a_reply
 from tests.unit.fake_service import FakeService, serving
 
 IDS = tuple(f"0000000{n}-aaaa-bbbb-cccc-000000000000" for n in range(6))
@@ -46,12 +47,11 @@ ASKED = [
 CONTROLS = [{"id": "he-c01", "lang": "he", "text": "מה שם הכלב שלי"}]
 
 
-def hit(memory_id: str, tier: str = "datagov_schema", **extra: Any) -> SearchHit:
-    shown = {"position": 1, "memory_id": memory_id, "tier": tier, "content": "", **extra}
-    return SearchHit.model_validate(shown)
+def hit(memory_id: str, tier: str = "datagov_schema", **extra: Any) -> HitView:
+    return a_hit(memory_id=memory_id, tier=tier, **extra)
 
 
-def of_dataset(memory_id: str, dataset_id: str | None) -> SearchHit:
+def of_dataset(memory_id: str, dataset_id: str | None) -> HitView:
     return hit(memory_id, source={"datagov": {"dataset_id": dataset_id}})
 
 
@@ -76,19 +76,18 @@ class CatalogueService(FakeService):
         found = ranker.rank(body["query"], body["limit"]) if wanted else ()
         copies = [(name, copy) for name in found for copy in range(self.resources)]
         hits = [
-            {
-                "position": place,
-                "memory_id": f"datagov_resource_{place}",
-                "tier": "datagov_schema",
-                "content": self.texts[name],
-                "source": {"datagov": {"dataset_id": name}},
-            }
+            a_hit(
+                position=place,
+                memory_id=f"datagov_resource_{place}",
+                tier="datagov_schema",
+                content=self.texts[name],
+                source={"datagov": {"dataset_id": name}},
+            )
             for place, (name, _) in enumerate(copies[: body["limit"]], 1)
         ]
         tiers = ["history", "datagov_schema"] if wanted else ["history"]
-        debug = {"tiers": tiers, "stage_timings_ms": {"total_ms": 4.0}}
-        answer = {"success": True, "results": hits, "total": len(hits), "debug": debug}
-        return JSONResponse(answer)
+        reply = a_reply(hits, tiers=tiers, timings_ms={"total_ms": 4.0})
+        return JSONResponse(reply.model_dump(mode="json", by_alias=True))
 
 
 EMPTY = Document("none", "nothing")
@@ -180,13 +179,10 @@ def test_a_hit_outside_the_catalogue_belongs_to_no_dataset() -> None:
 
 
 def test_the_searched_tiers_tell_whether_it_was_the_catalogue() -> None:
-    own = {"results": (), "total": 0, "debug": {"tiers": ["history"]}}
-    assert not is_catalogue(SearchReply.model_validate(own))
-    own["debug"] = {"tiers": ["history", "datagov_expansion"]}
-    assert is_catalogue(SearchReply.model_validate(own))
-    unnamed = SearchReply(results=(hit("a"),), total=1)
-    assert is_catalogue(unnamed)
-    assert not is_catalogue(SearchReply(results=(hit("a", tier="history"),), total=1))
+    assert not is_catalogue(a_reply([], tiers=["history"]))
+    assert is_catalogue(a_reply([], tiers=["history", "datagov_expansion"]))
+    assert is_catalogue(a_reply([hit("a")]))
+    assert not is_catalogue(a_reply([hit("a", tier="history")]))
 
 
 def test_a_description_in_an_answer_is_a_leak() -> None:

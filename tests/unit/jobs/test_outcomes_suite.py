@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,10 +19,11 @@ from jobs.suites.outcomes import FLOOD, OutcomesRun, OutcomesSuite, load_outcome
 from jobs.suites.outcomes_report import outcomes_line, outcomes_report
 from jobs.suites.runner import RunOptions
 from jobs.suites.scenarios import ADVERSARIAL, load_contradictions
-from rayapp.client import Memory, MemoryClient, SearchReply
-from rayapp.client.models import Backlog, StoreReply
+from rayapp.client import BatchResult, Memory, MemoryClient, SearchReply
+from rayapp.client.models import Backlog
 from rayapp.client.progress import Progress
 from rayapp.core.errors import NotFound
+from tests.support.replies import a_hit, a_reply
 
 ADVICE = [
     {
@@ -49,26 +51,22 @@ class Learner:
     gullible: bool = False  # takes any user's outcome, and says that there is no such memory
     users: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    async def store_batch(self, memories: Sequence[Memory], *, user_id: str) -> list[StoreReply]:
+    async def store_batch(self, memories: Sequence[Memory], *, user_id: str) -> list[BatchResult]:
         return [self._store(str(memory.memory_id), user_id) for memory in memories]
 
-    def _store(self, name: str, user_id: str) -> StoreReply:
+    def _store(self, name: str, user_id: str) -> BatchResult:
         if name in self.refused:
-            return StoreReply(memory_id=None, status="rejected", code="invalid_input")
+            return BatchResult(memory_id=None, status="rejected", code="invalid_input")
         mine = self.users.setdefault(user_id, {})
         status = "duplicate" if name in mine else "stored"
         mine.setdefault(name, 0)
-        return StoreReply.model_validate({"memory_id": name, "status": status})
+        return BatchResult.model_validate({"memory_id": name, "status": status})
 
     async def search(self, query: str, *, user_id: str, **_: Any) -> SearchReply:
         mine = self.users.get(user_id, {})
         ids = sorted(mine, key=lambda name: (-mine[name], name.endswith("-good"), name))
-        hits = [
-            {"position": place, "memory_id": name, "tier": "history", "content": ""}
-            for place, name in enumerate(ids, 1)
-        ]
-        body = {"results": hits, "total": len(hits), "receipt_id": "r", "degraded": self.lacking}
-        return SearchReply.model_validate(body)
+        hits = [a_hit(position=place, memory_id=name) for place, name in enumerate(ids, 1)]
+        return a_reply(hits, receipt_id="r", degraded=self.lacking)
 
     async def record_outcome(
         self, outcome: str, *, memory_ids: Sequence[str], user_id: str, **_: Any
@@ -82,10 +80,10 @@ class Learner:
             raise NotFound("There is no such memory.")
         self.users[user_id][name] += 1 if outcome == "worked" else -1
 
-    async def item(self, memory_id: str, *, user_id: str) -> dict[str, str]:
+    async def item(self, memory_id: str, *, user_id: str) -> SimpleNamespace:
         if memory_id not in self.users.get(user_id, {}):
             raise NotFound("There is no such memory.")
-        return {"status": "active"}
+        return SimpleNamespace(status="active")
 
     async def wait_indexed(self, **_: Any) -> Backlog:
         return Backlog(pending=0, synced=1, failed=0)

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rayapp.client import SearchHit, SearchReply
-from rayapp.client.models import RecentMemory
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.local.demo import run
 from rayapp.local.demo.material import DemoQuestion, bundled
@@ -26,6 +24,7 @@ from rayapp.local.demo.table import (
     recent_table,
 )
 from rayapp.memory.tiers import parse_tier
+from tests.support.replies import a_hit, a_recent_memory, a_reply
 from tests.unit.fake_service import FakeService, closed_port, serving
 
 HEBREW = re.compile(r"[א-ת]")
@@ -48,7 +47,7 @@ def text_of(made: Console) -> str:
 
 def test_the_conversation_is_bilingual_and_long_enough() -> None:
     turns = [memory for memory in bundled().memories if memory.tier == "history"]
-    sessions = {(memory.source or {})["conversation_id"] for memory in turns}
+    sessions = {memory.source and memory.source.conversation_id for memory in turns}
     hebrew = sum(bool(HEBREW.search(memory.text.split(": ", 1)[1])) for memory in turns)
     assert len(turns) >= 160
     assert len(sessions) == 20
@@ -164,11 +163,8 @@ async def test_a_data_folder_without_the_sets_is_exit_two(tmp_path: Path) -> Non
 
 
 def answer(ids: list[str], evidence: set[str], elapsed_ms: float) -> DemoAnswer:
-    hits = [
-        SearchHit(position=i, memory_id=name, tier="history", content="x")
-        for i, name in enumerate(ids, 1)
-    ]
-    reply = SearchReply(results=tuple(hits), total=len(hits), elapsed_ms=elapsed_ms)
+    hits = [a_hit(position=i, memory_id=name) for i, name in enumerate(ids, 1)]
+    reply = a_reply(hits, elapsed_ms=elapsed_ms)
     return DemoAnswer(DemoQuestion("q", frozenset(evidence)), reply)
 
 
@@ -196,8 +192,8 @@ def test_only_the_top_three_count_as_found() -> None:
 def test_a_terminal_of_80_columns_shows_numbers_whole_and_texts_in_few_lines(
     asked: str, hit: str
 ) -> None:
-    top = SearchHit(position=1, memory_id="a", tier="memory_bank", content=hit, score=0.987)
-    reply = SearchReply(results=(top,), total=1, elapsed_ms=123.4)
+    top = a_hit(memory_id="a", tier="memory_bank", content=hit, score=0.987)
+    reply = a_reply([top], elapsed_ms=123.4)
     made = Console(file=io.StringIO(), width=80)
     made.print(answer_table([DemoAnswer(DemoQuestion(asked, frozenset({"a"})), reply)]))
     _, head, _, *rows = [line for line in text_of(made).splitlines() if line.strip()]
@@ -221,9 +217,8 @@ def test_tables_say_how_often_a_judged_memory_helps(
     value: float, low: float, high: float, said: str
 ) -> None:
     estimate = {"value": value, "low": low, "high": high}
-    row = {"memory_id": "m-1", "tier": "history", "content": "x", "success_estimate": estimate}
-    hit = SearchHit.model_validate({"position": 1, **row})
-    recent = RecentMemory.model_validate({"created_at": "2026-01-01T00:00:00Z", **row})
+    hit = a_hit(success_estimate=estimate)
+    recent = a_recent_memory(success_estimate=estimate)
     for table in (hit_table([hit]), recent_table([recent])):
         out = io.StringIO()
         Console(file=out, width=100).print(table)
