@@ -52,8 +52,6 @@ from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 OPERATIONS: tuple[Operation, ...] = (
     *learning.OPERATIONS,
     *graphs.OPERATIONS,
-    *context.OPERATIONS,
-    *hooks.OPERATIONS,
     *insights.OPERATIONS,
     *tools.OPERATIONS,
     *mcp.OPERATIONS,
@@ -67,7 +65,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
-ROUTERS = (memories, search, bank, ops, jobs)
+ROUTERS = (memories, search, bank, context, hooks, ops, jobs)
 ROUTES: tuple[Route, ...] = (
     *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
     *(operation.route() for operation in OPERATIONS),

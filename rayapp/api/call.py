@@ -64,6 +64,10 @@ class Call:
             self._data = json_object(self.body)
         return self._data
 
+    def ms_since(self, started: float) -> float:
+        """Milliseconds since `started`, a value of the monotonic clock."""
+        return round((self.services.clock.monotonic() - started) * 1000, 3)
+
     def body_as(self, model: type[ModelT], aliases: dict[str, str] | None = None) -> ModelT:
         return read_model(model, self.data, aliases)
 

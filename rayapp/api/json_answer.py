@@ -24,7 +24,9 @@ def answer(
     )
 
 
-def model_answer(content: BaseModel, *, status: int = 200) -> Response:
+def model_answer(
+    content: BaseModel, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """The JSON of a model of `rayapp.wire`, under the names of the API document."""
     body = content.__pydantic_serializer__.to_json(content, by_alias=True)
-    return Response(body, status_code=status, media_type="application/json")
+    return Response(body, status_code=status, headers=headers, media_type="application/json")

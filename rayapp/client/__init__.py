@@ -1,10 +1,6 @@
 """Typed client of the HTTP API, async and sync over one core."""
 
 from rayapp.client.context_models import (
-    ColdStartReply,
-    ContextReply,
-    ExchangeReply,
-    Gating,
     ToolReply,
     ToolsReply,
 )
@@ -16,7 +12,6 @@ from rayapp.client.models import (
     Backlog,
     ConceptReply,
     GraphReply,
-    InsightsReply,
     OutcomeReply,
     PathReply,
     PromotionReply,
@@ -24,6 +19,8 @@ from rayapp.client.models import (
     ResponseReply,
 )
 from rayapp.client.retry import RetryPolicy
+from rayapp.wire.context import ColdStartAnswer, ContextAnswer, GatingView, InsightsAnswer
+from rayapp.wire.hooks import ExchangeAnswerView
 from rayapp.wire.jobs import JobView
 from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
 from rayapp.wire.memories import StoreItem as Memory
@@ -35,16 +32,16 @@ shorten()
 __all__ = [
     "Backlog",
     "BatchResult",
-    "ColdStartReply",
+    "ColdStartAnswer",
     "ConceptReply",
     "ConsistencyResult",
-    "ContextReply",
+    "ContextAnswer",
     "Event",
-    "ExchangeReply",
-    "Gating",
+    "ExchangeAnswerView",
+    "GatingView",
     "GraphReply",
     "HitView",
-    "InsightsReply",
+    "InsightsAnswer",
     "JobView",
     "Memory",
     "MemoryClient",

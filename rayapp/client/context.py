@@ -8,18 +8,18 @@ from typing import Any, Literal
 from rayapp.client.calls import Calls, Talk, asked, at, call, given
 from rayapp.client.context_models import (
     CheckedResponse,
-    ColdStartReply,
-    ContextReply,
-    ExchangeReply,
-    HookContextReply,
-    HookScoreReply,
-    HookScoreState,
     ModelUsage,
     ToolReply,
     ToolResultsReply,
     ToolsReply,
 )
-from rayapp.client.models import InsightsReply
+from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
+from rayapp.wire.hooks import (
+    ExchangeAnswerView,
+    HookContextAnswer,
+    HookScoreAnswer,
+    HookScoreState,
+)
 
 MEMORY = "/api/memory"
 HOOKS = "/api/hooks"
@@ -41,7 +41,7 @@ class ContextCalls(Calls):
         token_budget: int | None = None,
         user_id: str | None = None,
         **options: Any,
-    ) -> Talk[ContextReply]:
+    ) -> Talk[ContextAnswer]:
         """Everything about one question, ready for a prompt, and which tools it needs.
 
         `options` are further body fields (limit, has_documents, message_id …).
@@ -49,23 +49,22 @@ class ContextCalls(Calls):
         body = {
             "query": query,
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages) or None,
-            "tools": list(tools) or None,
+            "recent_messages": list(recent_messages),
+            "tools": list(tools),
             "token_budget": token_budget,
             "include_context": True,
             **options,
         }
-        path = f"{MEMORY}/context"
-        return (yield from self.reading(ContextReply, path, given(body), user_id=user_id))
+        return self.reading(ContextAnswer, f"{MEMORY}/context", given(body), user_id=user_id)
 
     @call
     def cold_start(
         self, conversation_id: str | None = None, *, user_id: str | None = None
-    ) -> Talk[ColdStartReply]:
+    ) -> Talk[ColdStartAnswer]:
         """What is known of the user before the first question."""
         body = given({"conversation_id": conversation_id})
         path = f"{MEMORY}/context/cold-start"
-        return (yield from self.reading(ColdStartReply, path, body, user_id=user_id))
+        return self.reading(ColdStartAnswer, path, body, user_id=user_id)
 
     @call
     def insights(
@@ -75,15 +74,15 @@ class ContextCalls(Calls):
         conversation_id: str | None = None,
         recent_messages: Sequence[str] = (),
         user_id: str | None = None,
-    ) -> Talk[InsightsReply]:
+    ) -> Talk[InsightsAnswer]:
         """What the graphs say of a question, before any search."""
         body = {
             "query": query,
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages) or None,
+            "recent_messages": list(recent_messages),
         }
         path = f"{MEMORY}/context/insights"
-        return (yield from self.reading(InsightsReply, path, given(body), user_id=user_id))
+        return self.reading(InsightsAnswer, path, given(body), user_id=user_id)
 
 
 class HookCalls(Calls):
@@ -98,13 +97,10 @@ class HookCalls(Calls):
         tiers: Sequence[str] | None = None,
         sort_by: str | None = None,
         user_id: str | None = None,
-    ) -> Talk[HookContextReply]:
+    ) -> Talk[HookContextAnswer]:
         """The best memories for a question, as a plain list."""
-        body: dict[str, Any] = {"query": query, "limit": limit, "sortBy": sort_by}
-        if tiers is not None:
-            body["tiers"] = list(tiers)
-        path = f"{HOOKS}/context"
-        return (yield from self.reading(HookContextReply, path, given(body), user_id=user_id))
+        body = {"query": query, "limit": limit, "tiers": tiers, "sortBy": sort_by}
+        return self.reading(HookContextAnswer, f"{HOOKS}/context", given(body), user_id=user_id)
 
     @call
     def exchange(
@@ -119,27 +115,26 @@ class HookCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> Talk[ExchangeReply]:
+    ) -> Talk[ExchangeAnswerView]:
         """The messages with what is known; when the assistant spoke last, the turn is kept.
 
-        `options` are further body fields (limit, token_budget).
+        `scoring_required` of the answer: one of the conversation still waits for
+        `record_response`. `options` are further body fields (limit, token_budget).
         """
         body = {
             "conversationId": conversation_id,
             "messageId": message_id,
             "messages": list(messages),
-            "tools": list(tools) or None,
-            "toolsCalled": list(tools_called) or None,
+            "tools": list(tools),
+            "toolsCalled": list(tools_called),
             **options,
         }
-        return (
-            yield from self.writing(
-                ExchangeReply,
-                f"{HOOKS}/exchange",
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
+        return self.writing(
+            ExchangeAnswerView,
+            f"{HOOKS}/exchange",
+            given(body),
+            user_id=user_id,
+            idempotency_key=idempotency_key,
         )
 
     @call
@@ -152,7 +147,7 @@ class HookCalls(Calls):
         memory_ids: Sequence[str] = (),
         feedback: str | None = None,
         user_id: str | None = None,
-    ) -> Talk[HookScoreReply]:
+    ) -> Talk[HookScoreAnswer]:
         """A thumb about an answer; without ids, about all that it was given."""
         body = {
             "conversationId": conversation_id,
@@ -161,8 +156,7 @@ class HookCalls(Calls):
             "memoryIds": list(memory_ids),
             "feedback": feedback,
         }
-        path = f"{HOOKS}/score"
-        return (yield from self.writing(HookScoreReply, path, given(body), user_id=user_id))
+        return self.writing(HookScoreAnswer, f"{HOOKS}/score", given(body), user_id=user_id)
 
     @call
     def hook_score_state(
@@ -170,7 +164,7 @@ class HookCalls(Calls):
     ) -> Talk[HookScoreState]:
         """Whether an answer was scored."""
         path = asked(f"{HOOKS}/score", messageId=message_id, conversationId=conversation_id)
-        return (yield from self.reading(HookScoreState, path, user_id=user_id))
+        return self.reading(HookScoreState, path, user_id=user_id)
 
 
 class ToolCalls(Calls):

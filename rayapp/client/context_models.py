@@ -2,104 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
 from rayapp.client.models import Answer
-
-
-class Gating(Answer):
-    """Which of the offered tools may be called, and why; None: no tools were offered."""
-
-    allowed_tools: tuple[str, ...] | None
-    reduced_count: int
-    reason_code: str
-    trace_explanation: dict[str, str] = Field(default_factory=dict)
-
-
-class ContextReply(Answer):
-    """`text` is the block for a prompt: `stable` first, which changes only with its memories."""
-
-    stable: str | None = Field(None, alias="stable_text")
-    volatile: str | None = Field(None, alias="volatile_text")
-    etag: str = ""
-    confidence: str
-    receipt_id: str | None = None
-    tokens: int = 0
-    gating: Gating
-    meta: dict[str, Any] = Field(default_factory=dict, alias="memory_meta")
-    degraded: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str | None:
-        """None when nothing is known, or when the text was not asked for."""
-        return (self.stable or "") + (self.volatile or "") or None
-
-
-class ColdStartReply(Answer):
-    """What is known before the first question; an empty `text`: nothing."""
-
-    text: str
-    count: int
-    memories: tuple[dict[str, Any], ...] = ()
-    receipt_id: str | None = None
-    degraded: tuple[str, ...] = ()
-
-
-class HookHit(Answer):
-    """One memory as the hooks show it."""
-
-    tier: str
-    content: str
-    score: float
-    memory_id: str = Field(alias="memoryId")
-
-
-class HookContextReply(Answer):
-    contexts: tuple[HookHit, ...]
-    total: int
-    confidence: str
-
-
-class StoredTurn(Answer):
-    """The turn that was kept. `attributed`: memories that the marks in the answer scored."""
-
-    memory_id: str
-    duplicate: bool = False
-    scoring_required: bool = False
-    attributed: int = 0
-
-
-class ExchangeReply(Answer):
-    """The messages with the context in the first system message, and what was kept of the turn.
-
-    `scoring_required`: an answer of the conversation still waits for `record_response`.
-    """
-
-    messages: tuple[dict[str, Any], ...]
-    meta: dict[str, Any] = Field(alias="memoryMeta")
-    gating: Gating
-    stored: StoredTurn | None = None
-    scoring_required: bool = False
-    receipt_id: str | None = None
-    degraded: tuple[str, ...] = ()
-
-
-class HookScoreReply(Answer):
-    updated: int
-    message_id: str = Field(alias="messageId")
-    timestamp: datetime
-
-
-class HookScoreState(Answer):
-    """Whether an answer was scored, and when."""
-
-    message_id: str = Field(alias="messageId")
-    conversation_id: str | None = Field(None, alias="conversationId")
-    scored: bool
-    timestamp: datetime | None = None
 
 
 class ToolsReply(Answer):

@@ -101,19 +101,6 @@ class PromotionReply(Answer):
     stats: PromotionStats
 
 
-class InsightsReply(Answer):
-    """What the graphs say of a question; the experiences keep the server's fields."""
-
-    language: str
-    context_type: str
-    matched_concepts: tuple[str, ...] = ()
-    tier_recommendations: tuple[dict[str, Any], ...] = ()
-    relevant_patterns: tuple[dict[str, Any], ...] = ()
-    past_failures: tuple[dict[str, Any], ...] = ()
-    directives: tuple[str, ...] = ()
-    known_solution: dict[str, Any] | None = None
-
-
 class GraphNode(Answer):
     """A node of the picture; `best_collection` is the tier where it did best."""
 

@@ -87,6 +87,12 @@ class Success(Answer):
     degraded: tuple[str, ...] = ()
 
 
+class BuiltIn(Answer):
+    """Time to build the answer."""
+
+    built_ms: float
+
+
 class ErrorAnswer(Answer):
     """Every error. `error` and `message` hold the same sentence."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from rayapp.wire.bases import Answer
+from rayapp.wire.bases import Answer, BuiltIn
 
 
 class TierStatsView(Answer):
@@ -52,12 +52,6 @@ class StatsBody(Answer):
     derived_window_ms: int
     tiers: dict[str, TierStatsView]
     action_effectiveness: list[ActionStatsView]
-
-
-class BuiltIn(Answer):
-    """Time to build the answer."""
-
-    built_ms: float
 
 
 class StatsAnswer(Answer):

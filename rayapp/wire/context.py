@@ -1,27 +1,36 @@
-"""Bodies and answers of what prepares an assistant."""
+"""What prepares an assistant, over HTTP: insights, the context of a question, a cold start."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from rayapp.assistant.context.records import ContextRequest
-from rayapp.inference.ports import Message, Role
-from rayapp.wire.bases import MAX_PAGE, Answer, EstimateView, Flag, Lenient, Name, OneOrMore, Whole
-from rayapp.wire.client_answers import BuiltIn
+from rayapp.memory.rules.lifecycle import success_estimate
+from rayapp.memory.tiers import tier_name
+from rayapp.wire.bases import (
+    MAX_PAGE,
+    Answer,
+    BuiltIn,
+    EstimateView,
+    Flag,
+    Lenient,
+    Name,
+    OneOrMore,
+    Strict,
+    Success,
+    Whole,
+)
+from rayapp.wire.memories import preview
 
-PREFETCH_ALIASES = {
-    "conversationId": "conversation_id",
-    "messageId": "message_id",
-    "recentMessages": "recent_messages",
-    "hasDocuments": "has_documents",
-    "includeDataGov": "include_datagov",
-    "tokenBudget": "token_budget",
-    "includeContext": "include_context",
-}
-COLD_START_ALIASES = {"conversationId": "conversation_id"}
+if TYPE_CHECKING:  # programs that only have the client need not hold what these import
+    from rayapp.assistant.context.records import AssistantContext, ColdStart, GatingDecision
+    from rayapp.graphs.records import ContextInsights, PastExperience
+    from rayapp.inference.ports import Role
+
+# Of a conversation, far more than topic continuity looks at.
+MAX_RECENT = 50
 # Messages and tools of one turn: more than any conversation sends, few enough to read.
 MAX_MESSAGES = 200
 MAX_TOOLS = 500
@@ -81,7 +90,8 @@ class TurnMessage(ChatMessage):
     )
 
 
-def _messages(value: object) -> object:
+def one_per_message(value: object) -> object:
+    """A text alone is a message of the user."""
     if not isinstance(value, list | tuple):
         return value
     return [{"content": one} if isinstance(one, str) else one for one in value]
@@ -89,7 +99,7 @@ def _messages(value: object) -> object:
 
 Messages = Annotated[
     tuple[ChatMessage, ...],
-    BeforeValidator(_messages),
+    BeforeValidator(one_per_message),
     Field(max_length=MAX_MESSAGES),
 ]
 ToolNames = Annotated[
@@ -99,9 +109,44 @@ ToolNames = Annotated[
 ]
 
 
+class MessageBody(Lenient):
+    """One message of the conversation."""
+
+    role: Annotated[str, Field(max_length=64)] = Field("user", description="Who said it.")
+    content: str = Field(description="What was said.")
+
+
+class InsightsBody(Strict):
+    """A question, and the conversation it comes from."""
+
+    aliases: ClassVar = {"conversationId": "conversation_id", "recentMessages": "recent_messages"}
+    query: str = Field(min_length=1, description="The question, in any language.")
+    conversation_id: Name | None = Field(None, description="For continuity and repetition.")
+    recent_messages: Annotated[tuple[str | MessageBody, ...], Field(max_length=MAX_RECENT)] = Field(
+        (), description="The last messages, oldest first: texts, or objects with `content`."
+    )
+
+
+class InsightsQuery(InsightsBody):
+    """The same as query fields; `recent_messages` may be repeated."""
+
+    recent_messages: Annotated[tuple[str, ...], Field(max_length=MAX_RECENT)] = Field(
+        (), description="The last messages, oldest first."
+    )
+
+
 class PrefetchBody(Lenient):
     """A question, the conversation it comes from, and how much context there is room for."""
 
+    aliases: ClassVar = {
+        "conversationId": "conversation_id",
+        "messageId": "message_id",
+        "recentMessages": "recent_messages",
+        "hasDocuments": "has_documents",
+        "includeDataGov": "include_datagov",
+        "tokenBudget": "token_budget",
+        "includeContext": "include_context",
+    }
     query: str = Field(min_length=1, description="The question, in any language.")
     conversation_id: Name | None = Field(
         None, description="For continuity and repetition; kept in the receipt."
@@ -125,33 +170,12 @@ class PrefetchBody(Lenient):
     include_context: Flag = Field(False, description="Answer with the text block.")
     tools: ToolNames = Field((), description="Names of the tools offered in this turn.")
 
-    def request(self, principal: str) -> ContextRequest:
-        return ContextRequest(
-            query=self.query,
-            conversation_id=self.conversation_id,
-            message_id=self.message_id,
-            recent=recent_of(self.recent_messages, self.query),
-            has_documents=self.has_documents,
-            include_datagov=self.include_datagov,
-            token_budget=self.token_budget,
-            limit=self.limit,
-            tools=self.tools,
-            principal=principal,
-        )
-
 
 class ColdStartBody(Lenient):
     """The conversation that begins."""
 
+    aliases: ClassVar = {"conversationId": "conversation_id"}
     conversation_id: Name | None = Field(None, description="Kept in the receipt.")
-
-
-def recent_of(messages: tuple[ChatMessage, ...], query: str) -> tuple[Message, ...]:
-    """The messages before the question: programs often send the question among them."""
-    found = tuple(Message(role=one.role, content=one.content) for one in messages)
-    if found and found[-1].role == "user" and found[-1].content.strip() == query.strip():
-        return found[:-1]
-    return found
 
 
 # Shapes of the answers that prepare an assistant.
@@ -190,6 +214,21 @@ class ExperienceView(Answer):
     success_estimate: EstimateView
     at: datetime
 
+    @classmethod
+    def from_experience(cls, one: PastExperience, documents: bool) -> Self:
+        item, stats = one.item, one.item.stats
+        return cls.of(
+            one,
+            memory_id=item.memory_id,
+            tier=tier_name(item.tier, documents),
+            content=item.text,
+            text_preview=preview(item.text),
+            uses=stats.uses,
+            success_rate=stats.success_rate,
+            wilson_score=stats.wilson_score,
+            success_estimate=success_estimate(stats.success_count, stats.uses),
+        )
+
 
 class ActionAdviceView(Answer):
     """How an action did in this kind of context."""
@@ -211,26 +250,57 @@ class SolutionView(Answer):
     wilson_score: float
 
 
-class InsightsAnswer(Answer):
+class InsightsAnswer(Success):
     """What the graphs know of a question."""
 
-    success: Literal[True]
     query: str
     language: str
     context_type: str
-    concepts: list[InsightConcept]
-    active_concepts: list[str]
-    matched_concepts: list[str] = Field(description="Those that a graph knows.")
-    tier_recommendations: list[TierAdviceView]
-    relevant_patterns: list[ExperienceView]
-    past_failures: list[ExperienceView]
-    action_stats: list[ActionAdviceView]
-    topic_continuity: list[str]
+    concepts: tuple[InsightConcept, ...]
+    active_concepts: tuple[str, ...]
+    matched_concepts: tuple[str, ...] = Field(description="Those that a graph knows.")
+    tier_recommendations: tuple[TierAdviceView, ...]
+    relevant_patterns: tuple[ExperienceView, ...]
+    past_failures: tuple[ExperienceView, ...]
+    action_stats: tuple[ActionAdviceView, ...]
+    topic_continuity: tuple[str, ...]
     repeated_question: str | None
     known_solution: SolutionView | None
-    directives: list[str]
+    directives: tuple[str, ...]
     meta: BuiltIn
-    degraded: list[str]
+
+    @classmethod
+    def from_insights(cls, found: ContextInsights, documents: bool) -> Self:
+        known = found.known_solution
+        return cls.of(
+            found,
+            concepts=tuple(InsightConcept.of(one, concept_id=one.key) for one in found.concepts),
+            active_concepts=tuple(one.label for one in found.concepts),
+            matched_concepts=tuple(one.label for one in found.matched),
+            tier_recommendations=tuple(
+                TierAdviceView.of(one, tier=tier_name(one.tier, documents), wilson_score=one.wilson)
+                for one in found.tiers
+            ),
+            relevant_patterns=tuple(
+                ExperienceView.from_experience(one, documents) for one in found.patterns
+            ),
+            past_failures=tuple(
+                ExperienceView.from_experience(one, documents) for one in found.failures
+            ),
+            action_stats=tuple(
+                ActionAdviceView.of(one, wilson_score=one.wilson) for one in found.actions
+            ),
+            topic_continuity=found.continuity,
+            repeated_question=found.repeated,
+            known_solution=known
+            and SolutionView.of(
+                known,
+                tier=tier_name(known.tier, documents),
+                content=known.text,
+                wilson_score=known.stats.wilson_score,
+            ),
+            meta=BuiltIn.of(found),
+        )
 
 
 class TraceView(Answer):
@@ -243,12 +313,23 @@ class TraceView(Answer):
 class GatingView(Answer):
     """Which of the offered tools may be called, and why."""
 
-    allowed_tools: list[str] | None = Field(
+    allowed_tools: tuple[str, ...] | None = Field(
         description="Of the tools that the request names; null: it names none."
     )
     reduced_count: int
     reason_code: str
     trace_explanation: TraceView
+
+    @classmethod
+    def from_decision(cls, decision: GatingDecision) -> Self:
+        """An empty list would be read as "none may be called" where no tools were named."""
+        named = bool(decision.allowed) or decision.reduced > 0
+        return cls(
+            allowed_tools=decision.allowed if named else None,
+            reduced_count=decision.reduced,
+            reason_code=decision.reason,
+            trace_explanation=TraceView(he=decision.trace_he, en=decision.trace_en),
+        )
 
 
 class TaskView(Answer):
@@ -261,20 +342,30 @@ class TaskView(Answer):
     limit: int
 
 
-class _BesideText(Answer):
+class _BesideText(Success):
     """What the context of a question says beside its text.
 
     `receipt_id` is what outcomes and MEM marks refer to.
     """
 
-    success: Literal[True]
     etag: str = Field(description="Of the stable part; also the header `ETag`.")
     receipt_id: str | None
     tokens: int
-    left_out: list[str] = Field(description="Memories that did not fit into the budget.")
+    left_out: tuple[str, ...] = Field(description="Memories that did not fit into the budget.")
     task: TaskView
     gating: GatingView
-    degraded: list[str]
+
+    @classmethod
+    def from_context(cls, found: AssistantContext, **others: Any) -> Self:
+        return cls.of(
+            found.block,
+            receipt_id=found.receipt_id,
+            task=found.task,
+            gating=GatingView.from_decision(found.gating),
+            confidence=found.confidence,
+            degraded=found.degraded,
+            **others,
+        )
 
 
 class ContextAnswer(_BesideText):
@@ -291,17 +382,23 @@ class ContextAnswer(_BesideText):
         "conversation or a message that was not named is null."
     )
 
+    @property
+    def text(self) -> str | None:
+        """None when nothing is known, or when the text was not asked for."""
+        return (self.stable_text or "") + (self.volatile_text or "") or None
+
 
 class PrefetchAnswer(_BesideText):
     """The same in the first client's names."""
 
-    latencyMs: float
-    retrievalConfidence: str
-    retrievalDebug: dict[str, Any]
-    memoryContextInjection: str | None = Field(
-        description="The whole block; null unless includeContext, or when nothing is known."
+    latency_ms: float = Field(alias="latencyMs")
+    confidence: str = Field(alias="retrievalConfidence")
+    debug: dict[str, Any] = Field(alias="retrievalDebug")
+    text: str | None = Field(
+        alias="memoryContextInjection",
+        description="The whole block; null unless includeContext, or when nothing is known.",
     )
-    memoryMeta: dict[str, Any] = Field(description="MemoryMetaV1.")
+    memory_meta: dict[str, Any] = Field(alias="memoryMeta", description="MemoryMetaV1.")
 
 
 class ColdMemory(Answer):
@@ -313,13 +410,22 @@ class ColdMemory(Answer):
     content: str
 
 
-class ColdStartAnswer(Answer):
+class ColdStartAnswer(Success):
     """What is known of the user. `text` is empty when nothing is."""
 
-    success: Literal[True]
     text: str
-    memories: list[ColdMemory]
+    memories: tuple[ColdMemory, ...]
     count: int
     receipt_id: str | None
     meta: BuiltIn
-    degraded: list[str]
+
+    @classmethod
+    def from_start(cls, found: ColdStart, documents: bool, took_ms: float) -> Self:
+        memories = tuple(
+            ColdMemory.of(
+                item, position=place, tier=tier_name(item.tier, documents), content=item.text
+            )
+            for place, item in enumerate(found.items, start=1)
+        )
+        meta = BuiltIn(built_ms=took_ms)
+        return cls.of(found, memories=memories, count=len(memories), meta=meta)

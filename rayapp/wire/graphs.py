@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rayapp.graphs.records import InsightsRequest
 from rayapp.wire.bases import (
     MAX_CONCEPT_CHARS,
     MAX_PAGE,
     SHOWN_WILSON,
     Answer,
+    BuiltIn,
     EstimateView,
     Flag,
     IdempotencyKey,
@@ -21,7 +21,6 @@ from rayapp.wire.bases import (
     Strict,
     TierName,
 )
-from rayapp.wire.client_answers import BuiltIn
 from rayapp.wire.learning import OutcomeName
 
 # Query fields of statistics, health and diagnostics.
@@ -45,16 +44,10 @@ class DiagnosticsQuery(Lenient):
     metrics: bool = Field(False, description="Also the metrics snapshot.")
 
 
-INSIGHTS_ALIASES = {
-    "conversationId": "conversation_id",
-    "recentMessages": "recent_messages",
-}
 GRAPH_ALIASES = {"includeDataGov": "include_datagov"}
 # Client contract: rollups and backfill.
 MAX_BACKFILL = 2_000
 BACKFILL = 250
-# Of a conversation, far more than topic continuity looks at.
-MAX_RECENT = 50
 
 Mode = Annotated[
     Literal["routing", "content", "both"],
@@ -116,47 +109,6 @@ class BackfillBody(Strict):
     )
     dry_run: Flag = Field(False, description="Only count.")
     idempotency_key: IdempotencyKey = None
-
-
-class MessageBody(Lenient):
-    """One message of the conversation."""
-
-    role: Annotated[str, Field(max_length=64)] = Field("user", description="Who said it.")
-    content: str = Field(description="What was said.")
-
-
-class InsightsBody(Strict):
-    """A question, and the conversation it comes from."""
-
-    query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: Name | None = Field(None, description="For continuity and repetition.")
-    recent_messages: Annotated[tuple[str | MessageBody, ...], Field(max_length=MAX_RECENT)] = Field(
-        (), description="The last messages, oldest first: texts, or objects with `content`."
-    )
-
-    def request(self) -> InsightsRequest:
-        return InsightsRequest(
-            query=self.query,
-            conversation_id=self.conversation_id,
-            recent=tuple(
-                one if isinstance(one, str) else one.content for one in self.recent_messages
-            ),
-        )
-
-
-class InsightsQuery(Strict):
-    """The same as query fields; `recent_messages` may be repeated."""
-
-    query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: Name | None = Field(None, description="For continuity and repetition.")
-    recent_messages: Annotated[tuple[str, ...], Field(max_length=MAX_RECENT)] = Field(
-        (), description="The last messages, oldest first."
-    )
-
-    def request(self) -> InsightsRequest:
-        return InsightsRequest(
-            query=self.query, conversation_id=self.conversation_id, recent=self.recent_messages
-        )
 
 
 # Shapes of the answers about graphs and patterns.

@@ -1,31 +1,34 @@
-"""Bodies and answers of the hooks that chat programs call around a turn."""
+"""The hooks that chat programs call around a turn, over HTTP."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from rayapp.memory.tiers import DATAGOV_TIERS, Tier
-from rayapp.wire.bases import Answer, Lenient, MemoryId, Name, OneOrMore, Whole
-from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage
-from rayapp.wire.learning import MAX_SCORES
+from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
+from rayapp.wire.bases import (
+    Answer,
+    Camel,
+    Lenient,
+    MemoryId,
+    Name,
+    OneOrMore,
+    Repeated,
+    Success,
+    Whole,
+)
+from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage, one_per_message
+from rayapp.wire.learning import MAX_SCORES, SkippedView
 from rayapp.wire.search import Sort, TierList
 
-CONTEXT_ALIASES = {"sortBy": "sort_by", "tier": "tiers", "conversationId": "conversation_id"}
-EXCHANGE_ALIASES = {
-    "conversationId": "conversation_id",
-    "messageId": "message_id",
-    "tokenBudget": "token_budget",
-    "toolsCalled": "tools_called",
-}
-SCORE_ALIASES = {
-    "conversationId": "conversation_id",
-    "messageId": "message_id",
-    "memoryIds": "memory_ids",
-    "citations": "memory_ids",
-}
+if TYPE_CHECKING:
+    from rayapp.assistant.conversations.records import OwedScore, ScoreState
+    from rayapp.search.requests import Hit
+
+# Characters of `preview` (client contract).
+PREVIEW_CHARS = 150
 # Hits of the context hook (client contract).
 DEFAULT_HITS = 10
 MOST_HITS = 50
@@ -61,12 +64,6 @@ def _long_enough(value: str) -> str:
     return value
 
 
-def _one_per_message(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    return [{"content": one} if isinstance(one, str) else one for one in value]
-
-
 def _tool_names(value: object) -> object:
     """Names, or function schemas as chat programs hold them."""
     return [_tool_name(one) for one in value] if isinstance(value, list) else value
@@ -100,6 +97,7 @@ ToolNames = Annotated[
 class HookContextQuery(Lenient):
     """What the context hook takes, in a body or in a URL."""
 
+    aliases: ClassVar = {"sortBy": "sort_by", "tier": "tiers", "conversationId": "conversation_id"}
     query: HookQuestion = Field(description="The question, in any language.")
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Hits, {MOST_HITS} at most.")
     tiers: HookTiers | None = Field(None, description="Of the five core tiers; all when absent.")
@@ -112,10 +110,16 @@ class HookContextQuery(Lenient):
 class ExchangeBody(Lenient):
     """The messages so far, the newest last."""
 
+    aliases: ClassVar = {
+        "conversationId": "conversation_id",
+        "messageId": "message_id",
+        "tokenBudget": "token_budget",
+        "toolsCalled": "tools_called",
+    }
     conversation_id: Name = Field(description="The conversation.")
     message_id: Name = Field(description="Of the answer: with it, a turn is kept once.")
     messages: Annotated[
-        tuple[TurnMessage, ...], BeforeValidator(_one_per_message), Field(min_length=1)
+        tuple[TurnMessage, ...], BeforeValidator(one_per_message), Field(min_length=1)
     ] = Field(
         max_length=MOST_MESSAGES,
         description="Every field of a message comes back.",
@@ -134,6 +138,12 @@ class ExchangeBody(Lenient):
 class HookScoreBody(Lenient):
     """A thumb on an answer."""
 
+    aliases: ClassVar = {
+        "conversationId": "conversation_id",
+        "messageId": "message_id",
+        "memoryIds": "memory_ids",
+        "citations": "memory_ids",
+    }
     message_id: Name = Field(description="The answer that is scored.")
     conversation_id: Name | None = Field(None, description="Conversation of the answer.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)] = Field(
@@ -150,6 +160,7 @@ class HookScoreBody(Lenient):
 class HookScoreQuery(Lenient):
     """Which answer."""
 
+    aliases: ClassVar = {"conversationId": "conversation_id", "messageId": "message_id"}
     message_id: Name = Field(description="The answer.")
     conversation_id: Name | None = Field(None, description="The newest one that has it.")
 
@@ -157,40 +168,61 @@ class HookScoreQuery(Lenient):
 # Shapes of the answers of the hooks: bare, as the first client reads them.
 
 
-class HookContextView(Answer):
+class HookContextView(Camel):
     """One memory for a prompt."""
 
     tier: str
     content: str
     score: float
-    memoryId: str
-    docId: str | None
-    chunkId: str | None
+    memory_id: str
+    doc_id: str | None
+    chunk_id: str | None
     preview: str
-    createdAt: datetime
+    created_at: datetime
+
+    @classmethod
+    def from_hit(cls, hit: Hit, documents: bool) -> Self:
+        item = hit.item
+        return cls.of(
+            item,
+            tier=tier_name(item.tier, documents),
+            content=item.text,
+            score=hit.summary.final_score,
+            doc_id=item.source.doc_id,
+            chunk_id=item.source.chunk_id,
+            preview=item.text[:PREVIEW_CHARS],
+        )
 
 
-class ScoringView(Answer):
+class ScoringView(Camel):
     """What the conversation owes: `messageId` is the answer that waits for its score."""
 
     required: bool
-    messageId: str | None
-    receiptId: str | None = None
+    message_id: str | None
+    receipt_id: str | None
+
+    @classmethod
+    def from_owed(cls, owed: OwedScore | None) -> Self:
+        return cls(
+            required=owed is not None,
+            message_id=owed.message_id if owed else None,
+            receipt_id=owed.receipt_id if owed else None,
+        )
 
 
 class HookContextAnswer(Answer):
     """What memory knows about a question."""
 
-    contexts: list[HookContextView]
+    contexts: tuple[HookContextView, ...]
     total: int
     query: str
-    tiersSearched: list[str]
-    latencyMs: float
+    tiers_searched: tuple[str, ...] = Field(alias="tiersSearched")
+    latency_ms: float = Field(alias="latencyMs")
     confidence: Literal["high", "medium", "low"]
     receipt_id: str | None
     scoring_required: bool
     scoring: ScoringView
-    degraded: list[str]
+    degraded: tuple[str, ...]
 
 
 class StoredView(Answer):
@@ -202,51 +234,46 @@ class StoredView(Answer):
     reason: str
     truncated: bool
     attributed: int
-    skipped_positions: list[int]
+    skipped_positions: tuple[int, ...]
 
 
 class ExchangeAnswerView(Answer):
     """The messages with their context, and what became of the turn."""
 
-    messages: list[dict[str, Any]]
-    memoryMeta: dict[str, Any]
+    messages: tuple[dict[str, Any], ...]
+    memory_meta: dict[str, Any] = Field(alias="memoryMeta")
     stored: StoredView | None
     scoring_required: bool
     scoring: ScoringView
     required_scoring: bool
     current_state: Literal["scored", "unscored"]
     gating: GatingView
-    latencyMs: float
-    degraded: list[str]
-    duplicate: bool = Field(False, description="The first answer again, by idempotency key.")
+    latency_ms: float = Field(alias="latencyMs")
+    degraded: tuple[str, ...]
+    duplicate: Repeated = None
 
 
-class HookSkippedView(Answer):
-    """A memory that the score left alone."""
-
-    memory_id: str
-    reason: str
-
-
-class HookScoreAnswer(Answer):
+class HookScoreAnswer(Success):
     """`updated` counts the memories that it moved."""
 
-    success: Literal[True]
     updated: int
-    messageId: str
+    message_id: str = Field(alias="messageId")
     timestamp: datetime
-    skipped: list[HookSkippedView]
+    skipped: tuple[SkippedView, ...]
     duplicate: bool
-    degraded: list[str]
 
 
-class HookScoreState(Answer):
+class HookScoreState(Camel):
     """Whether an answer was scored; an unknown one was not."""
 
-    messageId: str
-    conversationId: str | None
+    message_id: str
+    conversation_id: str | None
     scored: bool
     timestamp: datetime | None
     required: bool
     score: int | None
-    memoryId: str | None
+    memory_id: str | None
+
+    @classmethod
+    def from_state(cls, found: ScoreState) -> Self:
+        return cls.of(found, scored=found.scored_at is not None, timestamp=found.scored_at)

@@ -345,31 +345,6 @@ PATTERN_EXAMPLE: dict[str, Any] = {
     "updated_at": "2025-05-06T08:00:00Z",
 }
 
-INSIGHTS_EXAMPLE: dict[str, Any] = {
-    "success": True,
-    "query": "Where does Dana live?",
-    "language": "en",
-    "context_type": "general",
-    "concepts": [{"concept_id": "dana", "label": "Dana", "type": "entity"}],
-    "active_concepts": ["Dana"],
-    "matched_concepts": ["Dana"],
-    "tier_recommendations": [
-        {"tier": "memory_bank", "wilson_score": 0.3006, "uses": 4, "advised": True}
-    ],
-    "relevant_patterns": [],
-    "past_failures": [],
-    "action_stats": [],
-    "topic_continuity": ["Dana"],
-    "repeated_question": None,
-    "known_solution": None,
-    "directives": ["On this topic these helped most so far: memory_bank (score 0.30, 4 uses)."],
-    "meta": {"built_ms": 2.4},
-    "degraded": [],
-}
-
-
-# The search answer shown in the API document: a personal hit, and one of the catalogue.
-
 DEBUG_EXAMPLE: dict[str, Any] = {
     "confidence": "high",
     "relevance": 0.82,
