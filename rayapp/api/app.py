@@ -50,7 +50,6 @@ from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 
 # Fixed paths stand before the templates that would also match them.
 OPERATIONS: tuple[Operation, ...] = (
-    *learning.OPERATIONS,
     *graphs.OPERATIONS,
     *insights.OPERATIONS,
     *tools.OPERATIONS,
@@ -65,7 +64,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
-ROUTERS = (memories, search, bank, context, hooks, ops, jobs)
+ROUTERS = (memories, search, bank, learning, context, hooks, ops, jobs)
 ROUTES: tuple[Route, ...] = (
     *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
     *(operation.route() for operation in OPERATIONS),

@@ -12,16 +12,14 @@ from rayapp.client.models import (
     Backlog,
     ConceptReply,
     GraphReply,
-    OutcomeReply,
     PathReply,
-    PromotionReply,
     Ready,
-    ResponseReply,
 )
 from rayapp.client.retry import RetryPolicy
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, GatingView, InsightsAnswer
 from rayapp.wire.hooks import ExchangeAnswerView
 from rayapp.wire.jobs import JobView
+from rayapp.wire.learning import OutcomeAnswerView, PromoteAnswer, ResponseAnswerView
 from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
 from rayapp.wire.memories import StoreItem as Memory
 from rayapp.wire.ops import ConsistencyResult
@@ -46,12 +44,12 @@ __all__ = [
     "Memory",
     "MemoryClient",
     "MemoryView",
-    "OutcomeReply",
+    "OutcomeAnswerView",
     "PathReply",
-    "PromotionReply",
+    "PromoteAnswer",
     "Ready",
     "RecentView",
-    "ResponseReply",
+    "ResponseAnswerView",
     "RetryPolicy",
     "SearchReply",
     "StoreAnswer",

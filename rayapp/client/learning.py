@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Calls, Talk, asked, at, call, given
+from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
 from rayapp.client.models import (
     ActionRollup,
     BackfillReply,
     ConceptReply,
     ContentStats,
     ContentStatsReply,
-    DecayReply,
-    FeedbackReply,
     GraphReply,
     KgReply,
-    OutcomeReply,
     PathReply,
     Pattern,
     PatternsReply,
-    PromotionReply,
-    PromotionStats,
-    ResponseReply,
     RollupsReply,
-    Schedule,
-    ScheduleReply,
+)
+from rayapp.wire.learning import (
+    CycleView,
+    DecayAnswer,
+    FeedbackAnswer,
+    OutcomeAnswerView,
+    PromoteAnswer,
+    ResponseAnswerView,
+    ScheduleAnswer,
+    ScheduleView,
 )
 
 OutcomeName = Literal["worked", "partial", "unknown", "failed"]
@@ -49,28 +51,17 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> Talk[OutcomeReply]:
+    ) -> Talk[OutcomeAnswerView]:
         """Say how memories did; `options` are further body fields (signal, action).
 
         Raises:
             InvalidInput, NotFound, Conflict: as the server says.
         """
-        body = {
-            "outcome": outcome,
-            "receipt_id": receipt_id,
-            "positions": positions,
-            "memory_ids": memory_ids,
-            "conversation_id": conversation_id,
-            **options,
-        }
-        return (
-            yield from self.writing(
-                OutcomeReply,
-                f"{MEMORY}/outcomes",
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
+        named = {"receipt_id": receipt_id, "positions": positions, "memory_ids": memory_ids}
+        body = given({"outcome": outcome, "conversation_id": conversation_id} | named | options)
+        path = f"{MEMORY}/outcomes"
+        return self.writing(
+            OutcomeAnswerView, path, body, user_id=user_id, idempotency_key=idempotency_key
         )
 
     @call
@@ -85,23 +76,13 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> Talk[ResponseReply]:
+    ) -> Talk[ResponseAnswerView]:
         """Keep what an answer taught and score what it used (all that was shown by default)."""
-        body = {
-            "key_takeaway": key_takeaway,
-            "outcome": outcome,
-            "related": related,
-            "receipt_id": receipt_id,
-            **options,
-        }
-        return (
-            yield from self.writing(
-                ResponseReply,
-                f"{MEMORY}/record_response",
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
+        named = {"related": related, "receipt_id": receipt_id}
+        body = given({"key_takeaway": key_takeaway, "outcome": outcome} | named | options)
+        path = f"{MEMORY}/record_response"
+        return self.writing(
+            ResponseAnswerView, path, body, user_id=user_id, idempotency_key=idempotency_key
         )
 
     @call
@@ -114,17 +95,12 @@ class LearningCalls(Calls):
         user_id: str | None = None,
         idempotency_key: str | None = None,
         **options: Any,
-    ) -> Talk[OutcomeReply]:
+    ) -> Talk[OutcomeAnswerView]:
         """Each memory with its own outcome, by id or (with a receipt) by position."""
-        body = {"scores": dict(scores), "receipt_id": receipt_id, **options}
-        return (
-            yield from self.writing(
-                OutcomeReply,
-                f"{MEMORY}/score",
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
+        body = given({"scores": dict(scores), "receipt_id": receipt_id} | options)
+        path = f"{MEMORY}/score"
+        return self.writing(
+            OutcomeAnswerView, path, body, user_id=user_id, idempotency_key=idempotency_key
         )
 
     @call
@@ -135,48 +111,29 @@ class LearningCalls(Calls):
         *,
         citations: Sequence[str] = (),
         conversation_id: str | None = None,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[FeedbackReply]:
+        **who: Unpack[Writer],
+    ) -> Talk[FeedbackAnswer]:
         """A thumb of the user about an answer and what it cited; a changed one replaces it."""
-        body = {
-            "message_id": message_id,
-            "score": score,
-            "citations": list(citations),
-            "conversation_id": conversation_id,
-        }
-        return (
-            yield from self.writing(
-                FeedbackReply,
-                f"{MEMORY}/feedback",
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
-        )
+        body = {"message_id": message_id, "score": score, "citations": list(citations)}
+        body = given(body | {"conversation_id": conversation_id})
+        return self.writing(FeedbackAnswer, f"{MEMORY}/feedback", body, **who)
 
     @call
-    def promote(
-        self, *, all_users: bool = False, user_id: str | None = None
-    ) -> Talk[PromotionReply]:
+    def promote(self, *, all_users: bool = False, **who: Unpack[Writer]) -> Talk[PromoteAnswer]:
         """Run a promotion cycle; needs the scope `admin`."""
         body = {"all_users": all_users}
-        return (
-            yield from self.writing(PromotionReply, f"{MEMORY}/ops/promote", body, user_id=user_id)
-        )
+        return self.writing(PromoteAnswer, f"{MEMORY}/ops/promote", body, **who)
 
     @call
-    def force_decay(self, *, user_id: str | None = None) -> Talk[PromotionStats]:
+    def force_decay(self, **who: Unpack[Writer]) -> Talk[CycleView]:
         """A promotion cycle over the user's own memories."""
-        path = f"{MEMORY}/decay/force"
-        found = yield from self.writing(DecayReply, path, user_id=user_id)
-        return found.result
+        return (yield from self.writing(DecayAnswer, f"{MEMORY}/decay/force", **who)).result
 
     @call
-    def decay_schedule(self, *, user_id: str | None = None) -> Talk[Schedule]:
+    def decay_schedule(self, **who: Unpack[Reader]) -> Talk[ScheduleView]:
         """When promotion runs by itself."""
         path = f"{MEMORY}/decay/schedule"
-        return (yield from self.reading(ScheduleReply, path, user_id=user_id)).schedule
+        return (yield from self.reading(ScheduleAnswer, path, **who)).schedule
 
     @call
     def patterns(self, *, user_id: str | None = None) -> Talk[tuple[Pattern, ...]]:

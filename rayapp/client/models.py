@@ -44,63 +44,6 @@ class Ready(Answer):
     reasons: tuple[str, ...] = ()
 
 
-class ScoredMemory(Answer):
-    """A memory after its outcome."""
-
-    memory_id: str
-    tier: str
-    uses: int
-    success_count: float
-    score: float
-    success_estimate: SuccessEstimate
-
-
-class SkippedMemory(Answer):
-    """A memory that the outcome left alone, and why."""
-
-    memory_id: str
-    reason: str
-
-
-class OutcomeReply(Answer):
-    """`duplicate`: this idempotency key was recorded before; the first result again."""
-
-    updated: tuple[ScoredMemory, ...]
-    skipped: tuple[SkippedMemory, ...] = ()
-    duplicate: bool = False
-    receipt_id: str | None = None
-
-
-class ResponseReply(OutcomeReply):
-    """`memory_id` is the kept takeaway, `scored` how many memories moved."""
-
-    memory_id: str
-    scored: int
-
-
-class FeedbackReply(Answer):
-    """`citations_scored`: how many of the cited memories moved."""
-
-    message: str
-    score: int
-    citations_scored: int = Field(alias="citationsScored")
-
-
-class PromotionStats(Answer):
-    """What one cycle did."""
-
-    examined: int
-    promoted: int
-    demoted: int
-    archived: int
-    merged: int
-    errors: int
-
-
-class PromotionReply(Answer):
-    stats: PromotionStats
-
-
 class GraphNode(Answer):
     """A node of the picture; `best_collection` is the tier where it did best."""
 
@@ -245,23 +188,6 @@ class CleanReply(Answer):
 
 
 # Answers about the graphs and what was learned: the documented fields, others kept.
-
-
-class DecayReply(Answer):
-    result: PromotionStats
-
-
-class Schedule(Answer):
-    """When the promotion cycle runs; `last_run_at` None: not since the start."""
-
-    kind: str
-    interval_ms: int
-    running: bool
-    last_run_at: datetime | None = None
-
-
-class ScheduleReply(Answer):
-    schedule: Schedule
 
 
 class Pattern(Answer):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,8 +17,16 @@ from pydantic import (
 )
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
-from rayapp.learning.records import Signal
+from rayapp.learning.records import (
+    AppliedOutcome,
+    NothingScored,
+    OutcomeAnswer,
+    ResponseAnswer,
+    SkipReason,
+)
 from rayapp.memory.item import Outcome
+from rayapp.memory.rules.lifecycle import success_estimate
+from rayapp.memory.tiers import tier_name
 from rayapp.wire.bases import (
     MAX_ID_CHARS,
     Answer,
@@ -27,22 +36,13 @@ from rayapp.wire.bases import (
     Lenient,
     MemoryId,
     Name,
+    Repeated,
     Share,
     Strict,
+    Success,
     Whole,
 )
 
-OUTCOME_ALIASES = {
-    "receiptId": "receipt_id",
-    "memoryIds": "memory_ids",
-    "conversationId": "conversation_id",
-}
-RESPONSE_ALIASES = {
-    "keyTakeaway": "key_takeaway",
-    "receiptId": "receipt_id",
-    "conversationId": "conversation_id",
-}
-FEEDBACK_ALIASES = {"messageId": "message_id", "conversationId": "conversation_id"}
 # The longest key takeaway, characters (client contract).
 MAX_TAKEAWAY_CHARS = 1_000
 # Memories of one request: as many as the largest search shows (search.max_limit).
@@ -50,6 +50,12 @@ MAX_SCORES = 200
 MAX_POSITION = 10_000
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 DEFAULT_ACTION = "search_memory"
+NOTHING_SCORED: Mapping[NothingScored, str] = {
+    "already_scored": "what this conversation was shown last has been scored already.",
+    "nothing_shown": "no memories were shown that could be scored.",
+    "none_named": "`related` names no memories.",
+    "no_receipt": "name a receipt_id, a conversation_id, or memories in `related`.",
+}
 
 
 def _outcome(value: Any) -> Any:
@@ -97,14 +103,29 @@ ActionName = Annotated[
         description="What the assistant did with the memories; a name of a tool.",
     ),
 ]
-ReceiptId = Annotated[
-    Name | None, Field(description="`receipt_id` of the search that showed the memories.")
-]
 Related = Annotated[Position | MemoryId, WrapValidator(_related)]
-ConversationId = Annotated[
-    Name | None,
-    Field(description="Without a receipt: the newest search of this conversation not yet scored."),
-]
+Some = Field(min_length=1, max_length=MAX_SCORES)
+
+
+class Judgement(Strict):
+    """About what a search showed: the one that is named, or the newest of its conversation."""
+
+    aliases: ClassVar[Mapping[str, str]] = {
+        "receiptId": "receipt_id",
+        "conversationId": "conversation_id",
+    }
+    receipt_id: Name | None = Field(
+        None, description="`receipt_id` of the search that showed the memories."
+    )
+    conversation_id: Name | None = Field(
+        None,
+        description="Without a receipt: the newest search of this conversation not yet scored.",
+    )
+    idempotency_key: IdempotencyKey = None
+
+    @property
+    def has_receipt(self) -> bool:
+        return self.receipt_id is not None or self.conversation_id is not None
 
 
 class SignalBody(Strict):
@@ -117,37 +138,34 @@ class SignalBody(Strict):
         1.0, description="0 to 1; below learning.implicit_confidence a detector's does not count."
     )
 
-    def signal(self) -> Signal:
-        return Signal(source=self.source, confidence=self.confidence)
 
-
-class OutcomeBody(Strict):
+class OutcomeBody(Judgement):
     """What became of memories: those named, else all that the receipt shows."""
 
+    aliases: ClassVar = {**Judgement.aliases, "memoryIds": "memory_ids"}
     outcome: OutcomeName
-    receipt_id: ReceiptId = None
-    conversation_id: ConversationId = None
-    positions: Annotated[tuple[Position, ...], Field(min_length=1, max_length=MAX_SCORES)] | None \
-        = Field(None, description="Positions of the receipt, from 1.")  # fmt: skip
-    memory_ids: Annotated[tuple[MemoryId, ...], Field(min_length=1, max_length=MAX_SCORES)] \
-        | None = Field(None, description="Memories by id.")  # fmt: skip
+    positions: Annotated[tuple[Position, ...], Some] | None = Field(
+        None, description="Positions of the receipt, from 1."
+    )
+    memory_ids: Annotated[tuple[MemoryId, ...], Some] | None = Field(
+        None, description="Memories by id."
+    )
     action: ActionName = DEFAULT_ACTION
     signal: SignalBody = Field(SignalBody(), description="Explicit when absent.")
-    idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:
-        receipt = self.receipt_id is not None or self.conversation_id is not None
-        if self.positions is not None and not receipt:
+        if self.positions is not None and not self.has_receipt:
             raise ValueError("positions need a receipt; send receipt_id or conversation_id")
-        if self.memory_ids is None and not receipt:
+        if self.memory_ids is None and not self.has_receipt:
             raise ValueError("name what was judged; send receipt_id, conversation_id or memory_ids")
         return self
 
 
-class ResponseBody(Strict):
+class ResponseBody(Judgement):
     """What an answer taught, and how it went."""
 
+    aliases: ClassVar = {**Judgement.aliases, "keyTakeaway": "key_takeaway"}
     key_takeaway: Annotated[
         str, Field(min_length=1, max_length=MAX_TAKEAWAY_CHARS), AfterValidator(_not_blank)
     ] = Field(description="What was learned, in one or two sentences; kept in `working`.")
@@ -157,14 +175,12 @@ class ResponseBody(Strict):
         description="Positions of the receipt (numbers) and memory ids (strings) to score; "
         "all that was shown when absent, nothing when empty.",
     )
-    receipt_id: ReceiptId = None
-    conversation_id: ConversationId = None
-    idempotency_key: IdempotencyKey = None
 
 
 class FeedbackBody(Lenient):
     """A person's thumb on an answer."""
 
+    aliases: ClassVar = {"messageId": "message_id", "conversationId": "conversation_id"}
     message_id: Name = Field(description="The answer that was rated.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole_score)] = Field(
         description="1 worked, 0 partial, -1 failed."
@@ -185,30 +201,21 @@ def _target(value: str) -> str:
 Target = Annotated[str, Field(max_length=MAX_ID_CHARS), AfterValidator(_target)]
 
 
-class ScoreBody(Strict):
+class ScoreBody(Judgement):
     """Each memory with its own outcome."""
 
-    scores: Annotated[dict[Target, OutcomeName], Field(min_length=1, max_length=MAX_SCORES)] = (
-        Field(
-            description="Outcome by position or memory id. With receipt_id or conversation_id, "
-            "keys of digits alone are positions."
-        )
+    scores: Annotated[dict[Target, OutcomeName], Some] = Field(
+        description="Outcome by position or memory id. With receipt_id or conversation_id, "
+        "keys of digits alone are positions."
     )
-    receipt_id: ReceiptId = None
-    conversation_id: ConversationId = None
     action: ActionName = DEFAULT_ACTION
-    idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _positions_are_plain(self) -> Self:
-        for key in self.scores if self.shows_positions else ():
+        for key in self.scores if self.has_receipt else ():
             if key.isdigit() and not (key[0] != "0" and int(key) <= MAX_POSITION):
                 raise ValueError(f"a position is 1 to {MAX_POSITION}, without leading zeros")
         return self
-
-    @property
-    def shows_positions(self) -> bool:
-        return self.receipt_id is not None or self.conversation_id is not None
 
 
 class PromoteBody(Strict):
@@ -216,9 +223,6 @@ class PromoteBody(Strict):
 
     all_users: Flag = Field(False, description="All users instead of the acting one.")
     idempotency_key: IdempotencyKey = None
-
-
-# Shapes of the answers about outcomes and promotion.
 
 
 class ScoredView(Answer):
@@ -232,55 +236,77 @@ class ScoredView(Answer):
     wilson_score: float = Field(description="Lower end of the estimate; 0.5 without uses.")
     success_estimate: EstimateView
 
+    @classmethod
+    def from_applied(cls, one: AppliedOutcome, documents: bool) -> Self:
+        return cls.of(
+            one,
+            tier=tier_name(one.tier, documents),
+            success_estimate=success_estimate(one.success_count, one.uses),
+        )
+
 
 class SkippedView(Answer):
     """A memory that the outcome left alone, and why."""
 
     memory_id: str
-    reason: Literal["not_scored", "gone", "weak_signal", "not_shown", "already_scored", "rate"] = (
-        Field(
-            description="not_scored: books and DataGov; gone: deleted since it was shown; "
-            "weak_signal: a detector was not sure enough; not_shown, already_scored, rate: limits "
-            "of a key that does not own the memories."
-        )
+    reason: SkipReason = Field(
+        description="not_scored: books and DataGov; gone: deleted since it was shown; "
+        "weak_signal: a detector was not sure enough; not_shown, already_scored, rate: limits "
+        "of a key that does not own the memories."
     )
 
 
-class OutcomeAnswerView(Answer):
+class OutcomeAnswerView(Success):
     """`duplicate`: this idempotency key was recorded before; the first result again."""
 
-    success: Literal[True]
     duplicate: bool
-    updated: list[ScoredView]
-    skipped: list[SkippedView]
+    updated: tuple[ScoredView, ...]
+    skipped: tuple[SkippedView, ...]
     receipt_id: str | None
-    degraded: list[str]
+
+    @classmethod
+    def from_answer(cls, found: OutcomeAnswer, documents: bool, **others: Any) -> Self:
+        updated = tuple(ScoredView.from_applied(one, documents) for one in found.updated)
+        return cls.of(found, updated=updated, **others)
 
 
-class ResponseAnswerView(Answer):
+class ResponseAnswerView(OutcomeAnswerView):
     """The kept takeaway, and what was scored with it. `duplicate`: this key was used before."""
 
-    success: Literal[True]
     memory_id: str
-    duplicate: bool
     scored: int
     message: str = Field(description="What was done; when nothing was scored, why.")
-    updated: list[ScoredView]
-    skipped: list[SkippedView]
-    receipt_id: str | None
-    degraded: list[str]
+
+    @classmethod
+    def from_response(cls, found: ResponseAnswer, documents: bool) -> Self:
+        """`duplicate` is that of the whole call; what was scored stands beside the takeaway."""
+        return cls.from_answer(
+            found.scored,
+            documents,
+            memory_id=found.memory_id,
+            duplicate=found.duplicate,
+            scored=len(found.scored.updated),
+            message=_response_message(found),
+        )
 
 
-class FeedbackAnswer(Answer):
+def _response_message(found: ResponseAnswer) -> str:
+    """Of a repeated call too: it gets the first answer again."""
+    if found.nothing is not None:
+        return f"Takeaway kept, but nothing was scored: {NOTHING_SCORED[found.nothing]}"
+    if not found.scored.updated:
+        return "Takeaway kept, but nothing was scored: `skipped` says why for each memory."
+    return "Takeaway kept, memories scored."
+
+
+class FeedbackAnswer(Success):
     """`citationsScored` counts the memories that this call moved; none when it is a duplicate."""
 
-    success: Literal[True]
     message: str
     score: int
-    citationsScored: int
-    skipped: list[SkippedView]
+    citations_scored: int = Field(alias="citationsScored")
+    skipped: tuple[SkippedView, ...]
     duplicate: bool
-    degraded: list[str]
 
 
 class CycleView(Answer):
@@ -293,39 +319,33 @@ class CycleView(Answer):
     merged: int
     deleted: int
     errors: int
-    durationMs: float
+    duration_ms: float = Field(alias="durationMs")
 
 
-class PromoteAnswer(Answer):
+class PromoteAnswer(Success):
     """What the cycle did."""
 
-    success: Literal[True]
     stats: CycleView
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
-class DecayAnswer(Answer):
+class DecayAnswer(Success):
     """What the cycle did, under the name that the first client reads."""
 
-    success: Literal[True]
     result: CycleView
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
 class ScheduleView(Answer):
     """When cycles run; `last_run_at` is null before the first one."""
 
-    kind: Literal["promotion_cycle"]
+    kind: Literal["promotion_cycle"] = "promotion_cycle"
     interval_ms: int
     running: bool = Field(description="The next cycle comes by itself; not: one goes on now.")
     last_run_at: datetime | None
 
 
-class ScheduleAnswer(Answer):
+class ScheduleAnswer(Success):
     """The schedule of the promotion cycle."""
 
-    success: Literal[True]
     schedule: ScheduleView
-    degraded: list[str]

@@ -191,35 +191,6 @@ BANK_EXAMPLE: dict[str, Any] = {
     "sourcePersonalityName": None,
 }
 
-OUTCOME_EXAMPLE: dict[str, Any] = {
-    "success": True,
-    "duplicate": False,
-    "updated": [
-        {
-            "memory_id": "mem-1",
-            "tier": "memory_bank",
-            "uses": 1,
-            "success_count": 1.0,
-            "score": 0.7,
-            "wilson_score": 0.2065,
-            "success_estimate": {"value": 0.6033, "low": 0.2065, "high": 1.0},
-        }
-    ],
-    "skipped": [],
-    "receipt_id": None,
-    "degraded": [],
-}
-
-CYCLE_EXAMPLE: dict[str, Any] = {
-    "examined": 12,
-    "promoted": 1,
-    "demoted": 0,
-    "archived": 2,
-    "merged": 0,
-    "deleted": 0,
-    "errors": 0,
-    "durationMs": 14.2,
-}
 
 NODE_EXAMPLE: dict[str, Any] = {
     "id": "content_dana",
