@@ -43,10 +43,9 @@ from rayapp.datagov.rules.prepare import prepared
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.memory.tiers import Tier
-from rayapp.search.requests import Texts
 from rayapp.search.rules.evaluation import Estimate, Judged, hit_at, reciprocal_rank
 from rayapp.search.rules.fusion import DenseArm, dense_weight
-from rayapp.search.rules.recipes import DenseWeights, Recipe
+from rayapp.search.rules.recipes import DenseWeights, Recipe, Texts
 from rayapp.search.rules.turns import TURN_TIERS
 from rayapp.storage.datagov.files import FolderSource
 

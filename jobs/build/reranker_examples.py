@@ -14,7 +14,7 @@ from jobs.suites.datagov_set import load_datagov
 from jobs.suites.heq import load_heq
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.core.errors import ConfigError
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 TEXTS = Path(__file__).with_name("reranker_texts")
 DIALOGUE = "dialogue"

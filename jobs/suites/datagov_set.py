@@ -16,7 +16,7 @@ import yaml
 
 from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 from rayapp.core.errors import ConfigError
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 SCHEMAS = Path("datagov") / "enterprise_schemas.json"
 SNAPSHOT = Path("datagov") / "catalog.snapshot.json"

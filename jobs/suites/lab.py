@@ -18,16 +18,15 @@ import numpy.typing as npt
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.tiers import Tier
-from rayapp.search.requests import Texts
 from rayapp.search.rules.evaluation import Judged
 from rayapp.search.rules.fusion import Candidate, DenseArm, fuse
 from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import Ranked, rank
-from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.recipes import Recipe, Texts
 from rayapp.search.rules.turns import with_turns
 from rayapp.text.analyser import inverse_frequencies
 from rayapp.text.expansions import Expansion
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 # Texts `[n]` to float32 `[n, dims]`, rows of length one.
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]

@@ -11,7 +11,7 @@ import yaml
 
 from jobs.suites.suite import read_json, rows_of
 from rayapp.core.errors import ConfigError
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 ADVERSARIAL = Path("outcomes") / "adversarial-30.json"
 NAME = "The adversarial set"

@@ -75,9 +75,9 @@ from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.search.explain import ExplainingSearch
 from rayapp.search.priors import PriorsService
-from rayapp.search.requests import Texts
 from rayapp.search.retrievers import SearchArms
 from rayapp.search.rules.confidence import calibrated
+from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import SearchService
 from rayapp.storage.files import load_calibration, load_expansions, load_recipes, measured
 from rayapp.storage.mongo.api_keys import MongoApiKeyStore

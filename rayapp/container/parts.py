@@ -17,7 +17,7 @@ from rayapp.inference.ports import Embedder, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
 from rayapp.memory.ports import EventStore, MemoryStore, UserRows
 from rayapp.search.ports import ReceiptStore
-from rayapp.search.requests import Texts
+from rayapp.search.rules.recipes import Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

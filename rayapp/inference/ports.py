@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
 from rayapp.core.runtime import BreakerOwner
 from rayapp.core.vectors import Vector
 from rayapp.memory.scope import ReadScope
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 # One question of a helper to a language model, and what became of it.
 

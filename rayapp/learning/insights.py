@@ -16,7 +16,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import ReceiptStore
-from rayapp.search.requests import Texts
+from rayapp.search.rules.recipes import Texts
 
 # Earlier searches of the conversation that are looked at for repetition and continuity.
 PAST_TURNS = 10

@@ -21,7 +21,7 @@ from rayapp.learning.records import Effect, OutcomeEvent
 from rayapp.learning.rules.dedup import DEDUP_TIERS
 from rayapp.learning.rules.graph_effects import outcome_changes
 from rayapp.memory.item import MemoryItem, Status, SyncState
-from rayapp.search.requests import Texts
+from rayapp.search.rules.recipes import Texts
 from rayapp.text.expansions import Expansions
 
 # What a changed item owes: near-duplicates are merged, and the content graph follows.

@@ -14,7 +14,7 @@ from rayapp.graphs.records import GraphPriors
 from rayapp.graphs.rules.question import context_type_of
 from rayapp.graphs.rules.routing import problem_hash
 from rayapp.memory.scope import ReadScope
-from rayapp.search.requests import Texts
+from rayapp.search.rules.recipes import Texts
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
 

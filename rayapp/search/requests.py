@@ -1,4 +1,4 @@
-"""What callers ask of a search and what they get back; what turns its texts into terms."""
+"""What callers ask of a search and what they get back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from rayapp.core.deadline import Span
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.recipes import Recipe
-from rayapp.text.analyser import Analyser
-from rayapp.text.expansions import Expansions
 
 SortMode = Literal["relevance", "recency", "score"]
 ConfidenceLabel = Literal["high", "medium", "low"]
@@ -160,15 +157,3 @@ class Explanation:
     position: int | None
     lost_at: str | None
     stages: tuple[ExplainStage, ...]
-
-
-# What a search turns texts and hits with: analyser, expansions, recipes.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """What turns text into terms, expansions and rankings; the same in every process."""
-
-    analyser: Analyser
-    expansions: Expansions
-    recipes: dict[str, Recipe]

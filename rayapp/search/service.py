@@ -20,7 +20,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore, Shown
 from rayapp.search.priors import GraphQuestion, PriorsService
-from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery, Texts
+from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
 from rayapp.search.rules.confidence import Least, judged, precise
@@ -28,7 +28,7 @@ from rayapp.search.rules.diversification import Kept, collapse, placed
 from rayapp.search.rules.fusion import DenseArm, speaks
 from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
-from rayapp.search.rules.recipes import Recipe, find_recipe
+from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
 from rayapp.search.tracing import Trace
 from rayapp.text.signature import may_collapse
 

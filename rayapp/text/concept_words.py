@@ -12,13 +12,12 @@ from simplemma import is_known
 from rayapp.text.hebrew import (
     GERSHAYIM,
     HEBREW_LETTER,
-    MIN_STEM_LETTERS,
     STOP_WORDS,
     is_hebrew,
-    lemmas,
     unify_finals,
     without_prefixes,
 )
+from rayapp.text.lemmas import MIN_STEM_LETTERS, lemmas
 
 # Hebrew given names that the dictionary of words does not hold, or reads as other words.
 #

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rayapp.core.errors import ConfigError
-from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew, lemmas
+from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew
+from rayapp.text.lemmas import lemmas
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
 

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew, lemma, unify_finals
+from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew, unify_finals
+from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
 

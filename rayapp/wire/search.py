@@ -23,7 +23,7 @@ from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, tier_name
 from rayapp.search.requests import Hit, ScoreSummary, SearchAnswer, SearchQuery, SortMode
-from rayapp.text.tokens import Language
+from rayapp.text.language import Language
 from rayapp.wire.bases import (
     MAX_FILTER_VALUES,
     MAX_ID_CHARS,

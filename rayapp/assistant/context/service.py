@@ -43,7 +43,8 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import STANDING, Receipt, ReceiptStore, Search, Shown
-from rayapp.search.requests import Hit, SearchAnswer, SearchQuery, Texts
+from rayapp.search.requests import Hit, SearchAnswer, SearchQuery
+from rayapp.search.rules.recipes import Texts
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
 

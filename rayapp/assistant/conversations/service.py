@@ -59,7 +59,7 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 # Context that remembers what it put before an assistant, so that its echo is not learned.
 

@@ -18,10 +18,10 @@ from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
+from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash
 from rayapp.text.redaction import redact, without_marks
 from rayapp.text.signature import signature
-from rayapp.text.tokens import detect_language
 
 # Which tool results leave a conversation that holds too many.
 

@@ -34,8 +34,8 @@ from rayapp.memory.item import (
 )
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE
 from rayapp.memory.tiers import Tier
+from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash
-from rayapp.text.tokens import detect_language
 
 # The text of an item: a Hebrew line and an English line, then names that both languages share.
 #

@@ -22,9 +22,11 @@ from rayapp.graphs.rules.routing import problem_hash
 from rayapp.memory.item import point_id_of
 from rayapp.text.concepts import MAX_READ_CHARS, Concept, extract_concepts
 from rayapp.text.expansions import Expansions
-from rayapp.text.hebrew import STOP_WORDS, lemma
+from rayapp.text.hebrew import STOP_WORDS
+from rayapp.text.language import detect_language
+from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import detect_language, tokens
+from rayapp.text.tokens import tokens
 
 # What kind of work a question belongs to, by whole words of both languages.
 

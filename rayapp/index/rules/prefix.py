@@ -17,7 +17,7 @@ from rayapp.inference.chat.rules.answers import refuses
 from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.hostile import hostile
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 # A longer title would be what the vector speaks of. Our choice.
 MAX_PART_CHARS = 200

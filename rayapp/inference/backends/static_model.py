@@ -19,7 +19,8 @@ import rayapp.inference.models
 from rayapp.core.errors import ConfigError
 from rayapp.core.vectors import Vector
 from rayapp.inference.ports import EmbedderInfo, TextKind
-from rayapp.text.hebrew import HAS_HEBREW, HEBREW_LETTER, lemma
+from rayapp.text.hebrew import HAS_HEBREW, HEBREW_LETTER
+from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 
 # What a static bilingual model sees in a Hebrew text: words, their lemmas and letter n-grams.

@@ -45,8 +45,8 @@ from rayapp.inference.prompts.loader import AGAIN, Prompt, PromptBook
 from rayapp.inference.rules import estimate_tokens
 from rayapp.memory.scope import ReadScope
 from rayapp.text.hostile import injection_kinds
+from rayapp.text.language import detect_language
 from rayapp.text.redaction import redact
-from rayapp.text.tokens import detect_language
 
 T = TypeVar("T")
 log = logging.getLogger("rayapp.models")

@@ -21,7 +21,8 @@ from rayapp.memory.rules.creation import MAX_TAGS
 from rayapp.memory.rules.lifecycle import rounded, wilson_lower_bound
 from rayapp.memory.rules.revision import replaced_state, requeued
 from rayapp.memory.tiers import Tier
-from rayapp.text.hebrew import STOP_WORDS, lemma, unify_finals
+from rayapp.text.hebrew import STOP_WORDS, unify_finals
+from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.signature import difference
 from rayapp.text.tokens import tokens

@@ -26,8 +26,8 @@ from rayapp.memory.item import (
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.revision import requeued
 from rayapp.memory.tiers import TIER_POLICY, Tier
+from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
-from rayapp.text.tokens import detect_language
 
 DEFAULT_IMPORTANCE = 0.5
 DEFAULT_CONFIDENCE = 0.8

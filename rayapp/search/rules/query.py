@@ -12,8 +12,8 @@ from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
 from rayapp.search.requests import DatagovUse, SearchQuery, SortMode
 from rayapp.search.rules.datagov_intent import datagov_intent
 from rayapp.text.expansions import Expansion, Expansions
+from rayapp.text.language import Language, detect_language
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import Language, detect_language
 
 # Does a question ask for the newest items? Whole words and phrases of both languages.
 

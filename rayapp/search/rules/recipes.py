@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rayapp.core.errors import ConfigError, InvalidInput
+from rayapp.text.analyser import Analyser
+from rayapp.text.expansions import Expansions
 
 
 class _Part(BaseModel):
@@ -217,3 +220,12 @@ def find_recipe(recipes: Mapping[str, Recipe], name: str) -> Recipe:
             )
         found = FEATURES[feature](found)
     return found.model_copy(update={"name": name})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What turns text into terms, expansions and rankings; the same in every process."""
+
+    analyser: Analyser
+    expansions: Expansions
+    recipes: dict[str, Recipe]

@@ -9,7 +9,7 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError
 from rayapp.storage.files import load_expansions
 from rayapp.text.expansions import SYNONYM_WEIGHT, TRANSLATION_WEIGHT, Expansions
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 FILES: dict[str, Any] = {
     "a.yaml": {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rayapp.text.hebrew import lemma, lemmas, without_prefixes
+from rayapp.text.hebrew import without_prefixes
+from rayapp.text.lemmas import lemma, lemmas
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from rayapp.inference.ports import Message
 from rayapp.search.requests import ConfidenceLabel
 from rayapp.search.rules.query import estimate_context_limit
 from rayapp.text.hebrew import STOP_WORDS
+from rayapp.text.language import detect_language
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import detect_language, tokens
+from rayapp.text.tokens import tokens
 
 # What kind of turn this is, read from the question alone: how much context it needs.
 

@@ -21,7 +21,7 @@ from rayapp.graphs.records import ActionAdvice, ContextInsights, PastExperience,
 from rayapp.inference.ports import Message
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.text.tokens import detect_language
+from rayapp.text.language import detect_language
 from tests.support.builders import STORED_AT, an_item
 
 
