@@ -35,7 +35,6 @@ from rayapp.api.routes import (
     learning,
     memories,
     models,
-    old_data,
     ops,
     personality,
     search,
@@ -60,11 +59,19 @@ OPERATIONS: tuple[Operation, ...] = (
     *system.OPERATIONS,
     *personality.OPERATIONS,
     *user_data.OPERATIONS,
-    *upkeep.OPERATIONS,
-    *old_data.OPERATIONS,
     *later.OPERATIONS,
 )
-ROUTERS = (memories, search, bank, learning, context, hooks, ops, jobs)
+ROUTERS = (
+    memories,
+    search,
+    bank,
+    learning,
+    context,
+    hooks,
+    ops,
+    jobs,
+    upkeep,
+)
 ROUTES: tuple[Route, ...] = (
     *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
     *(operation.route() for operation in OPERATIONS),

@@ -36,6 +36,21 @@ from rayapp.wire.ops import (
     ResumedAnswer,
     SubmittedAnswer,
 )
+from rayapp.wire.upkeep import (
+    CleanupAnswer,
+    CleanupCountAnswer,
+    CleanupStats,
+    CompactAnswer,
+    MigrateAnswer,
+    MigrateStatus,
+    MigrateStatusAnswer,
+    ResetAnswer,
+    ResetPreviewAnswer,
+    SanitizeAnswer,
+    SizesAnswer,
+    VerificationView,
+    VerifyAnswer,
+)
 
 # Client calls about bulk jobs and operations; they need a key with the scope `admin`.
 
@@ -213,55 +228,57 @@ CLEANUP = "/api/memory/cleanup"
 
 
 class UpkeepCalls(Calls):
-    """The calls. Each answers the whole body, as the API documents it."""
+    """The calls."""
 
     @call
-    def data_sizes(self) -> Talk[dict[str, Any]]:
+    def data_sizes(self) -> Talk[SizesAnswer]:
         """Rows and bytes of every collection, and of the index."""
-        return (yield from self.reading(Plain, "/api/system/data-sizes")).body
+        return (yield from self.reading(SizesAnswer, "/api/system/data-sizes"))
 
     @call
-    def compact(self) -> Talk[dict[str, Any]]:
+    def compact(self) -> Talk[CompactAnswer]:
         """Give the room of removed rows back to the disk."""
-        return (yield from self.writing(Plain, "/api/data/compact-database")).body
+        return (yield from self.writing(CompactAnswer, "/api/data/compact-database"))
 
     @call
-    def session_users(self, *, quiet_days: int | None = None) -> Talk[dict[str, Any]]:
+    def session_users(self, *, quiet_days: int | None = None) -> Talk[CleanupStats]:
         """Users that were made for one session and are quiet since."""
-        return (yield from self.reading(Plain, asked(CLEANUP, quiet_days=quiet_days))).body
+        path = asked(CLEANUP, quiet_days=quiet_days)
+        return (yield from self.reading(CleanupCountAnswer, path)).stats
 
     @call
     def clean_up(
         self, *, dry_run: bool = True, quiet_days: int | None = None
-    ) -> Talk[dict[str, Any]]:
+    ) -> Talk[CleanupAnswer]:
         """Remove them with all that is theirs; `dry_run` only counts."""
         body = given({"dry_run": dry_run, "quiet_days": quiet_days})
-        return (yield from self.writing(Plain, CLEANUP, body)).body
+        return (yield from self.writing(CleanupAnswer, CLEANUP, body))
 
     @call
-    def migration(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
+    def migration(self, *, owner: str | None = None) -> Talk[MigrateStatus]:
         """What of the first client's old collection is still to be moved."""
-        return (yield from self.reading(Plain, asked(f"{OPS}/migrate", user_id=owner))).body
+        path = asked(f"{OPS}/migrate", user_id=owner)
+        return (yield from self.reading(MigrateStatusAnswer, path)).status
 
     @call
-    def migrate(self, *, owner: str | None = None, dry_run: bool = False) -> Talk[dict[str, Any]]:
+    def migrate(self, *, owner: str | None = None, dry_run: bool = False) -> Talk[MigrateAnswer]:
         """Move it."""
         body = given({"user_id": owner, "dry_run": dry_run})
-        return (yield from self.writing(Plain, f"{OPS}/migrate", body)).body
+        return (yield from self.writing(MigrateAnswer, f"{OPS}/migrate", body))
 
     @call
-    def verify_migration(self, *, owner: str | None = None) -> Talk[dict[str, Any]]:
+    def verify_migration(self, *, owner: str | None = None) -> Talk[VerificationView]:
         """Look whether all of it is there."""
-        body = given({"user_id": owner})
-        return (yield from self.writing(Plain, f"{OPS}/migrate", body, method="PUT")).body
+        path, body = f"{OPS}/migrate", given({"user_id": owner})
+        return (yield from self.writing(VerifyAnswer, path, body, method="PUT")).verification
 
     @call
     def find_blobs(
         self, *, tier: str | None = None, cursor: str | None = None, user_id: str | None = None
-    ) -> Talk[dict[str, Any]]:
+    ) -> Talk[SanitizeAnswer]:
         """Memories whose text holds encoded files."""
         path = asked(f"{OPS}/sanitize", tier=tier, cursor=cursor)
-        return (yield from self.reading(Plain, path, user_id=user_id)).body
+        return (yield from self.reading(SanitizeAnswer, path, user_id=user_id))
 
     @call
     def remove_blobs(
@@ -271,20 +288,20 @@ class UpkeepCalls(Calls):
         cursor: str | None = None,
         dry_run: bool = True,
         user_id: str | None = None,
-    ) -> Talk[dict[str, Any]]:
+    ) -> Talk[SanitizeAnswer]:
         """Cut them out; `dry_run` only looks."""
         body = given({"tier": tier, "cursor": cursor, "dry_run": dry_run})
-        return (yield from self.writing(Plain, f"{OPS}/sanitize", body, user_id=user_id)).body
+        return (yield from self.writing(SanitizeAnswer, f"{OPS}/sanitize", body, user_id=user_id))
 
     @call
-    def reset_preview(self) -> Talk[dict[str, Any]]:
+    def reset_preview(self) -> Talk[ResetPreviewAnswer]:
         """What a reset would remove."""
-        return (yield from self.reading(Plain, f"{OPS}/reset")).body
+        return (yield from self.reading(ResetPreviewAnswer, f"{OPS}/reset"))
 
     @call
-    def reset(self, *, confirm: bool) -> Talk[dict[str, Any]]:
+    def reset(self, *, confirm: bool) -> Talk[ResetAnswer]:
         """Remove all memories of all users for good. Raises InvalidInput without `confirm`."""
-        return (yield from self.writing(Plain, f"{OPS}/reset", {"confirm": confirm})).body
+        return (yield from self.writing(ResetAnswer, f"{OPS}/reset", {"confirm": confirm}))
 
 
 # Client calls about the service itself: readiness, health, sizes, and the wait for the index.

@@ -1,22 +1,40 @@
-"""Bodies, query fields and answers of upkeep: sizes, compaction, cleanup, moving in, reset."""
+"""Upkeep over HTTP, as the first client calls it: sizes, compaction, cleanup, old data, reset."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from rayapp.admin.ports import (
+    Cleanup,
+    Compaction,
+    IndexSize,
+    Migration,
+    ResetPreview,
+    ResetReport,
+    SanitizeReport,
+    Verification,
+)
 from rayapp.admin.rules import QUIET_DAYS
-from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.wire.bases import Answer, Flag, IdempotencyKey, Lenient, TierName, Whole
+from rayapp.memory.tiers import CORE_TIERS, Tier, tier_name
+from rayapp.wire.bases import (
+    Answer,
+    Camel,
+    Flag,
+    IdempotencyKey,
+    Lenient,
+    Repeated,
+    Success,
+    TierName,
+    Whole,
+)
 from rayapp.wire.ops import UserId
 
-CLEANUP_ALIASES = {"dryRun": "dry_run", "quietDays": "quiet_days"}
-MIGRATE_ALIASES = {"dryRun": "dry_run", "userId": "user_id"}
-SANITIZE_ALIASES = {"dryRun": "dry_run", "userId": "user_id", "nextCursor": "cursor"}
 MAX_QUIET_DAYS = 3_650
 MAX_CURSOR_CHARS = 1_000
+MAX_SHOWN_USERS = 20
 
 
 def _core(tier: Tier) -> Tier:
@@ -32,6 +50,7 @@ Cursor = Annotated[str, Field(min_length=1, max_length=MAX_CURSOR_CHARS)] | None
 class QuietQuery(Lenient):
     """Since when a session must have been quiet."""
 
+    aliases: ClassVar = {"quietDays": "quiet_days"}
     quiet_days: int = Field(
         QUIET_DAYS, ge=1, le=MAX_QUIET_DAYS, description="Days without a change."
     )
@@ -40,6 +59,7 @@ class QuietQuery(Lenient):
 class CleanupBody(Lenient):
     """What to remove."""
 
+    aliases: ClassVar = {"dryRun": "dry_run", "quietDays": "quiet_days"}
     dry_run: Flag = Field(True, description="Only count; send false to remove.")
     quiet_days: Annotated[Whole, Field(ge=1, le=MAX_QUIET_DAYS)] = Field(
         QUIET_DAYS, description="Days without a change."
@@ -50,35 +70,34 @@ class CleanupBody(Lenient):
 class MigrateQuery(Lenient):
     """Whose old memory bank."""
 
+    aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = Field(None, description="Default: the caller's user.")
 
 
-class MigrateBody(Lenient):
+class MigrateBody(MigrateQuery):
     """Whose old memory bank is moved in."""
 
-    user_id: UserId = Field(None, description="Default: the caller's user.")
+    aliases: ClassVar = {"dryRun": "dry_run", "userId": "user_id"}
     dry_run: Flag = Field(False, description="Only count what would be moved.")
     idempotency_key: IdempotencyKey = None
 
 
-class VerifyBody(Lenient):
+class VerifyBody(MigrateQuery):
     """Whose old memory bank is looked at."""
-
-    user_id: UserId = Field(None, description="Default: the caller's user.")
 
 
 class SanitizeQuery(Lenient):
     """Where to look."""
 
+    aliases: ClassVar = {"nextCursor": "cursor"}
     tier: CoreTier | None = Field(None, description="Only this tier.")
     cursor: Cursor = Field(None, description="`nextCursor` of the last answer.")
 
 
-class SanitizeBody(Lenient):
+class SanitizeBody(SanitizeQuery):
     """Where to look, and whether to change anything."""
 
-    tier: CoreTier | None = Field(None, description="Only this tier.")
-    cursor: Cursor = Field(None, description="`nextCursor` of the last answer.")
+    aliases: ClassVar = {"dryRun": "dry_run", "nextCursor": "cursor"}
     dry_run: Flag = Field(True, description="Only look; send false to change.")
     idempotency_key: IdempotencyKey = None
 
@@ -115,6 +134,16 @@ class IndexSizeView(Answer):
     vectors_count: int
     segments_count: int | None
 
+    @classmethod
+    def from_size(cls, size: IndexSize) -> Self:
+        """Each point has one dense vector and one of terms; the client counts the dense ones."""
+        return cls.of(
+            size,
+            points_count=size.points,
+            vectors_count=size.points,
+            segments_count=size.facts.get("segments"),
+        )
+
 
 class SizesMeta(Answer):
     """Sums over all collections."""
@@ -124,14 +153,12 @@ class SizesMeta(Answer):
     free_bytes: int
 
 
-class SizesAnswer(Answer):
+class SizesAnswer(Success):
     """What the data takes."""
 
-    success: Literal[True]
-    mongo: list[CollectionView]
+    mongo: tuple[CollectionView, ...]
     qdrant: IndexSizeView | None
     meta: SizesMeta
-    degraded: list[str]
 
 
 class CompactView(Answer):
@@ -144,15 +171,19 @@ class CompactView(Answer):
     freed_bytes: int
     error: str | None
 
+    @classmethod
+    def from_compaction(cls, one: Compaction) -> Self:
+        return cls.of(one, success=one.error is None)
+
 
 class CompactAnswer(Answer):
     """What the file system got back."""
 
-    success: Literal[True]
+    success: Literal[True] = True
     space_reclaimed_mb: float
     space_reclaimed_bytes: int
     collections_compacted: int
-    compact_results: list[CompactView]
+    compact_results: tuple[CompactView, ...]
     complete: bool
     message: str
     timestamp: datetime
@@ -173,15 +204,23 @@ class CleanupStats(Answer):
     orphaned_users: int
     orphaned_memories: int
     quiet_days: int
-    users: list[SessionUserView]
+    users: tuple[SessionUserView, ...]
+
+    @classmethod
+    def from_report(cls, report: Cleanup, quiet_days: int) -> Self:
+        return cls.of(
+            report,
+            orphaned_users=len(report.orphans),
+            orphaned_memories=sum(user.memories for user in report.orphans),
+            quiet_days=quiet_days,
+            users=report.orphans[:MAX_SHOWN_USERS],
+        )
 
 
-class CleanupCountAnswer(Answer):
+class CleanupCountAnswer(Success):
     """What a cleanup would remove."""
 
-    success: Literal[True]
     stats: CleanupStats
-    degraded: list[str]
 
 
 class CleanupResult(Answer):
@@ -192,17 +231,24 @@ class CleanupResult(Answer):
     rows_removed: int
     remaining: int
 
+    @classmethod
+    def from_report(cls, report: Cleanup) -> Self:
+        return cls(
+            users_removed=report.removed_users,
+            memories_removed=report.removed_memories,
+            rows_removed=report.removed_rows,
+            remaining=report.left,
+        )
 
-class CleanupAnswer(Answer):
+
+class CleanupAnswer(Success, Camel):
     """What a cleanup removed, or would."""
 
-    success: Literal[True]
-    dryRun: bool
+    dry_run: bool
     stats: CleanupStats
     result: CleanupResult
     message: str
-    degraded: list[str]
-    duplicate: bool = False
+    duplicate: Repeated = None
 
 
 class MigrationView(Answer):
@@ -213,7 +259,7 @@ class MigrationView(Answer):
     migrated: int
     duplicates: int
     rejected: int
-    problems: list[dict[str, Any]]
+    problems: tuple[dict[str, Any], ...]
     complete: bool
 
 
@@ -227,24 +273,31 @@ class MigrateStatus(Answer):
     needed: bool
     complete: bool
 
+    @classmethod
+    def from_migration(cls, would: Migration) -> Self:
+        return cls(
+            legacy_total=would.total,
+            pending=would.migrated,
+            already_there=would.duplicates,
+            unusable=would.rejected,
+            needed=would.migrated > 0 or not would.complete,
+            complete=would.complete,
+        )
 
-class MigrateStatusAnswer(Answer):
+
+class MigrateStatusAnswer(Success):
     """How far the move is."""
 
-    success: Literal[True]
     status: MigrateStatus
-    degraded: list[str]
 
 
-class MigrateAnswer(Answer):
+class MigrateAnswer(Success, Camel):
     """What was moved, or would be."""
 
-    success: Literal[True]
-    dryRun: bool
+    dry_run: bool
     stats: MigrationView
     message: str
-    degraded: list[str]
-    duplicate: bool = False
+    duplicate: Repeated = None
 
 
 class VerificationView(Answer):
@@ -253,35 +306,58 @@ class VerificationView(Answer):
     total: int
     present: int
     unusable: int
-    missing: list[str]
+    missing: tuple[str, ...]
     verified: bool
     complete: bool
 
+    @classmethod
+    def from_verification(cls, found: Verification) -> Self:
+        everything = found.present + found.unusable == found.total
+        return cls.of(found, verified=found.complete and everything)
 
-class VerifyAnswer(Answer):
+
+class VerifyAnswer(Success):
     """Whether everything was moved."""
 
-    success: Literal[True]
     verification: VerificationView
-    degraded: list[str]
 
 
-class SanitizeAnswer(Answer):
+class SanitizeAnswer(Success, Camel):
     """Texts with encoded files in them; `nextCursor` null: everything was looked at."""
 
-    success: Literal[True]
-    dryRun: bool
-    totalScanned: int
-    totalCorrupted: int
-    totalSanitized: int
-    totalFailed: int
-    samples: list[dict[str, Any]]
-    durationMs: float
-    nextCursor: str | None
+    dry_run: bool
+    total_scanned: int
+    total_corrupted: int
+    total_sanitized: int
+    total_failed: int
+    samples: tuple[dict[str, Any], ...]
+    duration_ms: float
+    next_cursor: str | None
     message: str
-    nextSteps: list[str]
-    degraded: list[str]
-    duplicate: bool = False
+    next_steps: tuple[str, ...]
+    duplicate: Repeated = None
+
+    @classmethod
+    def from_report(cls, report: SanitizeReport, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        steps = {
+            "Ask again with nextCursor as cursor to go on.": report.next_cursor is not None,
+            "Send dry_run false to take the encoded files out.": report.dry_run
+            and report.corrupted,
+            "Some memories changed meanwhile; run it again.": report.failed,
+        }
+        found = f"{report.corrupted} of {report.scanned} memories hold encoded files."
+        return cls.of(
+            report,
+            total_scanned=report.scanned,
+            total_corrupted=report.corrupted,
+            total_sanitized=report.sanitized,
+            total_failed=report.failed,
+            samples=[{**one, "tier": tier_name(one["tier"], documents)} for one in report.samples],
+            duration_ms=round(report.duration_ms, 1),
+            message=found if report.dry_run else f"{found} {report.sanitized} were cleaned.",
+            next_steps=[step for step, needed in steps.items() if needed],
+        )
 
 
 class PreviewCollection(Answer):
@@ -289,24 +365,24 @@ class PreviewCollection(Answer):
 
     name: str
     count: int
-    exists: bool
+    exists: bool = True
 
 
-class PreviewMongo(Answer):
+class PreviewMongo(Camel):
     """The truth."""
 
-    collections: list[PreviewCollection]
-    totalDocuments: int
-    kept: list[str]
+    collections: tuple[PreviewCollection, ...]
+    total_documents: int
+    kept: tuple[str, ...]
 
 
-class PreviewIndex(Answer):
+class PreviewIndex(Camel):
     """The vector index; `oldCollections`: what a rollback could bring back."""
 
     collection: str | None
-    pointCount: int
+    point_count: int
     exists: bool
-    oldCollections: list[str]
+    old_collections: tuple[str, ...]
 
 
 class ResetPreviewView(Answer):
@@ -315,22 +391,33 @@ class ResetPreviewView(Answer):
     mongodb: PreviewMongo
     qdrant: PreviewIndex
 
+    @classmethod
+    def from_preview(cls, found: ResetPreview) -> Self:
+        index, documents = found.index, sum(one.count for one in found.collections)
+        return cls(
+            mongodb=PreviewMongo.of(found, total_documents=documents),
+            qdrant=PreviewIndex(
+                collection=index.collection if index else None,
+                point_count=index.points if index else 0,
+                exists=index is not None and index.collection is not None,
+                old_collections=tuple(found.old_indexes),
+            ),
+        )
 
-class ResetPreviewAnswer(Answer):
+
+class ResetPreviewAnswer(Success, Camel):
     """What a reset would remove."""
 
-    success: Literal[True]
     preview: ResetPreviewView
     warning: str
-    confirmationRequired: Literal[True]
-    degraded: list[str]
+    confirmation_required: Literal[True] = True
 
 
 class ResetCollection(Answer):
     """What became of a collection."""
 
     collection: str
-    status: Literal["emptied"]
+    status: Literal["emptied"] = "emptied"
     removed: int
 
 
@@ -339,22 +426,32 @@ class ResetIndexView(Answer):
 
     status: Literal["emptied", "partial"]
     removed: int
-    dropped: list[str]
+    dropped: tuple[str, ...]
 
 
 class ResetResults(Answer):
     """What a reset removed."""
 
-    mongodb: list[ResetCollection]
+    mongodb: tuple[ResetCollection, ...]
     qdrant: ResetIndexView
 
+    @classmethod
+    def from_report(cls, report: ResetReport) -> Self:
+        rows = sorted(report.removed.items())
+        return cls(
+            mongodb=tuple(ResetCollection(collection=name, removed=gone) for name, gone in rows),
+            qdrant=ResetIndexView(
+                status="emptied" if report.complete else "partial",
+                removed=report.points,
+                dropped=tuple(report.dropped),
+            ),
+        )
 
-class ResetAnswer(Answer):
+
+class ResetAnswer(Success, Camel):
     """Not `complete`: its time was up, and asking again goes on."""
 
-    success: Literal[True]
     message: str
     complete: bool
     results: ResetResults
-    nextSteps: list[str]
-    degraded: list[str]
+    next_steps: tuple[str, ...]

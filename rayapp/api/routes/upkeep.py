@@ -1,22 +1,49 @@
-"""Upkeep of the whole store for administrators: sizes, compaction, cleanup, reset."""
+"""Upkeep of the whole store for administrators: sizes, compaction, cleanup, old data, reset."""
 
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
-from starlette.responses import Response
+from fastapi import Query
 
 from rayapp.admin.ports import Cleanup
 from rayapp.api.call import Call
-from rayapp.api.json_answer import answer
-from rayapp.api.operation import Operation
+from rayapp.api.responses import raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router
 from rayapp.core.errors import Conflict, InvalidInput
-from rayapp.wire import upkeep as shapes
-from rayapp.wire.examples.ops import CLEANUP_STATS, COLLECTION, RESET_PREVIEW, RESET_RESULTS
-from rayapp.wire.views import upkeep as views
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire.upkeep import (
+    CleanupAnswer,
+    CleanupBody,
+    CleanupCountAnswer,
+    CleanupResult,
+    CleanupStats,
+    CompactAnswer,
+    CompactView,
+    IndexSizeView,
+    MigrateAnswer,
+    MigrateBody,
+    MigrateQuery,
+    MigrateStatus,
+    MigrateStatusAnswer,
+    QuietQuery,
+    ResetAnswer,
+    ResetBody,
+    ResetPreviewAnswer,
+    ResetPreviewView,
+    ResetResults,
+    SanitizeAnswer,
+    SanitizeBody,
+    SanitizeQuery,
+    SizesAnswer,
+    VerificationView,
+    VerifyAnswer,
+    VerifyBody,
+)
 
-OPS = "/api/memory/ops"
-CLEANUP = "/api/memory/cleanup"
+routes = router("upkeep")
+OPS, CLEANUP = "/api/memory/ops", "/api/memory/cleanup"
 RESET_WARNING = (
     "A reset removes all memories of all users, with their versions, outcomes and graphs, the "
     "index with its older collections, and the old memory bank. It cannot be undone. API keys, "
@@ -25,26 +52,28 @@ RESET_WARNING = (
 MEGABYTE = 1 << 20
 
 
-async def data_sizes(call: Call) -> Response:
+@routes.get("/api/system/data-sizes", summary="What the data takes on disk")
+async def data_sizes(call: CurrentCall) -> SizesAnswer:
     started = time.perf_counter()
     sizes = await call.services.upkeep.sizes()
     rows = sizes.collections
-    return answer(
-        {
-            "success": True,
-            "mongo": [views.collection_view(size) for size in rows],
-            "qdrant": views.index_view(sizes.index),
-            "meta": {
-                "built_ms": round((time.perf_counter() - started) * 1000, 1),
-                "total_bytes": sum(size.storage_bytes + size.index_bytes for size in rows),
-                "free_bytes": sum(size.free_bytes for size in rows),
-            },
-            "degraded": sizes.degraded,
-        }
+    return SizesAnswer.of(
+        sizes,
+        mongo=rows,
+        qdrant=sizes.index and IndexSizeView.from_size(sizes.index),
+        meta={
+            "built_ms": round((time.perf_counter() - started) * 1000, 1),
+            "total_bytes": sum(size.storage_bytes + size.index_bytes for size in rows),
+            "free_bytes": sum(size.free_bytes for size in rows),
+        },
     )
 
 
-async def compact(call: Call) -> Response:
+@routes.post("/api/data/compact-database", summary="Give free space back to the file system")
+async def compact(call: CurrentCall) -> CompactAnswer:
+    """One collection at a time, those with at least 1 MiB free. The server goes on serving
+    meanwhile. It reuses free space by itself, so that this is needed only after much was deleted,
+    and it may give nothing back."""
     done, complete = await call.services.upkeep.compact()
     freed = sum(one.freed_bytes for one in done)
     worked = sum(one.error is None for one in done)
@@ -53,44 +82,43 @@ async def compact(call: Call) -> Response:
         message = f"{worked} of {len(done)} collections were compacted."
     if not complete:
         message = f"{message} The time was up; ask again for the rest."
-    return answer(
-        {
-            "success": True,
-            "space_reclaimed_mb": round(freed / MEGABYTE, 2),
-            "space_reclaimed_bytes": freed,
-            "collections_compacted": worked,
-            "compact_results": [views.compaction_view(one) for one in done],
-            "complete": complete,
-            "message": message,
-            "timestamp": call.services.clock.now(),
-        }
+    return CompactAnswer(
+        space_reclaimed_mb=round(freed / MEGABYTE, 2),
+        space_reclaimed_bytes=freed,
+        collections_compacted=worked,
+        compact_results=tuple(map(CompactView.from_compaction, done)),
+        complete=complete,
+        message=message,
+        timestamp=call.services.clock.now(),
     )
 
 
 # --- users that were browser sessions
 
 
-async def cleanup_stats(call: Call) -> Response:
-    query = call.query_as(shapes.QuietQuery, shapes.CLEANUP_ALIASES)
+@routes.get(CLEANUP, summary="Count session users that nobody can be any more")
+async def cleanup_stats(
+    call: CurrentCall, query: Annotated[QuietQuery, Query()]
+) -> CleanupCountAnswer:
+    """A session user has an id of 64 hexadecimal digits. It counts as orphaned when no key is bound
+    to it and nothing of it changed for `quiet_days`."""
     report = await call.services.upkeep.cleanup(dry_run=True, quiet_days=query.quiet_days)
-    stats = views.cleanup_stats(report, query.quiet_days)
-    return answer({"success": True, "stats": stats, "degraded": []})
+    return CleanupCountAnswer(stats=CleanupStats.from_report(report, query.quiet_days))
 
 
-async def cleanup(call: Call) -> Response:
-    body = shapes.CleanupBody()
-    if call.body:
-        body = call.body_as(shapes.CleanupBody, shapes.CLEANUP_ALIASES)
-    report = await call.services.upkeep.cleanup(dry_run=body.dry_run, quiet_days=body.quiet_days)
-    return answer(
-        {
-            "success": True,
-            "dryRun": body.dry_run,
-            "stats": views.cleanup_stats(report, body.quiet_days),
-            "result": views.cleanup_result(report),
-            "message": _cleanup_message(report),
-            "degraded": [],
-        }
+@routes.post(
+    CLEANUP,
+    summary="Remove session users that nobody can be any more",
+    dependencies=[IDEMPOTENT],
+)
+async def cleanup(call: CurrentCall, body: CleanupBody | None = None) -> CleanupAnswer:
+    how = body or CleanupBody()
+    report = await call.services.upkeep.cleanup(dry_run=how.dry_run, quiet_days=how.quiet_days)
+    return CleanupAnswer(
+        dry_run=how.dry_run,
+        stats=CleanupStats.from_report(report, how.quiet_days),
+        result=CleanupResult.from_report(report),
+        message=_cleanup_message(report),
     )
 
 
@@ -102,174 +130,104 @@ def _cleanup_message(report: Cleanup) -> str:
     return f"{report.removed_users} users removed."
 
 
+# --- the old memory bank
+
+
+@routes.get(f"{OPS}/migrate", summary="What of the old memory bank is not moved in yet")
+async def migrate_status(
+    call: CurrentCall, query: Annotated[MigrateQuery, Query()]
+) -> MigrateStatusAnswer:
+    would = await call.services.upkeep.migrate(_writes(call, query), dry_run=True)
+    return MigrateStatusAnswer(status=MigrateStatus.from_migration(would))
+
+
+@routes.post(f"{OPS}/migrate", summary="Move the old memory bank in", dependencies=[IDEMPOTENT])
+async def migrate(call: CurrentCall, body: MigrateBody | None = None) -> MigrateAnswer:
+    """Rows of the collection `memoryBank` become memories under their old ids; the old rows stay,
+    marked as moved, so that what is deleted afterwards does not come back. Harmless to repeat."""
+    how = body or MigrateBody()
+    done = await call.services.upkeep.migrate(_writes(call, how), dry_run=how.dry_run)
+    word = "would be moved" if how.dry_run else "were moved"
+    message = f"{done.migrated} of {done.total} old facts {word}; {done.duplicates} are there."
+    if not done.complete:
+        message = f"{message} The time was up; ask again to go on."
+    return MigrateAnswer.of(how, stats=done, message=message)
+
+
+def _writes(call: Call, whose: MigrateQuery) -> WriteScope:
+    return WriteScope(whose.user_id or call.user_id, call.principal)
+
+
+@routes.put(f"{OPS}/migrate", summary="Prove that the old memory bank was moved in")
+async def migrate_verify(call: CurrentCall, body: VerifyBody | None = None) -> VerifyAnswer:
+    user_id = (body and body.user_id) or call.user_id
+    scope = ReadScope(user_id, include_shared=False)
+    found = await call.services.upkeep.verify_migration(scope)
+    return VerifyAnswer(verification=VerificationView.from_verification(found))
+
+
+# --- encoded files in texts
+
+
+@routes.get(f"{OPS}/sanitize", summary="Look for encoded files in texts")
+async def sanitize_look(
+    call: CurrentCall, query: Annotated[SanitizeQuery, Query()]
+) -> SanitizeAnswer:
+    return await _sanitize(call, query, dry_run=True)
+
+
+@routes.post(
+    f"{OPS}/sanitize", summary="Take encoded files out of texts", dependencies=[IDEMPOTENT]
+)
+async def sanitize(call: CurrentCall, body: SanitizeBody | None = None) -> SanitizeAnswer:
+    """Of the caller's user. Each is an edit like any other, with its old version; a memory that is
+    nothing but a file is archived."""
+    how = body or SanitizeBody()
+    return await _sanitize(call, how, dry_run=how.dry_run)
+
+
+async def _sanitize(call: Call, where: SanitizeQuery, *, dry_run: bool) -> SanitizeAnswer:
+    report = await call.services.upkeep.sanitize(
+        call.writes, where.tier, dry_run=dry_run, cursor=where.cursor
+    )
+    return SanitizeAnswer.from_report(report, call.documents)
+
+
 # --- reset
 
 
-async def reset_preview(call: Call) -> Response:
+@routes.get(f"{OPS}/reset", summary="What a reset would remove")
+async def reset_preview(call: CurrentCall) -> ResetPreviewAnswer:
     found = await call.services.upkeep.reset_preview()
-    return answer(
-        {
-            "success": True,
-            "preview": views.preview_view(found),
-            "warning": RESET_WARNING,
-            "confirmationRequired": True,
-            "degraded": [] if found.index else ["vector_index"],
-        }
+    return ResetPreviewAnswer(
+        preview=ResetPreviewView.from_preview(found),
+        warning=RESET_WARNING,
+        degraded=() if found.index else ("vector_index",),
     )
 
 
-async def reset(call: Call) -> Response:
-    body = call.body_as(shapes.ResetBody) if call.body else shapes.ResetBody()
-    if not body.confirm:
+@routes.post(
+    f"{OPS}/reset",
+    summary="Remove the data of all users",
+    description=f"{RESET_WARNING} Refused while a job goes on.",
+    responses=raises(Conflict),
+    # Without a body it is refused like one that does not confirm: with the warning.
+    openapi_extra={"requestBody": {"required": True}},
+)
+async def reset(call: CurrentCall, body: ResetBody | None = None) -> ResetAnswer:
+    if body is None or not body.confirm:
         raise InvalidInput(
             f"{RESET_WARNING} Send confirm: true if you mean it.",
             code="confirm_needed",
             details={"field": "confirm"},
         )
     report = await call.services.upkeep.reset()
-    steps = ["Start the DataGov job if open data is wanted: POST /api/memory/ops/datagov."]
+    step = "Start the DataGov job if open data is wanted: POST /api/memory/ops/datagov."
     if not report.complete:
-        steps = ["The time was up: send the same request again until complete is true."]
-    return answer(
-        {
-            "success": True,
-            "message": "Everything is removed." if report.complete else "A part is removed.",
-            "complete": report.complete,
-            "results": views.reset_view(report),
-            "nextSteps": steps,
-            "degraded": [],
-        }
+        step = "The time was up: send the same request again until complete is true."
+    return ResetAnswer(
+        message="Everything is removed." if report.complete else "A part is removed.",
+        complete=report.complete,
+        results=ResetResults.from_report(report),
+        next_steps=(step,),
     )
-
-
-_TAG = "upkeep"
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/api/system/data-sizes",
-        tag=_TAG,
-        summary="What the data takes on disk",
-        handler=data_sizes,
-        answer=shapes.SizesAnswer,
-        example={
-            "success": True,
-            "mongo": [COLLECTION],
-            "qdrant": {
-                "collection": "memories_static_256_20250504",
-                "points_count": 1200,
-                "vectors_count": 1200,
-                "segments_count": 4,
-            },
-            "meta": {"built_ms": 12.5, "total_bytes": 4_800_000, "free_bytes": 65_536},
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="POST",
-        path="/api/data/compact-database",
-        tag=_TAG,
-        summary="Give free space back to the file system",
-        description="One collection at a time, those with at least 1 MiB free. The server goes on "
-        "serving meanwhile. It reuses free space by itself, so that this is needed only after "
-        "much was deleted, and it may give nothing back.",
-        handler=compact,
-        answer=shapes.CompactAnswer,
-        example={
-            "success": True,
-            "space_reclaimed_mb": 4.0,
-            "space_reclaimed_bytes": 4_194_304,
-            "collections_compacted": 1,
-            "compact_results": [
-                {
-                    "collection": "memory_items",
-                    "success": True,
-                    "before_bytes": 8_388_608,
-                    "after_bytes": 4_194_304,
-                    "freed_bytes": 4_194_304,
-                    "error": None,
-                }
-            ],
-            "complete": True,
-            "message": "1 of 1 collections were compacted.",
-            "timestamp": "2025-05-04T09:30:00Z",
-        },
-    ),
-    Operation(
-        method="GET",
-        path=CLEANUP,
-        tag=_TAG,
-        summary="Count session users that nobody can be any more",
-        description="A session user has an id of 64 hexadecimal digits. It counts as orphaned "
-        "when no key is bound to it and nothing of it changed for `quiet_days`.",
-        handler=cleanup_stats,
-        query=shapes.QuietQuery,
-        example_query={"quiet_days": "30"},
-        aliases=shapes.CLEANUP_ALIASES,
-        answer=shapes.CleanupCountAnswer,
-        example={"success": True, "stats": CLEANUP_STATS, "degraded": []},
-    ),
-    Operation(
-        method="POST",
-        path=CLEANUP,
-        tag=_TAG,
-        summary="Remove session users that nobody can be any more",
-        handler=cleanup,
-        body=shapes.CleanupBody,
-        body_required=False,
-        example_body={"dryRun": True},
-        aliases=shapes.CLEANUP_ALIASES,
-        answer=shapes.CleanupAnswer,
-        example={
-            "success": True,
-            "dryRun": True,
-            "stats": CLEANUP_STATS,
-            "result": {
-                "users_removed": 0,
-                "memories_removed": 0,
-                "rows_removed": 0,
-                "remaining": 0,
-            },
-            "message": "1 users would go; send dryRun false to remove them.",
-            "degraded": [],
-        },
-        writes=True,
-    ),
-    Operation(
-        method="GET",
-        path=f"{OPS}/reset",
-        tag=_TAG,
-        summary="What a reset would remove",
-        handler=reset_preview,
-        answer=shapes.ResetPreviewAnswer,
-        example={
-            "success": True,
-            "preview": RESET_PREVIEW,
-            "warning": RESET_WARNING,
-            "confirmationRequired": True,
-            "degraded": [],
-        },
-    ),
-    Operation(
-        method="POST",
-        path=f"{OPS}/reset",
-        tag=_TAG,
-        summary="Remove the data of all users",
-        description=f"{RESET_WARNING} Refused while a job goes on.",
-        handler=reset,
-        body=shapes.ResetBody,
-        example_body={"confirm": True},
-        answer=shapes.ResetAnswer,
-        example={
-            "success": True,
-            "message": "Everything is removed.",
-            "complete": True,
-            "results": RESET_RESULTS,
-            "nextSteps": [
-                "Start the DataGov job if open data is wanted: POST /api/memory/ops/datagov."
-            ],
-            "degraded": [],
-        },
-        errors=(Conflict,),
-    ),
-)
