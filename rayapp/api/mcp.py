@@ -25,15 +25,16 @@ from starlette.types import Message, Receive, Scope, Send
 from rayapp.api.auth import MCP
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_body
-from rayapp.api.json_answer import answer
-from rayapp.api.operation import Operation
+from rayapp.api.json_answer import model_answer
+from rayapp.api.responses import ERROR_SCHEMA, JSON
+from rayapp.api.route import CurrentCall, router, unread_body
 from rayapp.api.routes.system import package_version
 from rayapp.api.routes.tools import hints, offered, tool_call
 from rayapp.assistant.tools.records import ToolDefinition
-from rayapp.assistant.tools.rules.definitions import SEARCH, json_schema, tools_named
+from rayapp.assistant.tools.rules.definitions import json_schema
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.logging import request_id
-from rayapp.wire.tools import McpAnswer, McpBody
+from rayapp.wire.tools import McpAnswer, McpBody, McpError
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,31 @@ META_FIELDS = ("conversation_id", "turn_id")
 Context = ServerRequestContext[Any, Request]
 
 
-async def exchange(call: Call) -> Response:
+routes = router("tools")
+
+
+def _refused(when: str) -> dict[str, Any]:
+    """By the SDK as JSON-RPC says it, or by the gate as every route does."""
+    shapes = [{"$ref": f"#/components/schemas/{McpAnswer.__name__}"}, ERROR_SCHEMA]
+    return {"description": when, "content": {JSON: {"schema": {"anyOf": shapes}}}}
+
+
+@routes.post(
+    MCP,
+    summary="Model Context Protocol",
+    description="Streamable HTTP without sessions: one JSON-RPC message in, one JSON answer out; a "
+    "notification is answered with 202 and no body, GET and DELETE with 405. Tools that write need "
+    "the scope `write`. The headers `X-Conversation-Id` and `X-Turn-Id`, or `conversation_id` and "
+    "`turn_id` in `_meta`, name the chat that calls.",
+    response_model=McpAnswer,
+    responses={
+        202: {"description": "A notification: nothing is answered."},
+        400: _refused("Not a JSON-RPC message."),
+        406: _refused("`Accept` leaves out JSON."),
+    },
+    dependencies=[unread_body(McpBody)],
+)
+async def exchange(call: CurrentCall) -> Response:
     """The SDK answers what is no message with the words of its parser, so it is refused before."""
     if call.body.lstrip()[:1] in (b"[", b""):
         raise InvalidInput(
@@ -62,7 +87,8 @@ async def exchange(call: Call) -> Response:
         )
     if _is_message(call.body):
         return _Exchange(call)
-    return answer(_refusal(types.INVALID_REQUEST, NO_MESSAGE), status=400)
+    refusal = McpError(code=types.INVALID_REQUEST, message=NO_MESSAGE)
+    return model_answer(McpAnswer(id=None, error=refusal), status=400)
 
 
 def _is_message(body: bytes) -> bool:
@@ -155,19 +181,12 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
 
 def tool_view(tool: ToolDefinition) -> types.Tool:
     """The definition as MCP lists it."""
-    known = hints(tool)
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=json_schema(tool),
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=known["readOnlyHint"],
-            destructive_hint=known["destructiveHint"],
-            idempotent_hint=known["idempotentHint"],
-            open_world_hint=known["openWorldHint"],
-        ),
+        annotations=types.ToolAnnotations(title=tool.title, **hints(tool).model_dump()),
     )
 
 
@@ -181,37 +200,3 @@ def _result(text: str, data: dict[str, Any], *, error: bool) -> types.CallToolRe
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], structured_content=data, is_error=error
     )
-
-
-def _refusal(code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
-
-
-_SEARCH = next(one for one in tools_named(True) if one.name == SEARCH.name)
-
-OPERATIONS = (
-    Operation(
-        method="POST",
-        path=MCP,
-        tag="tools",
-        summary="Model Context Protocol",
-        description="Streamable HTTP without sessions: one JSON-RPC message in, one JSON answer "
-        "out; a notification is answered with 202 and no body, GET and DELETE with 405. Tools that "
-        "write need the scope `write`. The headers `X-Conversation-Id` and `X-Turn-Id`, or "
-        "`conversation_id` and `turn_id` in `_meta`, name the chat that calls.",
-        handler=exchange,
-        body=McpBody,
-        also={202: "A notification: nothing is answered."},
-        protocol_errors={
-            400: ("Not a JSON-RPC message.", _refusal(types.INVALID_REQUEST, NO_MESSAGE)),
-            406: ("`Accept` leaves out JSON.", _refusal(-32600, "Not Acceptable")),
-        },
-        example_body={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-        answer=McpAnswer,
-        example={
-            "jsonrpc": "2.0",
-            "id": 1,
-            "result": {"tools": [{"name": _SEARCH.name, "inputSchema": json_schema(_SEARCH)}]},
-        },
-    ),
-)

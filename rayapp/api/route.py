@@ -64,7 +64,25 @@ def own_idempotency_key(key: Annotated[str, KEY] = "") -> None:
 CurrentCall = Annotated[Call, Depends(current_call)]
 IDEMPOTENT = Depends(idempotency_key)
 KEEPS_KEY = Depends(own_idempotency_key)
-KNOWN = {current_call, idempotency_key, own_idempotency_key}
+KNOWN: set[Any] = {current_call, idempotency_key, own_idempotency_key}
+
+
+def unread_body(model: Any, *, required: bool = True) -> params.Depends:
+    """The body for the API document alone: the handler reads what was sent by rules of its own."""
+
+    def unread(body: Any) -> None:
+        """Nothing is read."""
+
+    given = inspect.Parameter.empty if required else None
+    kind = model if required else model | None
+    parameter = inspect.Parameter(
+        "body", inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=given
+    )
+    unread.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    KNOWN.add(unread)
+    return params.Depends(unread)
+
+
 Handler = Callable[..., Coroutine[Any, Any, BaseModel | Response]]
 
 
@@ -118,8 +136,7 @@ class Route(APIRoute):
 
     @property
     def body(self) -> type[Body] | None:
-        found = self.dependant.body_params
-        return _model(found[0].field_info.annotation) if found else None
+        return _model(self.body_field.field_info.annotation) if self.body_field else None
 
     @property
     def query(self) -> type[Body] | None:
@@ -182,7 +199,8 @@ class Route(APIRoute):
         strange = {one.call for one in found.dependencies} - KNOWN
         if strange or len(callers) != 1 or found.header_params or found.cookie_params:
             raise ConfigError(f"{self.path}: a handler takes one call, one body, one query, parts.")
-        body, query = self.body, self.query
+        body = self.body if found.body_params else None
+        query = self.query
         parameters = inspect.signature(self.endpoint).parameters
         return _Arguments(
             call=str(callers[0]),

@@ -1,9 +1,5 @@
 """Typed client of the HTTP API, async and sync over one core."""
 
-from rayapp.client.context_models import (
-    ToolReply,
-    ToolsReply,
-)
 from rayapp.client.core import shorten
 from rayapp.client.events import Event
 from rayapp.client.http import MemoryClient, SyncMemoryClient
@@ -24,6 +20,7 @@ from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
 from rayapp.wire.memories import StoreItem as Memory
 from rayapp.wire.ops import ConsistencyResult
 from rayapp.wire.search import HitView, RecentView
+from rayapp.wire.tools import ToolAnswerView, ToolsAnswer
 
 shorten()
 
@@ -54,6 +51,6 @@ __all__ = [
     "SearchReply",
     "StoreAnswer",
     "SyncMemoryClient",
-    "ToolReply",
-    "ToolsReply",
+    "ToolAnswerView",
+    "ToolsAnswer",
 ]

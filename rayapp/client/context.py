@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Calls, Talk, asked, at, call, given
-from rayapp.client.context_models import (
-    CheckedResponse,
-    ModelUsage,
-    ToolReply,
-    ToolResultsReply,
-    ToolsReply,
-)
+from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
 from rayapp.wire.hooks import (
     ExchangeAnswerView,
@@ -20,6 +13,8 @@ from rayapp.wire.hooks import (
     HookScoreAnswer,
     HookScoreState,
 )
+from rayapp.wire.models import ResponseCheckAnswer, UsageAnswer
+from rayapp.wire.tools import ToolAnswerView, ToolResultsAnswer, ToolsAnswer
 
 MEMORY = "/api/memory"
 HOOKS = "/api/hooks"
@@ -59,12 +54,12 @@ class ContextCalls(Calls):
 
     @call
     def cold_start(
-        self, conversation_id: str | None = None, *, user_id: str | None = None
+        self, conversation_id: str | None = None, **who: Unpack[Reader]
     ) -> Talk[ColdStartAnswer]:
         """What is known of the user before the first question."""
         body = given({"conversation_id": conversation_id})
         path = f"{MEMORY}/context/cold-start"
-        return self.reading(ColdStartAnswer, path, body, user_id=user_id)
+        return self.reading(ColdStartAnswer, path, body, **who)
 
     @call
     def insights(
@@ -73,7 +68,7 @@ class ContextCalls(Calls):
         *,
         conversation_id: str | None = None,
         recent_messages: Sequence[str] = (),
-        user_id: str | None = None,
+        **who: Unpack[Reader],
     ) -> Talk[InsightsAnswer]:
         """What the graphs say of a question, before any search."""
         body = {
@@ -82,7 +77,7 @@ class ContextCalls(Calls):
             "recent_messages": list(recent_messages),
         }
         path = f"{MEMORY}/context/insights"
-        return self.reading(InsightsAnswer, path, given(body), user_id=user_id)
+        return self.reading(InsightsAnswer, path, given(body), **who)
 
 
 class HookCalls(Calls):
@@ -96,11 +91,11 @@ class HookCalls(Calls):
         limit: int | None = None,
         tiers: Sequence[str] | None = None,
         sort_by: str | None = None,
-        user_id: str | None = None,
+        **who: Unpack[Reader],
     ) -> Talk[HookContextAnswer]:
         """The best memories for a question, as a plain list."""
         body = {"query": query, "limit": limit, "tiers": tiers, "sortBy": sort_by}
-        return self.reading(HookContextAnswer, f"{HOOKS}/context", given(body), user_id=user_id)
+        return self.reading(HookContextAnswer, f"{HOOKS}/context", given(body), **who)
 
     @call
     def exchange(
@@ -146,7 +141,7 @@ class HookCalls(Calls):
         *,
         memory_ids: Sequence[str] = (),
         feedback: str | None = None,
-        user_id: str | None = None,
+        **who: Unpack[Writer],
     ) -> Talk[HookScoreAnswer]:
         """A thumb about an answer; without ids, about all that it was given."""
         body = {
@@ -156,25 +151,24 @@ class HookCalls(Calls):
             "memoryIds": list(memory_ids),
             "feedback": feedback,
         }
-        return self.writing(HookScoreAnswer, f"{HOOKS}/score", given(body), user_id=user_id)
+        return self.writing(HookScoreAnswer, f"{HOOKS}/score", given(body), **who)
 
     @call
     def hook_score_state(
-        self, message_id: str, *, conversation_id: str | None = None, user_id: str | None = None
+        self, message_id: str, *, conversation_id: str | None = None, **who: Unpack[Reader]
     ) -> Talk[HookScoreState]:
         """Whether an answer was scored."""
         path = asked(f"{HOOKS}/score", messageId=message_id, conversationId=conversation_id)
-        return self.reading(HookScoreState, path, user_id=user_id)
+        return self.reading(HookScoreState, path, **who)
 
 
 class ToolCalls(Calls):
     """The calls about the tools of an assistant."""
 
     @call
-    def tools(self, *, strict: bool | None = None, user_id: str | None = None) -> Talk[ToolsReply]:
+    def tools(self, *, strict: bool | None = None, **who: Unpack[Reader]) -> Talk[ToolsAnswer]:
         """The tools and their schemas."""
-        path = asked(f"{MEMORY}/tools", strict=strict)
-        return (yield from self.reading(ToolsReply, path, user_id=user_id))
+        return self.reading(ToolsAnswer, asked(f"{MEMORY}/tools", strict=strict), **who)
 
     @call
     def call_tool(
@@ -184,9 +178,8 @@ class ToolCalls(Calls):
         *,
         conversation_id: str | None = None,
         turn_id: str | None = None,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[ToolReply]:
+        **who: Unpack[Writer],
+    ) -> Talk[ToolAnswerView]:
         """Call a tool; `arguments` may be the JSON text that a model wrote.
 
         Raises:
@@ -197,48 +190,27 @@ class ToolCalls(Calls):
             "conversation_id": conversation_id,
             "turn_id": turn_id,
         }
-        return (
-            yield from self.writing(
-                ToolReply,
-                at(f"{MEMORY}/tools/{{name}}", name=name),
-                given(body),
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
-        )
+        path = at(f"{MEMORY}/tools/{{name}}", name=name)
+        return self.writing(ToolAnswerView, path, given(body), **who)
 
     @call
     def keep_tool_results(
-        self,
-        results: Sequence[Mapping[str, Any]],
-        *,
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[ToolResultsReply]:
+        self, results: Sequence[Mapping[str, Any]], **who: Unpack[Writer]
+    ) -> Talk[ToolResultsAnswer]:
         """Remember what other tools answered; each has `tool_name` and `output`."""
-        return (
-            yield from self.writing(
-                ToolResultsReply,
-                f"{MEMORY}/tool-results",
-                {"results": [dict(one) for one in results]},
-                user_id=user_id,
-                idempotency_key=idempotency_key,
-            )
-        )
+        body = {"results": [dict(one) for one in results]}
+        return self.writing(ToolResultsAnswer, f"{MEMORY}/tool-results", body, **who)
 
     @call
     def check_response(
         self, /, text: str, *, user_id: str | None = None, **options: Any
-    ) -> Talk[CheckedResponse]:
+    ) -> Talk[ResponseCheckAnswer]:
         """A model's answer repaired, and what was wrong; `options`: tool_calls, expect_json."""
         path = f"{MEMORY}/response/check"
         body = given({"text": text, **options})
-        return (yield from self.reading(CheckedResponse, path, body, user_id=user_id))
+        return self.reading(ResponseCheckAnswer, path, body, user_id=user_id)
 
     @call
-    def model_usage(
-        self, *, days: int | None = None, user_id: str | None = None
-    ) -> Talk[ModelUsage]:
+    def model_usage(self, *, days: int | None = None, **who: Unpack[Reader]) -> Talk[UsageAnswer]:
         """What the helpers asked of the language model."""
-        path = asked(f"{MEMORY}/models/usage", days=days)
-        return (yield from self.reading(ModelUsage, path, user_id=user_id))
+        return self.reading(UsageAnswer, asked(f"{MEMORY}/models/usage", days=days), **who)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from starlette.responses import Response
+from fastapi import Query
 
 from rayapp.api.auth import TOOL
 from rayapp.api.call import Call
 from rayapp.api.idempotency import key_of
-from rayapp.api.json_answer import answer
 from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
-from rayapp.api.operation import Operation
+from rayapp.api.paths import ToolName
+from rayapp.api.responses import raises
+from rayapp.api.route import IDEMPOTENT, CurrentCall, router, unread_body
 from rayapp.assistant.tools.records import ToolCall, ToolDefinition
-from rayapp.assistant.tools.rules.definitions import (
-    SEARCH,
-    json_schema,
-    openai_function,
-    tools_named,
-)
+from rayapp.assistant.tools.rules.definitions import json_schema, openai_function
 from rayapp.core.errors import Conflict, NotFound
-from rayapp.wire.tools import TOOL_ALIASES, ToolAnswerView, ToolBody, ToolsAnswer, ToolsQuery
+from rayapp.wire.tools import (
+    ToolAnswerView,
+    ToolBody,
+    ToolHints,
+    ToolsAnswer,
+    ToolsQuery,
+    ToolView,
+)
+
+routes = router("tools")
 
 # A call of a tool, however it came: by HTTP or by MCP.
 
@@ -30,7 +35,7 @@ CONVERSATION_HEADER = b"x-conversation-id"
 TURN_HEADER = b"x-turn-id"
 ARGUMENTS = "arguments"
 # Fields that belong to the call and never to the tool.
-OWN_FIELDS = frozenset(ToolBody.model_fields) | TOOL_ALIASES.keys()
+OWN_FIELDS = frozenset(ToolBody.model_fields) | ToolBody.aliases.keys()
 
 
 def tool_call(
@@ -47,7 +52,7 @@ def tool_call(
         arguments = {field: value for field, value in body.items() if field not in OWN_FIELDS}
     refuse_forbidden(own)
     headers = _headers(call)
-    read = validated(ToolBody, headers | fold_aliases(own, TOOL_ALIASES))
+    read = validated(ToolBody, headers | fold_aliases(own, ToolBody.aliases))
     return ToolCall(
         name=name,
         arguments=arguments,
@@ -64,14 +69,14 @@ def offered(call: Call) -> list[ToolDefinition]:
     return [one for one in call.services.tools.listed() if call.may_write or not one.writes]
 
 
-def hints(tool: ToolDefinition) -> dict[str, bool]:
+def hints(tool: ToolDefinition) -> ToolHints:
     """The annotations of MCP."""
-    return {
-        "readOnlyHint": not tool.writes,
-        "destructiveHint": tool.destructive,
-        "idempotentHint": tool.idempotent,
-        "openWorldHint": False,
-    }
+    return ToolHints(
+        read_only_hint=not tool.writes,
+        destructive_hint=tool.destructive,
+        idempotent_hint=tool.idempotent,
+        open_world_hint=False,
+    )
 
 
 def _headers(call: Call) -> dict[str, str]:
@@ -80,118 +85,38 @@ def _headers(call: Call) -> dict[str, str]:
     return {field: sent[name].decode("latin-1") for field, name in named if sent.get(name)}
 
 
-def definition_view(tool: ToolDefinition) -> dict[str, Any]:
-    """One tool with its JSON Schema."""
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "description_he": tool.text_he,
-        "scope": "write" if tool.writes else "read",
-        "parameters": json_schema(tool),
-        "annotations": hints(tool),
-    }
-
-
-def listing_view(tools: list[ToolDefinition], *, strict: bool) -> dict[str, Any]:
-    return {
-        "success": True,
-        "tools": [openai_function(one, strict=strict) for one in tools],
-        "definitions": [definition_view(one) for one in tools],
-        "degraded": [],
-    }
-
-
-async def list_tools(call: Call) -> Response:
-    query = call.query_as(ToolsQuery)
-    return answer(listing_view(offered(call), strict=query.strict))
-
-
-async def call_tool(call: Call) -> Response:
-    name: str = call.scope["path_params"]["tool_name"]
-    asked = tool_call(call, name, call.data if call.body else {}, idempotency_key=key_of(call))
-    found = await call.services.tools.call(call.writes, asked)
-    call.notes["tool"] = found.tool
-    return answer(
-        {
-            "success": True,
-            "tool": found.tool,
-            "text": found.text,
-            "data": found.data,
-            "degraded": found.degraded,
-        }
+@routes.get("/api/memory/tools", summary="The tools and their schemas")
+async def list_tools(call: CurrentCall, query: Annotated[ToolsQuery, Query()]) -> ToolsAnswer:
+    """`tools` goes into a chat completion as it is. A key without the scope `write` sees only the
+    tools that read. MCP serves the same tools at `/mcp`."""
+    found = offered(call)
+    return ToolsAnswer(
+        tools=tuple(openai_function(one, strict=query.strict) for one in found),
+        definitions=tuple(
+            ToolView.of(
+                one,
+                description_he=one.text_he,
+                scope="write" if one.writes else "read",
+                parameters=json_schema(one),
+                annotations=hints(one),
+            )
+            for one in found
+        ),
     )
 
 
-_TAG = "tools"
-_SEARCH = next(one for one in tools_named(True) if one.name == SEARCH.name)
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/api/memory/tools",
-        tag=_TAG,
-        summary="The tools and their schemas",
-        description="`tools` goes into a chat completion as it is. A key without the scope `write` "
-        "sees only the tools that read. MCP serves the same tools at `/mcp`.",
-        handler=list_tools,
-        query=ToolsQuery,
-        example_query={"strict": "true"},
-        answer=ToolsAnswer,
-        example=listing_view([_SEARCH], strict=True),
-    ),
-    Operation(
-        method="POST",
-        path=TOOL,
-        tag=_TAG,
-        summary="Call a tool",
-        description="Arguments are read as models send them: other names, numbers as text, one "
-        "value for a list. Tools that write need the scope `write`. With a conversation and a turn "
-        "`search_memory` searches once per turn; `more: true` allows another one.",
-        handler=call_tool,
-        body=ToolBody,
-        body_required=False,
-        example_body={
-            "arguments": {"query": "Where does Dana live?", "limit": 3},
-            "conversation_id": "conv-7",
-            "turn_id": "msg-7",
-        },
-        aliases=TOOL_ALIASES,
-        answer=ToolAnswerView,
-        example={
-            "success": True,
-            "tool": "search_memory",
-            "text": 'Found 1 relevant memory for "Where does Dana live?" (confidence: high).\n'
-            "[1] [memory_bank:mem-1] Dana lives in Haifa\n"
-            "    Score: 1.00 | Age: 3 d | Uses: 0 | Wilson: 0.50 (0.00 to 1.00) | "
-            "Last outcome: none\n"
-            "After you answered, call record_response with the numbers of the results you used; "
-            "receipt_id: 0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11.",
-            "data": {
-                "query": "Where does Dana live?",
-                "receipt_id": "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a11",
-                "confidence": "high",
-                "total": 1,
-                "limited": False,
-                "results": [
-                    {
-                        "position": 1,
-                        "score": 1.0,
-                        "memory_id": "mem-1",
-                        "tier": "memory_bank",
-                        "content": "Dana lives in Haifa",
-                        "tags": [],
-                        "created_at": "2025-05-04T09:30:00Z",
-                        "age": "3 d",
-                        "uses": 0,
-                        "wilson_score": 0.5,
-                        "last_outcome": None,
-                    }
-                ],
-            },
-            "degraded": [],
-        },
-        errors=(NotFound, Conflict),
-        writes=True,
-    ),
+@routes.post(
+    TOOL,
+    summary="Call a tool",
+    responses=raises(NotFound, Conflict),
+    dependencies=[IDEMPOTENT, unread_body(ToolBody, required=False)],
 )
+async def call_tool(call: CurrentCall, tool_name: ToolName) -> ToolAnswerView:
+    """Arguments are read as models send them: other names, numbers as text, one value for a list.
+    Tools that write need the scope `write`. With a conversation and a turn `search_memory` searches
+    once per turn; `more: true` allows another one."""
+    sent = call.data if call.body else {}
+    asked = tool_call(call, tool_name, sent, idempotency_key=key_of(call))
+    found = await call.services.tools.call(call.writes, asked)
+    call.notes["tool"] = found.tool
+    return ToolAnswerView.of(found)
