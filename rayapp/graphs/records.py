@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept, NodeType
+
+if TYPE_CHECKING:  # the values need no dictionaries, which their client does not ship
+    from rayapp.text.concepts import Concept, NodeType
 
 CO_OCCURS = "co_occurs"
 

@@ -7,6 +7,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+from jobs.build.client import REQUIRED, needed
+
 ROOT = Path(__file__).resolve().parents[2]
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"][
     "build"
@@ -44,3 +46,11 @@ def test_no_file_of_the_wheel_is_a_test_or_imports_one() -> None:
     folders = [path for path in files if {"tests", "testing"} & set(path.parts)]
     importing = [path for path in files if path.suffix == ".py" and imported(path) & ONLY_IN_TESTS]
     assert (names, folders, importing) == ([], [], [])
+
+
+def test_the_client_needs_nothing_that_only_the_service_needs() -> None:
+    files, others = needed()
+    assert others == set(REQUIRED)
+    folders = {path.relative_to(ROOT / "rayapp").parts[0] for path in files}
+    assert {"client", "wire", "core"} <= folders
+    assert folders.isdisjoint({"api", "storage", "serve", "container", "local"})
