@@ -53,10 +53,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *insights.OPERATIONS,
     *events.OPERATIONS,
     *models.OPERATIONS,
-    *system.OPERATIONS,
     *personality.OPERATIONS,
-    *user_data.OPERATIONS,
-    *later.OPERATIONS,
 )
 ROUTERS = (
     memories,
@@ -70,7 +67,10 @@ ROUTERS = (
     tool_results,
     ops,
     jobs,
+    system,
+    user_data,
     upkeep,
+    later,
 )
 ROUTES: tuple[Route, ...] = (
     *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from rayapp.api.json_answer import answer
+from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.routes.system import package_version
 from rayapp.api.services import Services, Starting
+from rayapp.wire.system import AliveAnswer, ReadyAnswer
 
 WHAT = "Long-term memory for AI assistants, in Hebrew and English."
 # Name of a way, where it leads, and what is there.
@@ -93,7 +94,7 @@ def probe_routes(services: Callable[[], Services | None], starting: Starting | N
     """GET /healthz, GET /readyz, and `/`: a page for people, the same as JSON for programs."""
 
     async def healthz(_: Request) -> Response:
-        return answer({"ok": True})
+        return model_answer(AliveAnswer(ok=True))
 
     async def readyz(_: Request) -> Response:
         ready = services()
@@ -103,9 +104,9 @@ def probe_routes(services: Callable[[], Services | None], starting: Starting | N
             reasons = list(starting.problems if starting else ()) or ["starting"]
         if reasons:
             blocked = starting is not None and starting.blocked
-            body = {"ready": False, "reasons": reasons, "blocked": blocked}
-            return answer(body, status=503)
-        return answer({"ready": True})
+            body = ReadyAnswer(ready=False, reasons=tuple(reasons), blocked=blocked)
+            return model_answer(body, status=503)
+        return model_answer(ReadyAnswer(ready=True))
 
     async def root(request: Request) -> Response:
         state, reasons = await _state(services(), starting)

@@ -17,8 +17,8 @@ from rayapp.api.errors import error_table
 from rayapp.api.responses import JSON
 from rayapp.api.route import Route
 from rayapp.wire.bases import ErrorAnswer
-from rayapp.wire.client_answers import AliveAnswer, ReadyAnswer
 from rayapp.wire.memories import StoreItem
+from rayapp.wire.system import AliveAnswer, ReadyAnswer
 
 # The order in which the API document shows its operations, and a sentence for each group.
 

@@ -9,7 +9,6 @@ from rayapp.client.models import (
     ConceptReply,
     GraphReply,
     PathReply,
-    Ready,
 )
 from rayapp.client.retry import RetryPolicy
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, GatingView, InsightsAnswer
@@ -20,6 +19,7 @@ from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
 from rayapp.wire.memories import StoreItem as Memory
 from rayapp.wire.ops import ConsistencyResult
 from rayapp.wire.search import HitView, RecentView
+from rayapp.wire.system import ReadyAnswer
 from rayapp.wire.tools import ToolAnswerView, ToolsAnswer
 
 shorten()
@@ -44,7 +44,7 @@ __all__ = [
     "OutcomeAnswerView",
     "PathReply",
     "PromoteAnswer",
-    "Ready",
+    "ReadyAnswer",
     "RecentView",
     "ResponseAnswerView",
     "RetryPolicy",

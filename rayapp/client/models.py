@@ -39,11 +39,6 @@ class Backlog(Answer):
     oldest_pending_s: float | None = None
 
 
-class Ready(Answer):
-    ready: bool
-    reasons: tuple[str, ...] = ()
-
-
 class GraphNode(Answer):
     """A node of the picture; `best_collection` is the tier where it did best."""
 
@@ -163,25 +158,6 @@ class Preset(Answer):
 
 class PresetsReply(Answer):
     presets: tuple[Preset, ...]
-
-
-class HiddenMemory(Answer):
-    memory_id: str
-    tier: str
-    reason: str
-    hidden_at: datetime = Field(alias="ghostedAt")
-
-
-class HiddenReply(Answer):
-    memories: tuple[HiddenMemory, ...]
-
-
-class CleanReply(Answer):
-    """`remaining`: what this call had no time for."""
-
-    target: str
-    deleted_count: int
-    remaining: int = 0
 
 
 # Answers about single memories and the memory bank: the documented fields, others kept.

@@ -15,7 +15,6 @@ from rayapp.client.models import (
     Growth,
     HealthReply,
     Plain,
-    Ready,
     Stats,
     StatsReply,
 )
@@ -35,6 +34,14 @@ from rayapp.wire.ops import (
     ReindexAnswer,
     ResumedAnswer,
     SubmittedAnswer,
+)
+from rayapp.wire.system import (
+    DiskAnswer,
+    DiskView,
+    ReadyAnswer,
+    SystemHealthAnswer,
+    SystemHealthBody,
+    VersionAnswer,
 )
 from rayapp.wire.upkeep import (
     CleanupAnswer,
@@ -326,7 +333,7 @@ class SystemCalls(Core):
         return (yield from self._backlog())
 
     @call
-    def ready(self) -> Talk[Ready]:
+    def ready(self) -> Talk[ReadyAnswer]:
         """Readiness; a service that is warming up answers `ready=False` with reasons.
 
         Raises:
@@ -335,7 +342,7 @@ class SystemCalls(Core):
         came = yield Request(method="GET", path="/readyz")
         if not isinstance(came, httpx.Response):
             raise self.unreachable(came)
-        return parsed(Ready, json_of(came))
+        return parsed(ReadyAnswer, json_of(came))
 
     @call
     def wait_indexed(
@@ -394,17 +401,17 @@ class SystemCalls(Core):
     @call
     def version(self) -> Talk[str]:
         """The version of the service."""
-        return str((yield from self.reading(Plain, f"{SYSTEM}/version")).body["version"])
+        return (yield from self.reading(VersionAnswer, f"{SYSTEM}/version")).version
 
     @call
-    def system_health(self) -> Talk[dict[str, Any]]:
+    def system_health(self) -> Talk[SystemHealthBody]:
         """Whether the servers behind it answer, and warnings."""
-        return (yield from self.reading(Plain, f"{SYSTEM}/health")).body
+        return (yield from self.reading(SystemHealthAnswer, f"{SYSTEM}/health")).health
 
     @call
-    def disk_space(self) -> Talk[dict[str, Any]]:
+    def disk_space(self) -> Talk[DiskView]:
         """Room on the disk of the data directory."""
-        return (yield from self.reading(Plain, f"{SYSTEM}/disk-space")).body
+        return (yield from self.reading(DiskAnswer, f"{SYSTEM}/disk-space")).disk
 
     def _backlog(self) -> Talk[Backlog]:
         found = yield from self.reading(Plain, f"{MEMORY}/diagnostics")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rayapp.client.calls import Calls, Talk, asked, at, call, given
 from rayapp.client.models import (
-    CleanReply,
-    HiddenMemory,
-    HiddenReply,
     Personality,
     Plain,
     Preset,
     PresetsReply,
     SavedTemplate,
 )
+from rayapp.wire.data import ClearAnswer, DataStatsAnswer, GhostDone, GhostsAnswer, GhostView
 
 MEMORY = "/api/memory"
 PERSONALITY = f"{MEMORY}/personality"
@@ -80,31 +76,30 @@ class UserDataCalls(Calls):
     ) -> Talk[str]:
         """Leave a memory out of everything until it is shown again. Raises NotFound."""
         body = {"memory_id": memory_id, "reason": reason}
-        return str((yield from self.writing(Plain, GHOST, body, user_id=user_id)).body["message"])
+        return (yield from self.writing(GhostDone, GHOST, body, user_id=user_id)).message
 
     @call
     def unhide(self, memory_id: str, *, user_id: str | None = None) -> Talk[str]:
         """Show a hidden memory again. Raises NotFound."""
-        found = yield from self.writing(
-            Plain, GHOST, {"memory_id": memory_id}, method="DELETE", user_id=user_id
-        )
-        return str(found.body["message"])
+        body = {"memory_id": memory_id}
+        found = yield from self.writing(GhostDone, GHOST, body, method="DELETE", user_id=user_id)
+        return found.message
 
     @call
     def hidden(
         self, *, limit: int | None = None, user_id: str | None = None
-    ) -> Talk[tuple[HiddenMemory, ...]]:
+    ) -> Talk[tuple[GhostView, ...]]:
         """What is hidden, newest first."""
         path = asked(GHOST, limit=limit)
-        return (yield from self.reading(HiddenReply, path, user_id=user_id)).memories
+        return (yield from self.reading(GhostsAnswer, path, user_id=user_id)).memories
 
     @call
-    def data_stats(self, *, user_id: str | None = None) -> Talk[dict[str, Any]]:
+    def data_stats(self, *, user_id: str | None = None) -> Talk[DataStatsAnswer]:
         """How much there is of each kind."""
-        return (yield from self.reading(Plain, "/api/data/stats", user_id=user_id)).body
+        return (yield from self.reading(DataStatsAnswer, "/api/data/stats", user_id=user_id))
 
     @call
-    def clear_data(self, target: str, *, user_id: str | None = None) -> Talk[CleanReply]:
+    def clear_data(self, target: str, *, user_id: str | None = None) -> Talk[ClearAnswer]:
         """Remove all of one kind for good; call again while `remaining` is above 0."""
         path = at("/api/data/clear/{target}", target=target)
-        return (yield from self.writing(CleanReply, path, user_id=user_id))
+        return (yield from self.writing(ClearAnswer, path, user_id=user_id))

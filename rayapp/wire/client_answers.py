@@ -1,4 +1,4 @@
-"""Shapes that the first client reads: memory bank, statistics, health, system."""
+"""Shapes that the first client reads: statistics, health."""
 
 from __future__ import annotations
 
@@ -119,63 +119,3 @@ class DiagnosticsAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
     success: Literal[True]
     index: BacklogView
-
-
-class BuildView(Answer):
-    """What was built; `git_sha` is null outside a build that sets it."""
-
-    git_sha: str | None
-    node_env: str
-
-
-class VersionAnswer(Answer):
-    """Version of the service."""
-
-    success: Literal[True]
-    version: str
-    build: BuildView
-
-
-class SystemHealthBody(Answer):
-    """Services by name, each with `ok` and `base_url`."""
-
-    ok: bool
-    warnings: list[str]
-    services: dict[str, dict[str, Any]]
-
-
-class SystemHealthAnswer(Answer):
-    """Short health for the settings page."""
-
-    success: Literal[True]
-    health: SystemHealthBody
-
-
-class DiskView(Answer):
-    """Disk of the data directory."""
-
-    path: str
-    total_bytes: int
-    free_bytes: int
-    used_bytes: int
-    used_ratio: float
-
-
-class DiskAnswer(Answer):
-    """Disk space."""
-
-    success: Literal[True]
-    disk: DiskView
-
-
-class AliveAnswer(Answer):
-    """The process answers."""
-
-    ok: Literal[True]
-
-
-class ReadyAnswer(Answer):
-    """Whether requests can be served, and why not."""
-
-    ready: bool
-    reasons: list[str] | None = None

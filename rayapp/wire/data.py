@@ -1,14 +1,15 @@
-"""Bodies, query fields and answers of the data pages: hidden memories, counts, clearing."""
+"""The data pages over HTTP: hidden memories, counts, clearing."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from rayapp.memory.requests import ClearTarget
+from rayapp.memory.requests import CLEARED_TIERS, Cleared, HiddenItem, UserCounts
 from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX
+from rayapp.memory.tiers import tier_name
 from rayapp.wire.bases import (
     MAX_PAGE,
     MAX_REASON_CHARS,
@@ -16,23 +17,21 @@ from rayapp.wire.bases import (
     IdempotencyKey,
     Lenient,
     MemoryId,
+    Repeated,
+    Success,
     TierName,
+    is_none,
 )
+from rayapp.wire.memories import preview
 
-GHOST_ALIASES = {"memoryId": "memory_id"}
 # With its prefix the reason still fits where reasons of archived memories are kept.
 MAX_GHOST_REASON = MAX_REASON_CHARS - len(PREFIX)
-# Other names of what may be cleared.
-TARGET_ALIASES = {
-    "books": ClearTarget.DOCUMENTS,
-    "knowledge_graph": ClearTarget.KNOWLEDGE_GRAPH,
-    "memory-bank": ClearTarget.MEMORY_BANK,
-}
 
 
 class GhostBody(Lenient):
     """A memory to hide."""
 
+    aliases: ClassVar = {"memoryId": "memory_id"}
     memory_id: MemoryId = Field(description="Id of the memory.")
     tier: TierName | None = Field(None, description="Where the caller saw it; not needed.")
     reason: Annotated[str, Field(min_length=1, max_length=MAX_GHOST_REASON)] = Field(
@@ -44,6 +43,7 @@ class GhostBody(Lenient):
 class UnhideBody(Lenient):
     """A hidden memory to show again."""
 
+    aliases: ClassVar = {"memoryId": "memory_id"}
     memory_id: MemoryId = Field(description="Id of the memory.")
     idempotency_key: IdempotencyKey = None
 
@@ -60,32 +60,41 @@ class GhostView(Answer):
     memoryId: str
     memory_id: str
     tier: str
-    ghostedAt: datetime
+    hidden_at: datetime = Field(alias="ghostedAt")
     reason: str
-    expiresAt: None
+    expires_at: None = Field(None, alias="expiresAt")
     preview: str
 
+    @classmethod
+    def from_hidden(cls, hidden: HiddenItem, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        item = hidden.item
+        return cls(
+            memoryId=item.memory_id,
+            memory_id=item.memory_id,
+            tier=tier_name(item.tier, documents),
+            hidden_at=item.archived_at or item.updated_at,
+            reason=hidden.reason,
+            preview=preview(item.text),
+        )
 
-class GhostsAnswer(Answer):
+
+class GhostsAnswer(Success):
     """Hidden memories, newest first."""
 
-    success: Literal[True]
-    memories: list[GhostView]
+    memories: tuple[GhostView, ...]
     total: int = Field(description="Of this list.")
-    degraded: list[str]
 
 
-class GhostDone(Answer):
+class GhostDone(Success):
     """What became of the memory."""
 
-    success: Literal[True]
     message: str
     memory_id: str
     memoryId: str
     status: str
-    reason: str | None
-    degraded: list[str]
-    duplicate: bool = False
+    reason: str | None = None
+    duplicate: Repeated = None
 
 
 class TierCounts(Answer):
@@ -117,11 +126,22 @@ class DataStatsAnswer(Answer):
     working: TierCounts
     history: TierCounts
     patterns: TierCounts
-    books: TierCounts | None = Field(None, description="Books, where they have their own name.")
-    documents: TierCounts | None = Field(None, description="Books by the first client's name.")
+    books: TierCounts | None = Field(
+        None, exclude_if=is_none, description="Books, where they have their own name."
+    )
+    documents: TierCounts | None = Field(
+        None, exclude_if=is_none, description="Books by the first client's name."
+    )
     sessions: RowCount
     knowledge_graph: GraphCounts
-    degraded: list[str]
+    degraded: tuple[str, ...] = ()
+
+    @classmethod
+    def from_counts(cls, counts: UserCounts, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        tiers = {tier_name(tier, documents): counts.tiers[tier] for tier in CLEARED_TIERS.values()}
+        sessions = {"count": counts.rows.sessions}
+        return cls.model_validate({**tiers, "sessions": sessions, "knowledge_graph": counts.rows})
 
 
 class ClearBody(Lenient):
@@ -130,14 +150,27 @@ class ClearBody(Lenient):
     idempotency_key: IdempotencyKey = None
 
 
-class ClearAnswer(Answer):
+class ClearAnswer(Success):
     """What was deleted for good; `remaining` says what a further call has to do."""
 
-    success: Literal[True]
     deleted_count: int
     target: str
     timestamp: datetime
     remaining: int
     message: str
-    degraded: list[str]
-    duplicate: bool = False
+    duplicate: Repeated = None
+
+    @classmethod
+    def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        tier = CLEARED_TIERS.get(cleared.target)
+        message = f"Deleted {cleared.deleted}."
+        if cleared.left:
+            message = f"{message} {cleared.left} are left; ask again to go on."
+        return cls(
+            deleted_count=cleared.deleted,
+            target=cleared.target.value if tier is None else tier_name(tier, documents),
+            timestamp=cleared.at,
+            remaining=cleared.left,
+            message=message,
+        )

@@ -40,7 +40,7 @@ LEFT_OUT: Mapping[str, str] = {
     "GET /api/memory/context/cold-start": POST_FORM,
     "GET /api/hooks/context": POST_FORM,
     "POST /mcp": "spoken by clients of the Model Context Protocol",
-    **{f"{one.method} {one.path}": "not served yet: 501" for one in later.OPERATIONS},
+    **{f"{method} {path}": "not served yet: 501" for method, path, *_ in later.LATER},
 }
 
 # Name of a call -> its arguments; the name alone when it needs none.

@@ -33,7 +33,7 @@ COLLECTIONS = {
     "POST /api/memory/ops/reset",
     "GET /api/system/data-sizes",
 }
-UNSERVED = {(one.method, one.path) for one in later.OPERATIONS}
+UNSERVED = {row[:2] for row in later.LATER}
 
 # Requests that meet a memory of the tier where the example of the document does not.
 BODIES: dict[str, Any] = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from rayapp.api.call import Call
-from rayapp.api.errors import error_answer, error_body
-from rayapp.api.operation import Operation
+from rayapp.api.errors import error_answer
+from rayapp.api.paths import BookId, DocumentId, TaskId
+from rayapp.api.route import CurrentCall, router
 from rayapp.core.errors import RayappError
 from rayapp.wire.bases import ErrorAnswer
 
+routes = router("not yet")
 NOT_IMPLEMENTED = "not_implemented"
 BOOKS, DOCUMENTS, BACKUP = "/api/memory/books", "/api/documents", "/api/memory/backup"
 UPLOAD = "/api/book-upload"
@@ -44,23 +45,32 @@ LATER: tuple[tuple[str, str, str, str], ...] = (
 UNREAD_PATHS = frozenset(path for method, path, _, _ in LATER if method == "POST")
 
 
-def _operation(method: str, path: str, summary: str, instead: str) -> Operation:
+def _add_later(method: str, path: str, summary: str, instead: str) -> None:
     error = RayappError(instead, code=NOT_IMPLEMENTED)
 
-    async def later(call: Call) -> Response:
+    async def whole(call: CurrentCall) -> Response:
         return error_answer(error)
 
-    return Operation(
-        method=method,
-        path=path,
-        tag="not yet",
+    async def book(call: CurrentCall, book_id: BookId) -> Response:
+        return error_answer(error)
+
+    async def document(call: CurrentCall, document_id: DocumentId) -> Response:
+        return error_answer(error)
+
+    async def upload(call: CurrentCall, task_id: TaskId) -> Response:
+        return error_answer(error)
+
+    by_part = {"{book_id}": book, "{document_id}": document, "{task_id}": upload}
+    routes.add_api_route(
+        path,
+        by_part.get(path.rpartition("/")[2], whole),
+        methods=[method],
+        status_code=501,
         summary=summary,
         description="Not implemented yet: always 501.",
-        handler=later,
-        status=501,
-        answer=ErrorAnswer,
-        example=error_body(error),
+        response_model=ErrorAnswer,
     )
 
 
-OPERATIONS = tuple(_operation(*row) for row in LATER)
+for row in LATER:
+    _add_later(*row)
