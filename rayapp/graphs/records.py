@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.tiers import Tier
-
-if TYPE_CHECKING:  # the values need no dictionaries, which their client does not ship
-    from rayapp.text.concepts import Concept, NodeType
+from rayapp.text.concept import Concept, NodeType
 
 CO_OCCURS = "co_occurs"
 

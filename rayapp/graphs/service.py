@@ -43,7 +43,7 @@ from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.recipes import Texts
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 
 # Graph references to items that are not active any more: found a page at a time, and removed.
 

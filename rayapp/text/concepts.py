@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
+from rayapp.text.concept import Concept, NodeType
 from rayapp.text.concept_words import (
     HEBREW_ADJECTIVES,
     OPENERS,
@@ -26,21 +25,6 @@ from rayapp.text.concept_words import (
 from rayapp.text.expansions import Expansions, KnownTerm
 from rayapp.text.hebrew import HEBREW_LETTER
 from rayapp.text.normalize import normalize
-
-# The last three are of the open-data catalogue, in the graph of the shared tenant.
-NodeType = Literal[
-    "entity", "acronym", "tag", "phrase", "concept", "catalogue", "category", "dataset"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Concept:
-    """`key` is the lemma form under which spellings meet, `label` the text as it was written."""
-
-    key: str
-    label: str
-    type: NodeType = "concept"
-
 
 # At most so many per text (learning design, "Graphs").
 MAX_CONCEPTS = 12

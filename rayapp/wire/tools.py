@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rayapp.assistant.tool_results.rules import ToolResult, as_text
 from rayapp.wire.bases import (
     Absent,
     Answer,
@@ -26,7 +25,7 @@ from rayapp.wire.bases import (
 )
 
 if TYPE_CHECKING:
-    from rayapp.assistant.tool_results.rules import Ingested
+    from rayapp.assistant.tool_results.rules import Ingested, ToolResult
 
 
 class ToolsQuery(Lenient):
@@ -186,14 +185,6 @@ class ToolResultItem(_ResultFields):
         description="The answer: a text, content blocks of MCP, or any JSON. Control characters, "
         "markup and binary data are taken out."
     )
-
-    def result(self) -> ToolResult:
-        return ToolResult(
-            text=as_text(self.output),
-            category=self.tool_category,
-            failed=self.is_error,
-            **self.model_dump(exclude={"output", "tool_category", "is_error"}),
-        )
 
 
 class ToolResultsBody(_ResultFields):

@@ -15,7 +15,7 @@ from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status, SyncStat
 from rayapp.memory.ports import IndexResult
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.graph_contract import CAR, DOCKER, GraphStores
 from tests.support.store_contract import DANA, DANA_WRITES, edited, stored

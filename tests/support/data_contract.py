@@ -26,7 +26,7 @@ from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import ReceiptStore
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.side_store_contract import a_receipt
 from tests.support.store_contract import DANA, DANA_WRITES, stored

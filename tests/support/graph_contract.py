@@ -29,7 +29,7 @@ from rayapp.memory.item import Outcome, Status, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.store_contract import DANA, DANA_WRITES, edited, stored
 

@@ -15,7 +15,7 @@ from rayapp.learning.rules.dedup import merge_moves
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.graph_contract import GraphStores, acted, example, read, routed, settled, solved
 from tests.support.store_contract import DANA, stored

@@ -9,7 +9,7 @@ from rayapp.api.call import Call
 from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, router, unread_body
-from rayapp.assistant.tool_results.rules import ToolResult
+from rayapp.assistant.tool_results.rules import ToolResult, as_text
 from rayapp.core.errors import Conflict, InvalidInput, TooLarge
 from rayapp.wire.tools import ToolResultItem, ToolResultsAnswer, ToolResultsBody, ToolResultView
 
@@ -72,7 +72,7 @@ def _result(call: Call, row: dict[str, Any], path: str) -> ToolResult:
     try:
         folded = fold_aliases(row, ToolResultItem.aliases)
         refuse_forbidden(folded, skip="output")
-        result = validated(ToolResultItem, folded).result()
+        result = _read(validated(ToolResultItem, folded))
     except InvalidInput as error:
         field = error.details.get("field")
         if not path or not isinstance(field, str):
@@ -93,3 +93,12 @@ def _result(call: Call, row: dict[str, Any], path: str) -> ToolResult:
                 details={"field": f"{path}{name}", "limit": most},
             )
     return result
+
+
+def _read(item: ToolResultItem) -> ToolResult:
+    return ToolResult(
+        text=as_text(item.output),
+        category=item.tool_category,
+        failed=item.is_error,
+        **item.model_dump(exclude={"output", "tool_category", "is_error"}),
+    )

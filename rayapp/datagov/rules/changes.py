@@ -18,7 +18,7 @@ from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, MemoryVersion, S
 from rayapp.memory.rules.creation import archived
 from rayapp.memory.rules.revision import queued, requeued, revived
 from rayapp.memory.tiers import DATAGOV_TIERS
-from rayapp.text.concepts import NodeType
+from rayapp.text.concept import NodeType
 
 # Which items left the catalogue, and when a source is not to be believed.
 

@@ -18,7 +18,8 @@ from rayapp.graphs.records import (
 )
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept, extract_concepts
+from rayapp.text.concept import Concept
+from rayapp.text.concepts import extract_concepts
 from rayapp.text.expansions import Expansions
 
 # Whether what the graphs remember under an id happened to the memory that has the id now.

@@ -20,7 +20,8 @@ from rayapp.graphs.records import (
 from rayapp.graphs.rules.directives import MAX_NAME, Side, side_of
 from rayapp.graphs.rules.routing import problem_hash
 from rayapp.memory.item import point_id_of
-from rayapp.text.concepts import MAX_READ_CHARS, Concept, extract_concepts
+from rayapp.text.concept import Concept
+from rayapp.text.concepts import MAX_READ_CHARS, extract_concepts
 from rayapp.text.expansions import Expansions
 from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.language import detect_language

@@ -21,7 +21,8 @@ from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.verdicts import standing
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import TIER_POLICY, Tier
-from rayapp.text.concepts import Concept, extract_concepts
+from rayapp.text.concept import Concept
+from rayapp.text.concepts import extract_concepts
 from rayapp.text.expansions import Expansions
 
 # Examples that a row keeps (learning design, action graph).

@@ -33,7 +33,7 @@ from rayapp.learning.rules.promotion import GARBAGE_SCORE
 from rayapp.memory.item import MemoryItem, Outcome, Status
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from rayapp.text.expansions import Expansions
 
 # A search so young belongs to the question itself: it was made in the same turn.

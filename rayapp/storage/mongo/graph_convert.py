@@ -18,7 +18,7 @@ from rayapp.graphs.records import (
 from rayapp.graphs.rules.content import Refused
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 
 Document = dict[str, Any]
 COUNTERS = ("uses", "worked", "partial", "unknown", "failed")

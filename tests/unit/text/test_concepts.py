@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.container import bootstrap
-from rayapp.text.concepts import (
-    MAX_CONCEPTS,
-    MAX_READ_CHARS,
-    Concept,
-    concept_key,
-    extract_concepts,
-)
+from rayapp.text.concept import Concept
+from rayapp.text.concepts import MAX_CONCEPTS, MAX_READ_CHARS, concept_key, extract_concepts
 from rayapp.text.expansions import Expansions
 
 FILES: dict[str, Any] = {

@@ -17,7 +17,7 @@ from rayapp.graphs.rules.content import (
     content_changes,
 )
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ("רכב", "מוסך", "docker", "port", "invoice", "חשבונית")

@@ -19,7 +19,7 @@ from rayapp.graphs.rules.content import (
 )
 from rayapp.memory.item import MemoryItem, Quality, Status
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from rayapp.text.expansions import Expansions
 from tests.unit.graphs.rules.rows import AT, edge
 

@@ -13,7 +13,7 @@ from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES, outcome_changes
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.unit.graphs.rules.rows import AT
 
 

@@ -32,7 +32,7 @@ from rayapp.storage.mongo.graph_convert import (
 )
 from rayapp.storage.mongo.graph_writes import content_writes, outcome_writes
 from rayapp.storage.mongo.indexes import ACTIONS, BOOKS, EDGES, NODES, ROUTING, SOLUTIONS
-from rayapp.text.concepts import Concept
+from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT
 
 # Text that would be an operator or a path if it ever named a field.
