@@ -51,9 +51,6 @@ from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 OPERATIONS: tuple[Operation, ...] = (
     *graphs.OPERATIONS,
     *insights.OPERATIONS,
-    *events.OPERATIONS,
-    *models.OPERATIONS,
-    *personality.OPERATIONS,
 )
 ROUTERS = (
     memories,
@@ -65,9 +62,12 @@ ROUTERS = (
     tools,
     mcp,
     tool_results,
+    events,
     ops,
+    models,
     jobs,
     system,
+    personality,
     user_data,
     upkeep,
     later,

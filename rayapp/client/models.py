@@ -132,34 +132,6 @@ class HealthReply(Answer):
     components: tuple[HealthComponent, ...]
 
 
-class Personality(Answer):
-    """How the assistant speaks; `content` is YAML."""
-
-    template_id: str
-    name: str
-    content: str
-    preset: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-class SavedTemplate(Answer):
-    template_id: str
-    message: str
-    activated: bool = True
-    warnings: tuple[str, ...] = ()
-
-
-class Preset(Answer):
-    id: str
-    name: str
-    description: str = ""
-    active: bool = False
-
-
-class PresetsReply(Answer):
-    presets: tuple[Preset, ...]
-
-
 # Answers about single memories and the memory bank: the documented fields, others kept.
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from rayapp.client.calls import Calls, Talk, asked, at, call, given
-from rayapp.client.models import (
-    Personality,
-    Plain,
-    Preset,
-    PresetsReply,
-    SavedTemplate,
-)
+from typing import Unpack
+
+from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
 from rayapp.wire.data import ClearAnswer, DataStatsAnswer, GhostDone, GhostsAnswer, GhostView
+from rayapp.wire.personality import (
+    DeletedAnswer,
+    PersonalityAnswer,
+    PresetsAnswer,
+    PresetView,
+    PromptAnswer,
+    SavedAnswer,
+)
 
 MEMORY = "/api/memory"
 PERSONALITY = f"{MEMORY}/personality"
@@ -21,9 +24,9 @@ class PersonalityCalls(Calls):
     """The calls about how the assistant speaks."""
 
     @call
-    def personality(self, *, user_id: str | None = None) -> Talk[Personality]:
-        """The template in use."""
-        return (yield from self.reading(Personality, PERSONALITY, user_id=user_id))
+    def personality(self, **who: Unpack[Reader]) -> Talk[PersonalityAnswer]:
+        """The template in use; its `content` is YAML."""
+        return self.reading(PersonalityAnswer, PERSONALITY, **who)
 
     @call
     def save_personality(
@@ -33,38 +36,34 @@ class PersonalityCalls(Calls):
         name: str | None = None,
         description: str | None = None,
         activate: bool = True,
-        user_id: str | None = None,
-    ) -> Talk[SavedTemplate]:
+        **who: Unpack[Writer],
+    ) -> Talk[SavedAnswer]:
         """Keep a template, YAML, and use it from the next request on. Raises InvalidInput."""
         body = {"content": content, "name": name, "description": description, "activate": activate}
-        return (yield from self.writing(SavedTemplate, PERSONALITY, given(body), user_id=user_id))
+        return self.writing(SavedAnswer, PERSONALITY, given(body), **who)
 
     @call
-    def use_personality(
-        self, template_id: str, *, user_id: str | None = None
-    ) -> Talk[SavedTemplate]:
+    def use_personality(self, template_id: str, **who: Unpack[Writer]) -> Talk[SavedAnswer]:
         """Use a preset or a template of the user. Raises NotFound."""
-        body = {"template_id": template_id}
-        return (yield from self.writing(SavedTemplate, PERSONALITY, body, user_id=user_id))
+        return self.writing(SavedAnswer, PERSONALITY, {"template_id": template_id}, **who)
 
     @call
-    def delete_personality(self, template_id: str, *, user_id: str | None = None) -> Talk[str]:
+    def delete_personality(self, template_id: str, **who: Unpack[Writer]) -> Talk[str]:
         """Remove a template of the user; the active one cannot be removed. Raises Conflict."""
         path = asked(PERSONALITY, id=template_id)
-        found = yield from self.writing(Plain, path, method="DELETE", user_id=user_id)
-        return str(found.body["message"])
+        return (yield from self.writing(DeletedAnswer, path, method="DELETE", **who)).message
 
     @call
-    def presets(self, *, user_id: str | None = None) -> Talk[tuple[Preset, ...]]:
+    def presets(self, **who: Unpack[Reader]) -> Talk[tuple[PresetView, ...]]:
         """The templates that can be chosen."""
-        path = f"{PERSONALITY}/presets"
-        return (yield from self.reading(PresetsReply, path, user_id=user_id)).presets
+        found = yield from self.reading(PresetsAnswer, f"{PERSONALITY}/presets", **who)
+        return found.presets or ()
 
     @call
-    def personality_prompt(self, lang: str = "en", *, user_id: str | None = None) -> Talk[str]:
+    def personality_prompt(self, lang: str = "en", **who: Unpack[Reader]) -> Talk[str]:
         """The template in use as a text for a system message."""
         path = asked(f"{PERSONALITY}/prompt", lang=lang)
-        return str((yield from self.reading(Plain, path, user_id=user_id)).body["prompt"])
+        return (yield from self.reading(PromptAnswer, path, **who)).prompt
 
 
 class UserDataCalls(Calls):
@@ -72,34 +71,34 @@ class UserDataCalls(Calls):
 
     @call
     def hide(
-        self, memory_id: str, *, reason: str = "user_action", user_id: str | None = None
+        self, memory_id: str, *, reason: str = "user_action", **who: Unpack[Writer]
     ) -> Talk[str]:
         """Leave a memory out of everything until it is shown again. Raises NotFound."""
         body = {"memory_id": memory_id, "reason": reason}
-        return (yield from self.writing(GhostDone, GHOST, body, user_id=user_id)).message
+        return (yield from self.writing(GhostDone, GHOST, body, **who)).message
 
     @call
-    def unhide(self, memory_id: str, *, user_id: str | None = None) -> Talk[str]:
+    def unhide(self, memory_id: str, **who: Unpack[Writer]) -> Talk[str]:
         """Show a hidden memory again. Raises NotFound."""
         body = {"memory_id": memory_id}
-        found = yield from self.writing(GhostDone, GHOST, body, method="DELETE", user_id=user_id)
+        found = yield from self.writing(GhostDone, GHOST, body, method="DELETE", **who)
         return found.message
 
     @call
     def hidden(
-        self, *, limit: int | None = None, user_id: str | None = None
+        self, *, limit: int | None = None, **who: Unpack[Reader]
     ) -> Talk[tuple[GhostView, ...]]:
         """What is hidden, newest first."""
         path = asked(GHOST, limit=limit)
-        return (yield from self.reading(GhostsAnswer, path, user_id=user_id)).memories
+        return (yield from self.reading(GhostsAnswer, path, **who)).memories
 
     @call
-    def data_stats(self, *, user_id: str | None = None) -> Talk[DataStatsAnswer]:
+    def data_stats(self, **who: Unpack[Reader]) -> Talk[DataStatsAnswer]:
         """How much there is of each kind."""
-        return (yield from self.reading(DataStatsAnswer, "/api/data/stats", user_id=user_id))
+        return self.reading(DataStatsAnswer, "/api/data/stats", **who)
 
     @call
-    def clear_data(self, target: str, *, user_id: str | None = None) -> Talk[ClearAnswer]:
+    def clear_data(self, target: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
         """Remove all of one kind for good; call again while `remaining` is above 0."""
         path = at("/api/data/clear/{target}", target=target)
-        return (yield from self.writing(ClearAnswer, path, user_id=user_id))
+        return self.writing(ClearAnswer, path, **who)

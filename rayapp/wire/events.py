@@ -1,16 +1,27 @@
-"""Query fields and events of the event stream."""
+"""The event stream over HTTP: what may be asked of it, and what an event holds."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
-from rayapp.admin.ports import StreamKind
-from rayapp.wire.bases import Answer, Strict
+from rayapp.wire.bases import Absent, Answer, Strict
 
-EVENT_ALIASES = {"lastEventId": "last_event_id", "kinds": "types"}
+# Kinds of `rayapp.admin.ports.StreamKind`.
+EventName = Literal[
+    "stored",
+    "indexed",
+    "outcome",
+    "promoted",
+    "demoted",
+    "archived",
+    "restored",
+    "updated",
+    "merged",
+    "job",
+]
 
 
 def _names(value: object) -> object:
@@ -20,14 +31,10 @@ def _names(value: object) -> object:
     return [name.strip() for one in value for name in str(one).split(",") if name.strip()]
 
 
-EventName = Annotated[
-    StreamKind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in StreamKind]})
-]
-
-
 class EventsQuery(Strict):
     """Query fields of the event stream."""
 
+    aliases: ClassVar = {"lastEventId": "last_event_id", "kinds": "types"}
     types: Annotated[tuple[EventName, ...], BeforeValidator(_names)] | None = Field(
         None, description="Which events, joined by commas; all that you may see when absent."
     )
@@ -47,34 +54,21 @@ class StreamEventView(Answer):
     `ready` begins a stream; after `reset` what happened before it was lost: read again.
     """
 
-    type: Literal[
-        "ready",
-        "reset",
-        "stored",
-        "indexed",
-        "outcome",
-        "promoted",
-        "demoted",
-        "archived",
-        "restored",
-        "updated",
-        "merged",
-        "job",
-    ]
+    type: Literal["ready", "reset", EventName]
     at: datetime
-    memory_id: str | None = None
-    tier: str | None = None
-    from_tier: str | None = None
-    rule: str | None = None
-    source: str | None = None
-    conversation_id: str | None = None
-    outcome: str | None = None
-    memory_ids: list[str] | None = None
-    receipt_id: str | None = None
-    job_id: str | None = None
-    kind: str | None = None
-    state: str | None = None
-    stage: str | None = None
-    total: int | None = None
-    done: int | None = None
-    failed: int | None = None
+    memory_id: str | None = Absent
+    tier: str | None = Absent
+    from_tier: str | None = Absent
+    rule: str | None = Absent
+    source: str | None = Absent
+    conversation_id: str | None = Absent
+    outcome: str | None = Absent
+    memory_ids: tuple[str, ...] | None = Absent
+    receipt_id: str | None = Absent
+    job_id: str | None = Absent
+    kind: str | None = Absent
+    state: str | None = Absent
+    stage: str | None = Absent
+    total: int | None = Absent
+    done: int | None = Absent
+    failed: int | None = Absent

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rayapp.inference.chat.rules.integrity import FindingKind
 from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
-from rayapp.wire.bases import Answer, Flag, Strict
+from rayapp.wire.bases import Answer, Flag, Strict, Success
 
 # Calls of one answer that are read; a model in a loop writes more, and those are named.
 MAX_GIVEN_CALLS = 128
@@ -50,17 +50,15 @@ class FindingView(Answer):
     detail: str
 
 
-class ResponseCheckAnswer(Answer):
+class ResponseCheckAnswer(Success):
     """The same answer, safe to read on. Checked again it stays as it is."""
 
-    success: Literal[True]
     text: str = Field(description="Repaired; `<think>` blocks are closed.")
     answer: str = Field(description="`text` without its `<think>` blocks.")
     thinking: str
-    tool_calls: list[ToolCallView]
+    tool_calls: tuple[ToolCallView, ...]
     changed: bool
-    findings: list[FindingView]
-    degraded: list[str]
+    findings: tuple[FindingView, ...]
 
 
 class UsageQuery(Strict):
@@ -78,16 +76,14 @@ class HelperUsage(Answer):
     cost: float
 
 
-class UsageAnswer(Answer):
+class UsageAnswer(Success):
     """`cost` is in the currency of the settings. Limits are per UTC day, 0 = none."""
 
-    success: Literal[True]
     enabled: bool = Field(description="There is an endpoint.")
     days: int
     calls: int
     tokens: int
     cost: float
-    by_helper: list[HelperUsage]
+    by_helper: tuple[HelperUsage, ...]
     today: HelperUsage
     limits: dict[str, float]
-    degraded: list[str]

@@ -1,22 +1,26 @@
-"""Bodies, query fields and answers of the personality routes."""
+"""Who the assistant is for the user, over HTTP."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.wire.bases import Answer, Flag, IdempotencyKey, Lenient
+from rayapp.wire.bases import (
+    Absent,
+    Answer,
+    Flag,
+    IdempotencyKey,
+    Lenient,
+    Repeated,
+    Success,
+)
 
-PERSONALITY_ALIASES = {
-    "yaml_content": "content",
-    "preset_name": "name",
-    "preset_description": "description",
-    "preset_id": "template_id",
-    "id": "template_id",
-}
-PRESET_ALIASES = {"template_id": "id"}
+if TYPE_CHECKING:
+    from rayapp.assistant.personality.rules import Template
+    from rayapp.assistant.ports import Personality, SavedPersonality
+
 MAX_TITLE_CHARS = 120
 MAX_DESCRIPTION_CHARS = 500
 
@@ -26,6 +30,13 @@ Title = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARS)]
 class PersonalityBody(Lenient):
     """A template to save and use, or the name of one to use."""
 
+    aliases: ClassVar = {
+        "yaml_content": "content",
+        "preset_name": "name",
+        "preset_description": "description",
+        "preset_id": "template_id",
+        "id": "template_id",
+    }
     content: str | None = Field(None, description="The template as YAML.")
     name: Title | None = Field(
         None, description="Name of the template; without content, the one to use."
@@ -49,12 +60,14 @@ class PersonalityBody(Lenient):
 class PresetQuery(Lenient):
     """One template, or all of them."""
 
+    aliases: ClassVar = {"template_id": "id"}
     id: Title | None = Field(None, description="Only this template, with its content.")
 
 
 class DeleteQuery(Lenient):
     """The template to delete."""
 
+    aliases: ClassVar = {"template_id": "id"}
     id: Title = Field(description="Id of a template of the user.")
 
 
@@ -69,30 +82,40 @@ class PersonalityView(Answer):
 
     name: str
     content: str
-    isDefault: bool
+    is_default: bool = Field(alias="isDefault")
     description: str
     assistant_name: str
 
 
-class PersonalityAnswer(Answer):
+class PersonalityAnswer(Success):
     """The template in use, nested and flat."""
 
-    success: Literal[True]
     personality: PersonalityView
     template_id: str
     name: str
     content: str
     assistant_name: str
-    isDefault: bool
+    is_default: bool = Field(alias="isDefault")
     preset: bool
-    warnings: list[str]
-    degraded: list[str]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_personality(cls, found: Personality, *, is_default: bool) -> Self:
+        shown = PersonalityView.of(
+            found.template, is_default=is_default, assistant_name=found.checked.name
+        )
+        return cls.of(
+            found.template,
+            personality=shown,
+            is_default=is_default,
+            assistant_name=shown.assistant_name,
+            warnings=found.checked.warnings,
+        )
 
 
-class SavedAnswer(Answer):
+class SavedAnswer(Success):
     """What was saved or chosen; `overwrite`: a template of that name was replaced."""
 
-    success: Literal[True]
     message: str
     template_id: str
     name: str
@@ -100,9 +123,20 @@ class SavedAnswer(Answer):
     preset: bool
     overwrite: bool
     activated: bool
-    warnings: list[str]
-    degraded: list[str]
-    duplicate: bool = False
+    warnings: tuple[str, ...]
+    duplicate: Repeated = None
+
+    @classmethod
+    def from_saved(cls, saved: SavedPersonality, message: str) -> Self:
+        checked = saved.personality.checked
+        return cls.of(
+            saved.personality.template,
+            message=message,
+            assistant_name=checked.name,
+            overwrite=saved.overwritten,
+            activated=saved.activated,
+            warnings=checked.warnings,
+        )
 
 
 class PresetView(Answer):
@@ -115,40 +149,49 @@ class PresetView(Answer):
     active: bool
     updated_at: datetime | None
 
+    @classmethod
+    def from_template(cls, template: Template, active: str) -> Self:
+        return cls.of(
+            template,
+            id=template.template_id,
+            type="preset" if template.preset else "custom",
+            active=template.template_id == active,
+        )
 
-class PresetsAnswer(Answer):
+
+class PresetAnswer(PresetView, Success):
+    """One template with its content."""
+
+    content: str
+
+
+class PresetsAnswer(Success):
     """All templates; or, when one was asked for, that one with its content."""
 
-    success: Literal[True]
-    presets: list[PresetView] | None = None
-    active: str | bool | None = None
-    id: str | None = None
-    name: str | None = None
-    description: str | None = None
-    type: Literal["preset", "custom"] | None = None
-    updated_at: datetime | None = None
-    content: str | None = None
-    degraded: list[str]
+    presets: tuple[PresetView, ...] | None = Absent
+    active: str | bool | None = Absent
+    id: str | None = Absent
+    name: str | None = Absent
+    description: str | None = Absent
+    type: Literal["preset", "custom"] | None = Absent
+    updated_at: datetime | None = Absent
+    content: str | None = Absent
 
 
-class DeletedAnswer(Answer):
+class DeletedAnswer(Success):
     """The template is gone."""
 
-    success: Literal[True]
     message: str
     template_id: str
-    degraded: list[str]
-    duplicate: bool = False
+    duplicate: Repeated = None
 
 
-class PromptAnswer(Answer):
+class PromptAnswer(Success):
     """The first section of a system prompt."""
 
-    success: Literal[True]
     prompt: str
     template_id: str
     assistant_name: str
     lang: Literal["en", "he"]
     chars: int
-    warnings: list[str]
-    degraded: list[str]
+    warnings: tuple[str, ...]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import Annotated
 
 import orjson
+from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -20,20 +22,35 @@ from rayapp.admin.ports import (
 )
 from rayapp.api.call import Call
 from rayapp.api.json_answer import OPTIONS
-from rayapp.api.operation import Operation
+from rayapp.api.responses import EventStream, raises
+from rayapp.api.route import CurrentCall, router
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, UNICODE_BREAKS
 from rayapp.core.errors import Forbidden, Overloaded
 from rayapp.core.runtime import Clock
 from rayapp.memory.tiers import tier_name
-from rayapp.wire.events import EVENT_ALIASES, EventsQuery, StreamEventView
+from rayapp.wire.events import EventsQuery, StreamEventView
+
+routes = router("events")
 
 # Fields that name a tier; `from` is a word of many languages.
 TIERS = ("tier", "from_tier")
 _FIELDS = {"from": "from_tier"}
 
 
-async def events(call: Call) -> Response:
-    query = call.query_as(EventsQuery, EVENT_ALIASES)
+@routes.get(
+    "/api/memory/events",
+    summary="Follow what happens to the memories",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": StreamEventView}, **raises(Overloaded)},
+)
+async def events(call: CurrentCall, query: Annotated[EventsQuery, Query()]) -> Response:
+    """Server-sent events in the order in which they were committed: `stored`, `indexed`, `outcome`,
+    `promoted`, `demoted`, `archived`, `restored`, `updated`, `merged`, and for the scope `admin`
+    the progress of bulk jobs, `job`. No text is among them. The server ends a stream after
+    `events.stream_s` seconds; a client that comes back with `Last-Event-ID` misses nothing. An id
+    that is unknown or too old is answered by the event `reset`: read again what you show, then go
+    on. Comments are signs of life."""
     header = dict(call.scope["headers"]).get(b"last-event-id", b"").decode("latin-1").strip()
     following = await call.services.events.follow(
         call.reads,
@@ -91,37 +108,11 @@ async def _lines(
         yield frame_bytes(frame, clock.now(), documents)
 
 
-def _kinds(call: Call, wanted: tuple[StreamKind, ...] | None) -> frozenset[StreamKind]:
+def _kinds(call: Call, wanted: tuple[str, ...] | None) -> frozenset[StreamKind]:
     """Jobs belong to no user: they are told to operators, and to nobody who did not ask."""
     allowed = frozenset(StreamKind) if call.admin else USER_KINDS
     if wanted is None:
         return allowed
     if not allowed.issuperset(wanted):
         raise Forbidden("Events of jobs need a key with the scope admin; leave out `job`.")
-    return frozenset(wanted)
-
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/api/memory/events",
-        tag="events",
-        summary="Follow what happens to the memories",
-        description="Server-sent events in the order in which they were committed: `stored`, "
-        "`indexed`, `outcome`, `promoted`, `demoted`, `archived`, `restored`, `updated`, `merged`, "
-        "and for the scope `admin` the progress of bulk jobs, `job`. No text is among them. The "
-        "server ends a stream after `events.stream_s` seconds; a client that comes back with "
-        "`Last-Event-ID` misses nothing. An id that is unknown or too old is answered by the "
-        "event `reset`: read again what you show, then go on. Comments are signs of life.",
-        handler=events,
-        query=EventsQuery,
-        example_query={"types": "stored,indexed", "follow": "false"},
-        aliases=EVENT_ALIASES,
-        answer=StreamEventView,
-        example='id: 826b02d671\nevent: stored\ndata: {"type":"stored",'
-        '"at":"2025-05-04T09:30:00Z","memory_id":"mem-1","tier":"working","source":"user",'
-        '"conversation_id":"conv-7"}\n\n',
-        media=EVENT_STREAM,
-        errors=(Overloaded,),
-    ),
-)
+    return frozenset(map(StreamKind, wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -14,6 +14,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import MarkKind, Scope, StreamEvent, StreamKind, StreamMark
 from rayapp.api.app import create_api
 from rayapp.api.routes.events import frame_bytes
+from rayapp.wire.events import EventName
 from tests.support.fake_services import World, fake_world
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_middleware import Connection
@@ -187,3 +188,7 @@ def test_whoever_cuts_long_requests_leaves_room_for_a_stream(
 ) -> None:
     settings = settings_with(serve={"request_timeout_s": request_s}, events={"stream_s": stream_s})
     assert settings.stream_limit_s == limit
+
+
+def test_the_documented_names_are_those_of_the_stream() -> None:
+    assert set(get_args(EventName)) == {kind.value for kind in StreamKind}
