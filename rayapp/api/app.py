@@ -48,15 +48,13 @@ from rayapp.api.services import Services, Starting
 from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 
 # Fixed paths stand before the templates that would also match them.
-OPERATIONS: tuple[Operation, ...] = (
-    *graphs.OPERATIONS,
-    *insights.OPERATIONS,
-)
+OPERATIONS: tuple[Operation, ...] = (*insights.OPERATIONS,)
 ROUTERS = (
     memories,
     search,
     bank,
     learning,
+    graphs,
     context,
     hooks,
     tools,

@@ -38,6 +38,10 @@ class Call:
     notes: dict[str, object] = field(default_factory=dict)
     status: int | None = None
     _data: dict[str, Any] | None = field(default=None, repr=False)
+    _began: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.services.clock.monotonic()
 
     @property
     def reads(self) -> ReadScope:
@@ -63,6 +67,11 @@ class Call:
         if self._data is None:
             self._data = json_object(self.body)
         return self._data
+
+    @property
+    def built_ms(self) -> float:
+        """Milliseconds that the call has taken, as answers tell it."""
+        return self.ms_since(self._began)
 
     def ms_since(self, started: float) -> float:
         """Milliseconds since `started`, a value of the monotonic clock."""

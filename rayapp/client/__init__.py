@@ -6,12 +6,10 @@ from rayapp.client.http import MemoryClient, SyncMemoryClient
 from rayapp.client.memories import SearchReply
 from rayapp.client.models import (
     Backlog,
-    ConceptReply,
-    GraphReply,
-    PathReply,
 )
 from rayapp.client.retry import RetryPolicy
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, GatingView, InsightsAnswer
+from rayapp.wire.graphs import DefinitionAnswer, GraphAnswer, PathAnswer
 from rayapp.wire.hooks import ExchangeAnswerView
 from rayapp.wire.jobs import JobView
 from rayapp.wire.learning import OutcomeAnswerView, PromoteAnswer, ResponseAnswerView
@@ -28,13 +26,13 @@ __all__ = [
     "Backlog",
     "BatchResult",
     "ColdStartAnswer",
-    "ConceptReply",
     "ConsistencyResult",
     "ContextAnswer",
+    "DefinitionAnswer",
     "Event",
     "ExchangeAnswerView",
     "GatingView",
-    "GraphReply",
+    "GraphAnswer",
     "HitView",
     "InsightsAnswer",
     "JobView",
@@ -42,7 +40,7 @@ __all__ = [
     "MemoryClient",
     "MemoryView",
     "OutcomeAnswerView",
-    "PathReply",
+    "PathAnswer",
     "PromoteAnswer",
     "ReadyAnswer",
     "RecentView",

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
-from rayapp.client.models import (
-    ActionRollup,
-    BackfillReply,
-    ConceptReply,
-    ContentStats,
-    ContentStatsReply,
-    GraphReply,
-    KgReply,
-    PathReply,
-    Pattern,
-    PatternsReply,
-    RollupsReply,
+from rayapp.wire.graphs import (
+    BackfillAnswer,
+    ContentStatsAnswer,
+    ContentStatsBody,
+    DefinitionAnswer,
+    GraphAnswer,
+    KgAnswer,
+    Mode,
+    PathAnswer,
+    PatternsAnswer,
+    PatternView,
+    RollupsAnswer,
+    RollupView,
 )
 from rayapp.wire.learning import (
     CycleView,
@@ -31,7 +32,6 @@ from rayapp.wire.learning import (
 )
 
 OutcomeName = Literal["worked", "partial", "unknown", "failed"]
-GraphMode = Literal["routing", "content", "both"]
 MEMORY = "/api/memory"
 
 
@@ -136,10 +136,10 @@ class LearningCalls(Calls):
         return (yield from self.reading(ScheduleAnswer, path, **who)).schedule
 
     @call
-    def patterns(self, *, user_id: str | None = None) -> Talk[tuple[Pattern, ...]]:
+    def patterns(self, **who: Unpack[Reader]) -> Talk[tuple[PatternView, ...]]:
         """How the proven memories do."""
         path = f"{MEMORY}/patterns/performance"
-        return (yield from self.reading(PatternsReply, path, user_id=user_id)).patterns
+        return (yield from self.reading(PatternsAnswer, path, **who)).patterns
 
 
 class GraphCalls(Calls):
@@ -147,28 +147,19 @@ class GraphCalls(Calls):
 
     @call
     def graph(
-        self,
-        mode: GraphMode = "both",
-        *,
-        include_datagov: bool = False,
-        user_id: str | None = None,
-    ) -> Talk[GraphReply]:
+        self, mode: Mode = "both", *, include_datagov: bool = False, **who: Unpack[Reader]
+    ) -> Talk[GraphAnswer]:
         """The picture of the graphs; `include_datagov`: with the catalogue of open data."""
         path = asked(f"{MEMORY}/graph", mode=mode, include_datagov=include_datagov or None)
-        return (yield from self.reading(GraphReply, path, user_id=user_id))
+        return self.reading(GraphAnswer, path, **who)
 
     @call
     def kg(
-        self,
-        /,
-        mode: GraphMode = "both",
-        *,
-        user_id: str | None = None,
-        **options: Any,
-    ) -> Talk[KgReply]:
+        self, /, mode: Mode = "both", *, user_id: str | None = None, **options: Any
+    ) -> Talk[KgAnswer]:
         """Concepts and actions as lists; `options`: time_filter, sort_by, limit."""
         path = asked(f"{MEMORY}/kg", mode=mode, **options)
-        return (yield from self.reading(KgReply, path, user_id=user_id))
+        return self.reading(KgAnswer, path, user_id=user_id)
 
     @call
     def action_rollups(
@@ -177,50 +168,39 @@ class GraphCalls(Calls):
         limit: int | None = None,
         context_type: str | None = None,
         include_tiers: bool | None = None,
-        user_id: str | None = None,
-    ) -> Talk[tuple[ActionRollup, ...]]:
+        **who: Unpack[Reader],
+    ) -> Talk[tuple[RollupView, ...]]:
         """How actions did, per kind of context and tier."""
-        path = asked(
-            f"{MEMORY}/kg/action-rollups",
-            limit=limit,
-            context_type=context_type,
-            include_tiers=include_tiers,
-        )
-        return (yield from self.reading(RollupsReply, path, user_id=user_id)).rollups
+        fields = {"limit": limit, "context_type": context_type, "include_tiers": include_tiers}
+        path = asked(f"{MEMORY}/kg/action-rollups", **fields)
+        return (yield from self.reading(RollupsAnswer, path, **who)).rollups
 
     @call
-    def concept(self, concept_id: str, *, user_id: str | None = None) -> Talk[ConceptReply]:
+    def concept(self, concept_id: str, **who: Unpack[Reader]) -> Talk[DefinitionAnswer]:
         """Everything known of a concept: a node's id, or a name in any script.
 
         Raises:
             NotFound: no graph knows it.
         """
         path = at(f"{MEMORY}/kg/concept/{{concept_id}}/definition", concept_id=concept_id)
-        return (yield from self.reading(ConceptReply, path, user_id=user_id))
+        return self.reading(DefinitionAnswer, path, **who)
 
     @call
-    def concept_path(
-        self, source: str, target: str, *, user_id: str | None = None
-    ) -> Talk[PathReply]:
+    def concept_path(self, source: str, target: str, **who: Unpack[Reader]) -> Talk[PathAnswer]:
         """The shortest way between two concepts; `found` False when there is none."""
         path = asked(f"{MEMORY}/kg/path", source=source, target=target)
-        return (yield from self.reading(PathReply, path, user_id=user_id))
+        return self.reading(PathAnswer, path, **who)
 
     @call
-    def content_graph_stats(self, *, user_id: str | None = None) -> Talk[ContentStats]:
+    def content_graph_stats(self, **who: Unpack[Reader]) -> Talk[ContentStatsBody]:
         """The size of the content graph."""
         path = f"{MEMORY}/content-graph/stats"
-        return (yield from self.reading(ContentStatsReply, path, user_id=user_id)).stats
+        return (yield from self.reading(ContentStatsAnswer, path, **who)).stats
 
     @call
     def content_graph_backfill(
-        self,
-        *,
-        limit: int | None = None,
-        dry_run: bool = False,
-        user_id: str | None = None,
-    ) -> Talk[BackfillReply]:
+        self, *, limit: int | None = None, dry_run: bool = False, **who: Unpack[Writer]
+    ) -> Talk[BackfillAnswer]:
         """Look again at what the content graph should hold."""
         body = given({"limit": limit, "dry_run": dry_run})
-        path = f"{MEMORY}/content-graph/backfill"
-        return (yield from self.writing(BackfillReply, path, body, user_id=user_id))
+        return self.writing(BackfillAnswer, f"{MEMORY}/content-graph/backfill", body, **who)

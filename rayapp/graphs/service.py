@@ -26,6 +26,7 @@ from rayapp.graphs.records import (
     RoutingRow,
 )
 from rayapp.graphs.rules.content import happened_to, shortest_path
+from rayapp.graphs.rules.names import named_concept
 from rayapp.graphs.rules.views import (
     MAX_ACTIONS,
     MAX_CONTENT,
@@ -35,7 +36,6 @@ from rayapp.graphs.rules.views import (
     Reach,
     examples_of,
     graph_view,
-    named_concept,
 )
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore

@@ -11,8 +11,8 @@ from rayapp.core.errors import DeadlineExceeded
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import GraphPriors
+from rayapp.graphs.rules.problem import problem_hash
 from rayapp.graphs.rules.question import context_type_of
-from rayapp.graphs.rules.routing import problem_hash
 from rayapp.memory.scope import ReadScope
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.tracing import Trace

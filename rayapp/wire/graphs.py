@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from rayapp.graphs.ports import GraphMode
+from rayapp.graphs.records import (
+    ActionRow,
+    ConceptDefinition,
+    ContentEdge,
+    Counters,
+    GraphNodeView,
+    PathView,
+)
+from rayapp.graphs.rules.listing import ListedConcept
+from rayapp.graphs.rules.routing import action_success_rate, success_rate, wilson_of
+from rayapp.graphs.rules.views import (
+    CONTENT_PREFIX,
+    ActionTotal,
+    ConceptTotal,
+    action_totals,
+    best_tiers,
+    concept_total,
+)
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.lifecycle import success_estimate
+from rayapp.memory.tiers import Tier, tier_name
 from rayapp.wire.bases import (
     MAX_CONCEPT_CHARS,
     MAX_PAGE,
     SHOWN_WILSON,
+    Absent,
     Answer,
     BuiltIn,
     EstimateView,
@@ -18,7 +42,9 @@ from rayapp.wire.bases import (
     IdempotencyKey,
     Lenient,
     Name,
+    Repeated,
     Strict,
+    Success,
     TierName,
 )
 from rayapp.wire.learning import OutcomeName
@@ -44,21 +70,33 @@ class DiagnosticsQuery(Lenient):
     metrics: bool = Field(False, description="Also the metrics snapshot.")
 
 
-GRAPH_ALIASES = {"includeDataGov": "include_datagov"}
-# Client contract: rollups and backfill.
+# Client contract: backfill, previews, rollups.
 MAX_BACKFILL = 2_000
 BACKFILL = 250
+PREVIEW_CHARS = 220
+ALL_TIERS = "*"  # the row of an action over all tiers
 
 Mode = Annotated[
-    Literal["routing", "content", "both"],
+    GraphMode,
     Field(description="Concepts by where they were answered, by what memories say, or both."),
 ]
+Kind = Literal["routing", "content", "action"]
 ConceptName = Annotated[str, Field(min_length=1, max_length=MAX_CONCEPT_CHARS)]
+
+
+def cut(text: str) -> str:
+    """The start of a text, as panels show it."""
+    return text if len(text) <= PREVIEW_CHARS else f"{text[: PREVIEW_CHARS - 1].rstrip()}…"
+
+
+def _named(tier: Tier | None, documents: bool) -> str | None:
+    return tier_name(tier, documents) if tier else None
 
 
 class GraphQuery(Lenient):
     """Query fields of the picture."""
 
+    aliases: ClassVar = {"includeDataGov": "include_datagov"}
     mode: Mode = "both"
     include_datagov: bool = Field(
         False, description="Also the catalogue of open data: root, categories, largest datasets."
@@ -111,22 +149,24 @@ class BackfillBody(Strict):
     idempotency_key: IdempotencyKey = None
 
 
-# Shapes of the answers about graphs and patterns.
-
-
 class NodeView(Answer):
     """A node of the picture; `usage` counts outcomes, of a content node its mentions."""
 
     id: str
     concept: str
-    type: Literal["routing", "content", "action"]
+    type: Kind
     score: float
     usage: int
-    connectionCount: int
+    connection_count: int = Field(alias="connectionCount")
     success_rate: float
     best_collection: str | None
     created_at: datetime | None
     last_used: datetime | None
+
+    @classmethod
+    def from_node(cls, node: GraphNodeView, documents: bool) -> Self:
+        best = _named(node.best_tier, documents)
+        return cls.of(node, connection_count=node.connections, best_collection=best)
 
 
 class EdgeView(Answer):
@@ -144,24 +184,27 @@ class GraphMeta(BuiltIn):
     edge_count: int
 
 
-class GraphAnswer(Answer):
+class GraphAnswer(Success):
     """Nodes of all kinds and the edges between them, heaviest first."""
 
-    success: Literal[True]
-    nodes: list[NodeView]
-    edges: list[EdgeView]
+    nodes: tuple[NodeView, ...]
+    edges: tuple[EdgeView, ...]
     meta: GraphMeta
-    degraded: list[str]
 
 
-class CountersView(Answer):
-    """Outcomes counted."""
+class OutcomeBreakdown(Answer):
+    """Outcomes of a concept."""
 
-    uses: int
     worked: int
     failed: int
     partial: int
     unknown: int
+
+
+class CountersView(OutcomeBreakdown):
+    """Outcomes counted."""
+
+    uses: int
 
 
 class TierRateView(CountersView):
@@ -169,6 +212,10 @@ class TierRateView(CountersView):
 
     success_rate: float
     wilson_score: float
+
+    @classmethod
+    def from_counters(cls, counters: Counters, rate: float, **others: Any) -> Self:
+        return cls.of(counters, success_rate=rate, wilson_score=wilson_of(counters), **others)
 
 
 class ConceptOutcomes(Answer):
@@ -187,7 +234,7 @@ class KgConceptView(Answer):
     concept: str
     label: str
     type: Literal["routing", "content"]
-    source: Literal["routing", "content", "both"]
+    source: GraphMode
     score: float
     wilson_score: float
     success_rate: float
@@ -197,9 +244,34 @@ class KgConceptView(Answer):
     best_collection: str | None
     tier_stats: dict[str, TierRateView]
     outcomes: ConceptOutcomes
-    related_concepts: list[str]
+    related_concepts: tuple[str, ...]
     created_at: datetime | None
     last_used: datetime | None
+
+    @classmethod
+    def from_listed(cls, one: ListedConcept, documents: bool) -> Self:
+        counters, tiers = one.counters, one.row.tiers if one.row else {}
+        uses = counters.uses if one.row else one.mentions
+        best = next(iter(best_tiers(one.row)), None) if one.row else None
+        return cls.of(
+            one,
+            concept_id=one.key,
+            concept=one.label,
+            type="routing" if one.source == "routing" else "content",
+            wilson_score=wilson_of(counters),
+            success_rate=success_rate(counters),
+            uses=uses,
+            usage_count=uses,
+            best_collection=_named(best, documents),
+            tier_stats={
+                tier_name(tier, documents): TierRateView.from_counters(found, success_rate(found))
+                for tier, found in tiers.items()
+            },
+            outcomes=ConceptOutcomes.of(
+                counters, positive=counters.worked, negative=counters.failed
+            ),
+            related_concepts=one.related,
+        )
 
 
 class KgActionView(Answer):
@@ -212,6 +284,16 @@ class KgActionView(Answer):
     uses: int
     last_used: datetime
 
+    @classmethod
+    def from_total(cls, one: ActionTotal) -> Self:
+        return cls.of(
+            one,
+            success_rate=action_success_rate(one.counters),
+            wilson_score=wilson_of(one.counters),
+            uses=one.counters.uses,
+            last_used=one.last_used_at,
+        )
+
 
 class KgMeta(BuiltIn):
     """How many concepts there are before the filters."""
@@ -222,23 +304,22 @@ class KgMeta(BuiltIn):
     merged_count: int
 
 
-class KgAnswer(Answer):
+class KgAnswer(Success):
     """Concepts and actions."""
 
-    success: Literal[True]
-    concepts: list[KgConceptView]
-    actionEffectiveness: list[KgActionView]
+    concepts: tuple[KgConceptView, ...]
+    action_effectiveness: tuple[KgActionView, ...] = Field(alias="actionEffectiveness")
     meta: KgMeta
-    degraded: list[str]
 
 
-class KgNoteAnswer(Answer):
+class KgNoteAnswer(Success):
     """Acknowledged; nothing was stored."""
 
-    success: Literal[True]
-    stored: Literal[False]
-    message: str
-    degraded: list[str]
+    stored: Literal[False] = False
+    message: str = (
+        "Nothing was stored: the graphs learn from memories and outcomes. "
+        "Send POST /api/memory/outcomes."
+    )
 
 
 class RollupView(TierRateView):
@@ -251,6 +332,28 @@ class RollupView(TierRateView):
     first_used_at: datetime
     last_used_at: datetime
 
+    @classmethod
+    def from_row(cls, row: ActionRow | ActionTotal, tier: str) -> Self:
+        name = f"{row.action}@{row.context_type}"
+        return cls.from_counters(
+            row.counters,
+            action_success_rate(row.counters),
+            label=name if tier == ALL_TIERS else f"{name}->{tier}",
+            action=row.action,
+            context_type=row.context_type,
+            tier_key=tier,
+            first_used_at=row.first_used_at,
+            last_used_at=row.last_used_at,
+        )
+
+
+def rollups(rows: Sequence[ActionRow], *, tiers: bool, documents: bool) -> tuple[RollupView, ...]:
+    """One row per action and context, and with `tiers` one more per tier; best first."""
+    found = [RollupView.from_row(one, ALL_TIERS) for one in action_totals(rows)]
+    if tiers:
+        found += [RollupView.from_row(row, tier_name(row.tier, documents)) for row in rows]
+    return tuple(sorted(found, key=lambda one: (-one.wilson_score, -one.uses, one.label)))
+
 
 class CountMeta(BuiltIn):
     """Rows in the answer."""
@@ -258,13 +361,11 @@ class CountMeta(BuiltIn):
     count: int
 
 
-class RollupsAnswer(Answer):
+class RollupsAnswer(Success):
     """Best Wilson score first."""
 
-    success: Literal[True]
-    rollups: list[RollupView]
+    rollups: tuple[RollupView, ...]
     meta: CountMeta
-    degraded: list[str]
 
 
 class ConceptRef(Answer):
@@ -272,23 +373,23 @@ class ConceptRef(Answer):
 
     id: str
     label: str
-    type: Literal["routing", "content", "action"]
+    type: Kind
 
 
 class DefinitionStats(Answer):
     """What is known of this kind of concept; the other fields are absent."""
 
-    mentions: int | None = None
-    avg_quality: float | None = None
-    context_type: str | None = None
-    action: str | None = None
-    uses: int | None = None
-    worked: int | None = None
-    failed: int | None = None
-    partial: int | None = None
-    unknown: int | None = None
-    success_rate: float | None = None
-    wilson_score: float | None = None
+    mentions: int | None = Absent
+    avg_quality: float | None = Absent
+    context_type: str | None = Absent
+    action: str | None = Absent
+    uses: int | None = Absent
+    worked: int | None = Absent
+    failed: int | None = Absent
+    partial: int | None = Absent
+    unknown: int | None = Absent
+    success_rate: float | None = Absent
+    wilson_score: float | None = Absent
     first_seen_at: datetime | None
     last_seen_at: datetime | None
 
@@ -301,6 +402,10 @@ class RelatedEdge(Answer):
     relation: str
     weight: float
 
+    @classmethod
+    def from_edge(cls, edge: ContentEdge) -> Self:
+        return cls.of(edge, source_id=edge.source, target_id=edge.target)
+
 
 class RelatedMemory(Answer):
     """A memory that carries the concept."""
@@ -310,29 +415,24 @@ class RelatedMemory(Answer):
     text_preview: str
     updated_at: datetime
 
+    @classmethod
+    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
+        return cls.of(item, tier=tier_name(item.tier, documents), text_preview=cut(item.text))
+
 
 class RelatedView(Answer):
     """Neighbours and memories."""
 
-    edges: list[RelatedEdge]
-    memories: list[RelatedMemory]
+    edges: tuple[RelatedEdge, ...]
+    memories: tuple[RelatedMemory, ...]
 
 
 class DefinitionBody(Answer):
     """`content` is always null: no text is generated."""
 
-    content: None
+    content: None = None
     stats: DefinitionStats
     related: RelatedView
-
-
-class OutcomeBreakdown(Answer):
-    """Outcomes of a concept."""
-
-    worked: int
-    failed: int
-    partial: int
-    unknown: int
 
 
 class CollectionBreakdown(Answer):
@@ -354,10 +454,9 @@ class TogetherView(Answer):
     success_rate: float
 
 
-class DefinitionAnswer(Answer):
+class DefinitionAnswer(Success):
     """One concept; `total_searches` counts the judged ones."""
 
-    success: Literal[True]
     concept: ConceptRef
     definition: DefinitionBody
     best_collection: str | None
@@ -366,12 +465,82 @@ class DefinitionAnswer(Answer):
     total_searches: int
     outcome_breakdown: OutcomeBreakdown
     collections_breakdown: dict[str, CollectionBreakdown]
-    related_concepts: list[str]
-    related_concepts_with_stats: list[TogetherView]
+    related_concepts: tuple[str, ...]
+    related_concepts_with_stats: tuple[TogetherView, ...]
     created_at: datetime | None
     last_used: datetime | None
     meta: BuiltIn
-    degraded: list[str]
+
+    @classmethod
+    def from_definition(cls, found: ConceptDefinition, documents: bool, built_ms: float) -> Self:
+        """The contract's nested shape, and beside it what the first client's picture looks for."""
+        whole = concept_total(found)
+        counters, together = whole.counters, _together(found)
+        related = RelatedView(
+            edges=tuple(map(RelatedEdge.from_edge, found.edges)),
+            memories=tuple(RelatedMemory.from_item(one, documents) for one in found.memories),
+        )
+        return cls(
+            concept=ConceptRef(id=found.concept.key, label=found.concept.label, type=whole.kind),
+            definition=DefinitionBody(stats=_definition_stats(found, whole), related=related),
+            best_collection=_named(whole.best_tier, documents),
+            success_rate=whole.success_rate,
+            usage_count=counters.uses or (found.node.mentions if found.node else 0),
+            total_searches=counters.uses,
+            outcome_breakdown=OutcomeBreakdown.of(counters),
+            collections_breakdown={
+                tier_name(tier, documents): CollectionBreakdown(
+                    successes=one.worked, failures=one.failed, total=one.uses
+                )
+                for tier, one in whole.tiers.items()
+            },
+            related_concepts=tuple(one.concept for one in together),
+            related_concepts_with_stats=together,
+            created_at=whole.first_seen_at,
+            last_used=whole.last_seen_at,
+            meta=BuiltIn(built_ms=built_ms),
+        )
+
+
+def _definition_stats(found: ConceptDefinition, whole: ConceptTotal) -> DefinitionStats:
+    """What is known of this kind of concept; nothing is made up for the other kinds."""
+    stats: dict[str, Any] = {}
+    if found.node is not None:
+        stats |= {"mentions": found.node.mentions, "avg_quality": found.node.avg_quality}
+    if found.actions:
+        first = found.actions[0]
+        stats |= {"context_type": first.context_type, "action": first.action}
+    if found.routing is not None or found.actions:
+        rated = TierRateView.from_counters(whole.counters, whole.success_rate)
+        stats |= dict(rated)
+    return DefinitionStats(
+        first_seen_at=whole.first_seen_at, last_seen_at=whole.last_seen_at, **stats
+    )
+
+
+def _together(found: ConceptDefinition) -> tuple[TogetherView, ...]:
+    """Neighbours, heaviest first, with the outcomes of the shown memories that carry both."""
+    nodes = {node.node_id: node for node in found.neighbours}
+    here = set(found.node.memory_ids) if found.node else set()
+    rows = []
+    for edge in found.edges:
+        key = edge.target if edge.source == found.concept.key else edge.source
+        node = nodes.get(key)
+        shared = here.intersection(node.memory_ids) if node else set()
+        both = [item.stats for item in found.memories if item.memory_id in shared]
+        worked = sum(stats.worked_count for stats in both)
+        failed = sum(stats.failed_count for stats in both)
+        rows.append(
+            TogetherView(
+                concept=node.label if node else key,
+                concept_id=key,
+                co_occurrence=edge.weight,
+                success_together=worked,
+                failure_together=failed,
+                success_rate=success_rate(Counters(worked=worked, failed=failed)),
+            )
+        )
+    return tuple(rows)
 
 
 class PathNode(Answer):
@@ -384,16 +553,33 @@ class PathNode(Answer):
     avg_quality: float
 
 
-class PathAnswer(Answer):
+class PathAnswer(Success):
     """The way from source to target; `path` holds the labels."""
 
-    success: Literal[True]
     found: bool
-    path: list[str]
-    nodes: list[PathNode]
-    edges: list[EdgeView]
+    path: tuple[str, ...]
+    nodes: tuple[PathNode, ...]
+    edges: tuple[EdgeView, ...]
     meta: BuiltIn
-    degraded: list[str]
+
+    @classmethod
+    def from_path(cls, found: PathView, built_ms: float) -> Self:
+        """The ends of its edges are ids of its nodes."""
+        return cls(
+            found=bool(found.nodes),
+            path=tuple(one.label for one in found.nodes),
+            nodes=tuple(
+                PathNode.of(one, id=CONTENT_PREFIX + one.node_id, concept=one.label)
+                for one in found.nodes
+            ),
+            edges=tuple(
+                EdgeView.of(
+                    one, source=CONTENT_PREFIX + one.source, target=CONTENT_PREFIX + one.target
+                )
+                for one in found.edges
+            ),
+            meta=BuiltIn(built_ms=built_ms),
+        )
 
 
 class ContentStatsBody(Answer):
@@ -404,13 +590,11 @@ class ContentStatsBody(Answer):
     last_updated_at: datetime | None
 
 
-class ContentStatsAnswer(Answer):
+class ContentStatsAnswer(Success):
     """Size of the content graph."""
 
-    success: Literal[True]
     stats: ContentStatsBody
     meta: BuiltIn
-    degraded: list[str]
 
 
 class BackfillBodyView(Answer):
@@ -423,14 +607,12 @@ class BackfillBodyView(Answer):
     duration_ms: float
 
 
-class BackfillAnswer(Answer):
+class BackfillAnswer(Success):
     """What was asked for."""
 
-    success: Literal[True]
     result: BackfillBodyView
     meta: BuiltIn
-    degraded: list[str]
-    duplicate: bool | None = None
+    duplicate: Repeated = None
 
 
 class PatternView(Answer):
@@ -450,11 +632,27 @@ class PatternView(Answer):
     unknown: int
     updated_at: datetime
 
+    @classmethod
+    def from_item(cls, item: MemoryItem) -> Self:
+        stats = item.stats
+        estimate = success_estimate(stats.success_count, stats.uses)
+        return cls.of(
+            stats,
+            memory_id=item.memory_id,
+            summary=item.summary or cut(item.text),
+            text_preview=cut(item.text),
+            success_estimate=estimate,
+            wilson_score=estimate.value,
+            worked=stats.worked_count,
+            failed=stats.failed_count,
+            partial=stats.partial_count,
+            unknown=stats.unknown_count,
+            updated_at=item.updated_at,
+        )
 
-class PatternsAnswer(Answer):
+
+class PatternsAnswer(Success):
     """Best Wilson score first."""
 
-    success: Literal[True]
-    patterns: list[PatternView]
+    patterns: tuple[PatternView, ...]
     meta: CountMeta
-    degraded: list[str]

@@ -14,16 +14,19 @@ from rayapp.admin.ports import Component, TierStats
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.operation import Operation
+from rayapp.graphs.records import ActionRow
+from rayapp.graphs.rules.routing import action_success_rate
+from rayapp.graphs.rules.views import action_totals, examples_of
 from rayapp.memory.tiers import Tier, tier_name
 from rayapp.wire import client_answers as client
 from rayapp.wire.graphs import DiagnosticsQuery, GrowthQuery, HealthQuery
-from rayapp.wire.views.graphs import effectiveness_views
 
 # Client contract: the window its rates are taken over.
 RATE_WINDOW_MS = 300_000
 # Tiers that items are promoted and demoted from.
 MOVING_TIERS = (Tier.WORKING, Tier.HISTORY)
 # Actions in the statistics, and the rows per tier that they are made of.
+MAX_EXAMPLES = 5
 MAX_ACTIONS = 50
 ACTION_ROWS = MAX_ACTIONS * len(Tier)
 
@@ -31,6 +34,26 @@ ACTION_ROWS = MAX_ACTIONS * len(Tier)
 def elapsed_ms(started: float) -> float:
     """Milliseconds since `started`, a `perf_counter` value."""
     return round((time.perf_counter() - started) * 1000, 3)
+
+
+def effectiveness_views(rows: Sequence[ActionRow]) -> list[dict[str, Any]]:
+    """Actions over all tiers with their newest examples, for the statistics."""
+    grouped: dict[tuple[str, str], list[ActionRow]] = {}
+    for row in rows:
+        grouped.setdefault((row.context_type, row.action), []).append(row)
+    return [
+        {
+            "context_type": one.context_type,
+            "action_type": one.action,
+            "success_rate": action_success_rate(one.counters),
+            "total_uses": one.counters.uses,
+            "examples": [
+                {"timestamp": e.at, "outcome": e.outcome.value, "doc_id": e.memory_id}
+                for e in examples_of(grouped[one.context_type, one.action])[:MAX_EXAMPLES]
+            ],
+        }
+        for one in action_totals(rows)
+    ]
 
 
 async def stats(call: Call) -> Response:

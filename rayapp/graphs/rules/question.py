@@ -18,7 +18,7 @@ from rayapp.graphs.records import (
     RoutingRow,
 )
 from rayapp.graphs.rules.directives import MAX_NAME, Side, side_of
-from rayapp.graphs.rules.routing import problem_hash
+from rayapp.graphs.rules.problem import problem_hash
 from rayapp.memory.item import point_id_of
 from rayapp.text.concept import Concept
 from rayapp.text.concepts import MAX_READ_CHARS, extract_concepts

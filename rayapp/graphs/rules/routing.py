@@ -1,20 +1,13 @@
-"""What the routing graph advises, its rates, and the fingerprint of a problem."""
+"""What the routing graph advises, and the rates of rows."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
 
 from rayapp.graphs.records import Counters, RoutingRow, TierAdvice
 from rayapp.memory.item import Outcome
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, wilson_lower_bound
 from rayapp.memory.tiers import Tier
-from rayapp.text.concept_words import CACHE_WORDS, is_generic, key_of, readings_of
-from rayapp.text.expansions import Expansions
-from rayapp.text.normalize import normalize
-from rayapp.text.tokens import tokens
 
 # Rates of graph rows, computed from their counters when a row is read.
 
@@ -74,50 +67,6 @@ def wilson_of(c: Counters) -> float:
         + SUCCESS_VALUE[Outcome.FAILED] * c.failed
     )
     return wilson_lower_bound(success, c.uses)
-
-
-# The fingerprint of a problem: questions that ask the same, in either language, share it.
-
-# One content word names a topic, not a problem.
-MIN_CONTENT_WORDS = 2
-# A longer question is never asked again in the same words; the rest is not read.
-MAX_READ_CHARS = 1_000
-# 96 bits: no two problems of a user meet by chance.
-HASH_DIGITS = 24
-
-
-class _Unit(NamedTuple):
-    readings: tuple[str, ...]
-    key: str
-    generic: bool
-
-
-def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
-    """24 hex digits over the set of content words; None when there are fewer than two.
-
-    Order, inflection and politeness do not count. A word or phrase of the dictionary counts as
-    its entry, so a question and its translation meet when the dictionary knows their words.
-    """
-    vocabulary = expansions.vocabulary if expansions else frozenset[str]()
-    plain = normalize(text[:MAX_READ_CHARS])
-    units = [_unit(token.text, vocabulary) for token in tokens(plain)]
-    keys: set[str] = set()
-    used: set[int] = set()
-    for term in expansions.known([unit.readings for unit in units]) if expansions else ():
-        if term.end - term.start > 1 or not units[term.start].generic:
-            keys.add(key_of(term.key))
-            used.update(range(term.start, term.end))
-    keys.update(unit.key for at, unit in enumerate(units) if at not in used and not unit.generic)
-    if len(keys) < MIN_CONTENT_WORDS:
-        return None
-    basis = "\n".join(sorted(keys))
-    return hashlib.sha256(basis.encode("utf-8")).hexdigest()[:HASH_DIGITS]
-
-
-@lru_cache(maxsize=CACHE_WORDS)
-def _unit(word: str, vocabulary: frozenset[str]) -> _Unit:
-    readings = readings_of(word, vocabulary)
-    return _Unit(readings, key_of(readings[:1]), is_generic(word, readings[0]))
 
 
 # Outcomes before a tier is called good or poor: as many as for every other learned effect

@@ -1,14 +1,16 @@
-"""Rows of the graphs as people look at them: pictures, ids of nodes, totals over tiers. Pure."""
+"""Rows of the graphs as people look at them: pictures, totals over tiers, paths. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
+from typing import Literal
 
 from rayapp.graphs.records import (
     ActionRow,
+    ConceptDefinition,
     ContentEdge,
     ContentNode,
     Counters,
@@ -18,12 +20,9 @@ from rayapp.graphs.records import (
     GraphView,
     RoutingRow,
 )
-from rayapp.graphs.rules.question import CONTEXT_TYPES
 from rayapp.graphs.rules.routing import action_success_rate, added, success_rate, wilson_of
 from rayapp.memory.item import NEUTRAL_SCORE
 from rayapp.memory.tiers import Tier
-from rayapp.text.concepts import extract_concepts
-from rayapp.text.expansions import Expansions
 
 ROUTING_PREFIX, CONTENT_PREFIX, ACTION_PREFIX = "routing_", "content_", "action_"
 
@@ -37,10 +36,6 @@ LIGHTEST_EDGE, HEAVIEST_EDGE = 0.2, 3.0
 # A concept's best tiers: above this Wilson score, at most so many (the first client shows as many).
 BEST_TIER_WILSON = 0.3
 MAX_BEST_TIERS = 3
-# Spellings tried for one name; the first ones are the likeliest.
-MAX_KEYS = 8
-# A longer name is no concept; the text is cut before it is analysed (characters).
-MAX_NAME = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +67,17 @@ class ActionTotal:
     best_tier: Tier
 
 
-@dataclass(frozen=True, slots=True)
-class NamedConcept:
-    """What an id of a picture, or a name, may stand for: an action, else one of the keys."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptTotal:
+    """One concept over all tiers: of its routing row, else of its action."""
 
-    action: tuple[str, str] | None
-    keys: tuple[str, ...]
+    kind: Literal["routing", "content", "action"]
+    counters: Counters
+    success_rate: float
+    best_tier: Tier | None
+    tiers: Mapping[Tier, Counters]
+    first_seen_at: datetime | None
+    last_seen_at: datetime | None
 
 
 # --- totals --------------------------------------------------------------------------------
@@ -110,6 +110,25 @@ def action_totals(rows: Iterable[ActionRow]) -> tuple[ActionTotal, ...]:
     totals = [_action_total(group) for group in grouped.values()]
     totals.sort(key=lambda one: (-one.counters.uses, one.context_type, one.action))
     return tuple(totals)
+
+
+def concept_total(found: ConceptDefinition) -> ConceptTotal:
+    """What all rows of a concept say together."""
+    routing, node = found.routing, found.node
+    action = action_totals(found.actions)[0] if found.actions else None
+    counters = total_of(routing) if routing else action.counters if action else Counters()
+    seen = [(one.first_seen_at, one.last_seen_at) for one in (routing, node) if one is not None]
+    seen += [(action.first_used_at, action.last_used_at)] if action else []
+    best = next(iter(best_tiers(routing)), None) if routing else None
+    return ConceptTotal(
+        kind="content" if node else "action" if action else "routing",
+        counters=counters,
+        success_rate=action_success_rate(counters) if action else success_rate(counters),
+        best_tier=action.best_tier if action and routing is None else best,
+        tiers=routing.tiers if routing else {row.tier: row.counters for row in found.actions},
+        first_seen_at=min((first for first, _ in seen), default=None),
+        last_seen_at=max((last for _, last in seen), default=None),
+    )
 
 
 def examples_of(rows: Iterable[RoutingRow | ActionRow]) -> tuple[Example, ...]:
@@ -252,37 +271,6 @@ def _content_edges(
 
 def _between(value: float, low: float, high: float) -> float:
     return max(low, min(high, value))
-
-
-# --- names ---------------------------------------------------------------------------------
-
-
-def named_concept(name: str, expansions: Expansions | None = None) -> NamedConcept:
-    """What an id with its prefix, a key without one, or a label as a person writes it means.
-
-    The keys are ordered: the id without its prefix, the name as it is, then its lemma form.
-    """
-    name = name.strip()[:MAX_NAME]
-    bare = next(
-        (name.removeprefix(p) for p in (ROUTING_PREFIX, CONTENT_PREFIX) if name.startswith(p)),
-        name,
-    )
-    # A tag is one concept as a whole: a phrase gets the key of a phrase, not of its words.
-    concepts = extract_concepts(bare, tags=(bare,), expansions=expansions, limit=MAX_KEYS)
-    keys = dict.fromkeys([bare, name, *(concept.key for concept in concepts)])
-    return NamedConcept(_action_of(name), tuple(key for key in keys if key)[:MAX_KEYS])
-
-
-def _action_of(name: str) -> tuple[str, str] | None:
-    """Context types hold underscores themselves, so they are matched as a whole."""
-    if not name.startswith(ACTION_PREFIX):
-        return None
-    rest = name.removeprefix(ACTION_PREFIX)
-    for context_type in sorted(CONTEXT_TYPES, key=len, reverse=True):
-        action = rest.removeprefix(context_type + "_")
-        if action and action != rest:
-            return context_type, action
-    return None
 
 
 # --- paths ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from rayapp.graphs.records import (
     RoutingIncrement,
     SolutionIncrement,
 )
-from rayapp.graphs.rules.routing import added, counters_of, negative, problem_hash
+from rayapp.graphs.rules.problem import problem_hash
+from rayapp.graphs.rules.routing import added, counters_of, negative
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.verdicts import standing
 from rayapp.memory.item import Outcome

@@ -10,8 +10,8 @@ import pytest
 from rayapp.container import bootstrap
 from rayapp.core.errors import StoreDown
 from rayapp.graphs.records import ContextInsights, InsightsRequest
+from rayapp.graphs.rules.problem import problem_hash
 from rayapp.graphs.rules.question import read_question
-from rayapp.graphs.rules.routing import problem_hash
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import MemoryItem, Outcome, Stats

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.graphs.rules.routing import problem_hash
+from rayapp.graphs.rules.problem import problem_hash
 from rayapp.text.expansions import Expansions
 
 FILES: dict[str, Any] = {

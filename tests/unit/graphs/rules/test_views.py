@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rayapp.container import bootstrap
 from rayapp.graphs.records import ContentEdge
 from rayapp.graphs.rules.content import shortest_path
+from rayapp.graphs.rules.names import named_concept
 from rayapp.graphs.rules.question import CONTEXT_TYPES
 from rayapp.graphs.rules.views import (
     HEAVIEST_EDGE,
@@ -23,7 +24,6 @@ from rayapp.graphs.rules.views import (
     action_totals,
     best_tiers,
     graph_view,
-    named_concept,
 )
 from rayapp.memory.tiers import Tier
 from tests.unit.graphs.rules.rows import AT, action, counted, edge, later, node, routing

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.graphs.records import Counters, OutcomeChanges
-from rayapp.graphs.rules.routing import added, problem_hash
+from rayapp.graphs.rules.problem import problem_hash
+from rayapp.graphs.rules.routing import added
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES, outcome_changes
 from rayapp.memory.item import Outcome

@@ -1,1 +1,0 @@
-"""Values shown in the API document."""

@@ -1,1 +1,0 @@
-"""Values as JSON objects, built by hand."""
