@@ -182,14 +182,6 @@ class Calls(ABC):
     ) -> Talk[AnswerT]:
         """One write that may be repeated safely, as `model`."""
 
-    @abstractmethod
-    def asking(self, request: Request) -> Talk[Any]:
-        """The JSON of one request, with retries; every attempt is the same request."""
-
-    @abstractmethod
-    def headers_of(self, user_id: str | None) -> dict[str, str]:
-        """The headers that say for whom."""
-
 
 class Reader(TypedDict, total=False):
     """Of a call that changes nothing: for whom, instead of the user of the client."""

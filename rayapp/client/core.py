@@ -124,6 +124,7 @@ class Core(Calls):
         return parsed(model, (yield from self.asking(request)))
 
     def asking(self, request: Request) -> Talk[Any]:
+        """The JSON of one request, with retries; every attempt is the same request."""
         for attempt in range(1, self._retry.attempts + 1):
             last = attempt == self._retry.attempts
             retry_after_s: float | None = None
@@ -142,6 +143,7 @@ class Core(Calls):
         raise AssertionError("the last attempt returns or raises")
 
     def headers_of(self, user_id: str | None) -> dict[str, str]:
+        """The headers that say for whom."""
         user = usable(user_id) if user_id is not None else self._user_id
         return {} if user is None else {"X-User-Id": user}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import httpx
 
-from rayapp.client.calls import AnswerT, Calls, Pause, Request, Talk, asked, at, call, given
+from rayapp.client.calls import Calls, Pause, Reader, Request, Talk, Writer, asked, at, call, given
 from rayapp.client.core import Core, json_of, parsed
 from rayapp.client.models import (
     Backlog,
@@ -90,12 +90,12 @@ class OperationCalls(Calls):
             DependencyDown: code `jobs_down`, when the cluster takes no jobs.
         """
         body = given({"tier": tier, "since": since, "user_id": user_id})
-        return (yield from self._submitted(f"{OPS}/reindex", body))
+        return self._submitted(f"{OPS}/reindex", body)
 
     @call
     def reindex_rollback(self) -> Talk[str]:
         """Submit the way back to the collection before the last reindex; the id of its job."""
-        return (yield from self._submitted(f"{OPS}/reindex/rollback", {}))
+        return self._submitted(f"{OPS}/reindex/rollback", {})
 
     @call
     def reindex_progress(self) -> Talk[ProgressView | None]:
@@ -105,7 +105,7 @@ class OperationCalls(Calls):
     @call
     def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[ReindexAnswer]:
         """Ask something of the reindex that runs; without a `job_id` none was going on."""
-        return (yield from self.writing(WISHES[wish], f"{OPS}/reindex/{wish}", {}))
+        return self.writing(WISHES[wish], f"{OPS}/reindex/{wish}", {})
 
     @call
     def deferred(self, *, owner: str | None = None) -> Talk[int]:
@@ -117,17 +117,17 @@ class OperationCalls(Calls):
     def run_deferred(self, *, owner: str | None = None) -> Talk[DeferredAnswer]:
         """Try them again now. Raises DependencyDown without an embedder."""
         path = f"{OPS}/reindex/deferred"
-        return (yield from self.writing(DeferredAnswer, path, given({"user_id": owner})))
+        return self.writing(DeferredAnswer, path, given({"user_id": owner}))
 
     @call
     def ingest_datagov(self, source: Literal["ckan"] | None = None) -> Talk[str]:
         """Submit the filling of the DataGov tiers; the id of its job."""
-        return (yield from self._submitted(f"{OPS}/datagov", given({"source": source})))
+        return self._submitted(f"{OPS}/datagov", given({"source": source}))
 
     @call
     def datagov_status(self) -> Talk[DatagovStatusAnswer]:
         """What the last filling of the DataGov tiers did."""
-        return (yield from self.reading(DatagovStatusAnswer, f"{OPS}/datagov"))
+        return self.reading(DatagovStatusAnswer, f"{OPS}/datagov")
 
     @call
     def consistency(
@@ -143,23 +143,23 @@ class OperationCalls(Calls):
     def sweep(self, *, repair: bool = True) -> Talk[str]:
         """Submit a sweep over everything; the id of its job."""
         body = {"dry_run": not repair, "full": True}
-        return (yield from self._submitted(f"{OPS}/consistency", body))
+        return self._submitted(f"{OPS}/consistency", body)
 
     @call
     def breakers(self) -> Talk[BreakerAnswer]:
         """The state of the circuit breakers."""
-        return (yield from self.reading(BreakerAnswer, BREAKERS))
+        return self.reading(BreakerAnswer, BREAKERS)
 
     @call
     def reset_breakers(self) -> Talk[BreakerAnswer]:
         """Close them by hand. Raises DependencyDown while the embedder is still away."""
-        return (yield from self.writing(BreakerAnswer, BREAKERS, {"action": "reset"}))
+        return self.writing(BreakerAnswer, BREAKERS, {"action": "reset"})
 
     @call
     def set_degraded(self, enabled: bool) -> Talk[BreakerAnswer]:
         """Answer without the embedder, or with it again."""
         body = {"action": "degraded", "enabled": enabled}
-        return (yield from self.writing(BreakerAnswer, BREAKERS, body))
+        return self.writing(BreakerAnswer, BREAKERS, body)
 
     @call
     def jobs(self, kind: str | None = None, *, limit: int = 50) -> Talk[tuple[JobView, ...]]:
@@ -169,22 +169,22 @@ class OperationCalls(Calls):
     @call
     def job(self, job_id: str) -> Talk[JobView]:
         """One job. Raises NotFound."""
-        return (yield from self._job(job_id))
+        return self._job(job_id)
 
     @call
     def pause_job(self, job_id: str) -> Talk[JobView]:
         """Its workers stop after their step. Raises Conflict when it has ended."""
-        return (yield from self._wish(job_id, "pause"))
+        return self._wish(job_id, "pause")
 
     @call
     def resume_job(self, job_id: str) -> Talk[JobView]:
         """Go on where it was. Raises Conflict when it has ended."""
-        return (yield from self._wish(job_id, "resume"))
+        return self._wish(job_id, "resume")
 
     @call
     def cancel_job(self, job_id: str) -> Talk[JobView]:
         """Its workers stop after their step, for good. Raises Conflict when it has ended."""
-        return (yield from self._wish(job_id, "cancel"))
+        return self._wish(job_id, "cancel")
 
     @call
     def wait_job(
@@ -240,12 +240,12 @@ class UpkeepCalls(Calls):
     @call
     def data_sizes(self) -> Talk[SizesAnswer]:
         """Rows and bytes of every collection, and of the index."""
-        return (yield from self.reading(SizesAnswer, "/api/system/data-sizes"))
+        return self.reading(SizesAnswer, "/api/system/data-sizes")
 
     @call
     def compact(self) -> Talk[CompactAnswer]:
         """Give the room of removed rows back to the disk."""
-        return (yield from self.writing(CompactAnswer, "/api/data/compact-database"))
+        return self.writing(CompactAnswer, "/api/data/compact-database")
 
     @call
     def session_users(self, *, quiet_days: int | None = None) -> Talk[CleanupStats]:
@@ -259,7 +259,7 @@ class UpkeepCalls(Calls):
     ) -> Talk[CleanupAnswer]:
         """Remove them with all that is theirs; `dry_run` only counts."""
         body = given({"dry_run": dry_run, "quiet_days": quiet_days})
-        return (yield from self.writing(CleanupAnswer, CLEANUP, body))
+        return self.writing(CleanupAnswer, CLEANUP, body)
 
     @call
     def migration(self, *, owner: str | None = None) -> Talk[MigrateStatus]:
@@ -271,7 +271,7 @@ class UpkeepCalls(Calls):
     def migrate(self, *, owner: str | None = None, dry_run: bool = False) -> Talk[MigrateAnswer]:
         """Move it."""
         body = given({"user_id": owner, "dry_run": dry_run})
-        return (yield from self.writing(MigrateAnswer, f"{OPS}/migrate", body))
+        return self.writing(MigrateAnswer, f"{OPS}/migrate", body)
 
     @call
     def verify_migration(self, *, owner: str | None = None) -> Talk[VerificationView]:
@@ -281,11 +281,11 @@ class UpkeepCalls(Calls):
 
     @call
     def find_blobs(
-        self, *, tier: str | None = None, cursor: str | None = None, user_id: str | None = None
+        self, *, tier: str | None = None, cursor: str | None = None, **who: Unpack[Reader]
     ) -> Talk[SanitizeAnswer]:
         """Memories whose text holds encoded files."""
         path = asked(f"{OPS}/sanitize", tier=tier, cursor=cursor)
-        return (yield from self.reading(SanitizeAnswer, path, user_id=user_id))
+        return self.reading(SanitizeAnswer, path, **who)
 
     @call
     def remove_blobs(
@@ -294,21 +294,21 @@ class UpkeepCalls(Calls):
         tier: str | None = None,
         cursor: str | None = None,
         dry_run: bool = True,
-        user_id: str | None = None,
+        **who: Unpack[Writer],
     ) -> Talk[SanitizeAnswer]:
         """Cut them out; `dry_run` only looks."""
         body = given({"tier": tier, "cursor": cursor, "dry_run": dry_run})
-        return (yield from self.writing(SanitizeAnswer, f"{OPS}/sanitize", body, user_id=user_id))
+        return self.writing(SanitizeAnswer, f"{OPS}/sanitize", body, **who)
 
     @call
     def reset_preview(self) -> Talk[ResetPreviewAnswer]:
         """What a reset would remove."""
-        return (yield from self.reading(ResetPreviewAnswer, f"{OPS}/reset"))
+        return self.reading(ResetPreviewAnswer, f"{OPS}/reset")
 
     @call
     def reset(self, *, confirm: bool) -> Talk[ResetAnswer]:
         """Remove all memories of all users for good. Raises InvalidInput without `confirm`."""
-        return (yield from self.writing(ResetAnswer, f"{OPS}/reset", {"confirm": confirm}))
+        return self.writing(ResetAnswer, f"{OPS}/reset", {"confirm": confirm})
 
 
 # Client calls about the service itself: readiness, health, sizes, and the wait for the index.
@@ -330,7 +330,7 @@ class SystemCalls(Core):
     @call
     def backlog(self) -> Talk[Backlog]:
         """Index counts out of the diagnostics."""
-        return (yield from self._backlog())
+        return self._backlog()
 
     @call
     def ready(self) -> Talk[ReadyAnswer]:
@@ -382,9 +382,7 @@ class SystemCalls(Core):
     @call
     def growth(self, *, days: int | None = None, user_id: str | None = None) -> Talk[Growth]:
         """Memories per day."""
-        return (
-            yield from self.reading(Growth, asked(f"{MEMORY}/growth", days=days), user_id=user_id)
-        )
+        return self.reading(Growth, asked(f"{MEMORY}/growth", days=days), user_id=user_id)
 
     @call
     def health(self, *, full: bool = False) -> Talk[HealthReply]:
@@ -427,32 +425,8 @@ class OpsCalls(OperationCalls, UpkeepCalls):
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    def reading(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
-    ) -> Talk[AnswerT]:
-        return self._core.reading(model, path, body, user_id=user_id)
+    def reading(self, *args: Any, **kwargs: Any) -> Talk[Any]:
+        return self._core.reading(*args, **kwargs)
 
-    def writing(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        method: str = "POST",
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[AnswerT]:
-        return self._core.writing(
-            model, path, body, method=method, user_id=user_id, idempotency_key=idempotency_key
-        )
-
-    def asking(self, request: Request) -> Talk[Any]:
-        return self._core.asking(request)
-
-    def headers_of(self, user_id: str | None) -> dict[str, str]:
-        return self._core.headers_of(user_id)
+    def writing(self, *args: Any, **kwargs: Any) -> Talk[Any]:
+        return self._core.writing(*args, **kwargs)

@@ -81,16 +81,14 @@ class UserDataCalls(Calls):
     def unhide(self, memory_id: str, **who: Unpack[Writer]) -> Talk[str]:
         """Show a hidden memory again. Raises NotFound."""
         body = {"memory_id": memory_id}
-        found = yield from self.writing(GhostDone, GHOST, body, method="DELETE", **who)
-        return found.message
+        return (yield from self.writing(GhostDone, GHOST, body, method="DELETE", **who)).message
 
     @call
     def hidden(
         self, *, limit: int | None = None, **who: Unpack[Reader]
     ) -> Talk[tuple[GhostView, ...]]:
         """What is hidden, newest first."""
-        path = asked(GHOST, limit=limit)
-        return (yield from self.reading(GhostsAnswer, path, **who)).memories
+        return (yield from self.reading(GhostsAnswer, asked(GHOST, limit=limit), **who)).memories
 
     @call
     def data_stats(self, **who: Unpack[Reader]) -> Talk[DataStatsAnswer]:
@@ -100,5 +98,4 @@ class UserDataCalls(Calls):
     @call
     def clear_data(self, target: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
         """Remove all of one kind for good; call again while `remaining` is above 0."""
-        path = at("/api/data/clear/{target}", target=target)
-        return self.writing(ClearAnswer, path, **who)
+        return self.writing(ClearAnswer, at("/api/data/clear/{target}", target=target), **who)
