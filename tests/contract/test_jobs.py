@@ -158,7 +158,7 @@ class TestMongoJobs(OnMongo, JobContract):
     ) -> None:
         await planned(store)
         await database.collection(PARTITIONS).update_one({"index": 1}, {"$unset": {"payload": 1}})
-        with pytest.raises(TypeError, match="payload"):
+        with pytest.raises(KeyError, match="payload"):
             await store.partitions("j-1")
 
 

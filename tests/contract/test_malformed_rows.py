@@ -113,7 +113,7 @@ class TestLoops:
         "change",
         [
             {"$set": {"outcome": "great"}},
-            {"$set": {"signal.extra": 1}},
+            {"$set": {"signal": 7}},
             {"$unset": {"concepts": 1}},
         ],
     )

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.admin.ports import ApiKey
-from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import API_KEYS
+from rayapp.storage.mongo.rows import from_row, utc
 
 Document = dict[str, Any]
 
@@ -35,7 +35,7 @@ class MongoApiKeyStore:
         """Revoked keys as well: the caller looks at `revoked_at`."""
         with translated():
             doc = await self._keys.find_one({"key_hash": {"$eq": key_hash}})
-        return _api_key(doc) if doc else None
+        return from_row(ApiKey, doc) if doc else None
 
     async def revoke(self, principal: str, at: datetime) -> int:
         """Returns how many keys of `principal` were revoked now."""
@@ -50,15 +50,4 @@ class MongoApiKeyStore:
         """Oldest first."""
         with translated():
             cursor = self._keys.find(sort=[("created_at", 1), ("key_hash", 1)])
-            return [_api_key(doc) async for doc in cursor]
-
-
-def _api_key(doc: Document) -> ApiKey:
-    return ApiKey(
-        key_hash=doc["key_hash"],
-        principal=doc["principal"],
-        user_id=doc["user_id"],
-        scopes=frozenset(doc["scopes"]),
-        created_at=doc["created_at"],
-        revoked_at=doc["revoked_at"],
-    )
+            return [from_row(ApiKey, doc) async for doc in cursor]

@@ -13,23 +13,10 @@ import bson
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from rayapp.core.errors import InvalidInput
-from rayapp.memory.item import (
-    ChangeType,
-    IndexOp,
-    IndexState,
-    MemoryItem,
-    MemoryVersion,
-    Outcome,
-    Quality,
-    Source,
-    SourceType,
-    Stats,
-    Status,
-    SyncState,
-)
+from rayapp.memory.item import IndexState, MemoryItem, MemoryVersion, Quality, SyncState
 from rayapp.memory.rules.filtering import flag_names
-from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from rayapp.memory.tiers import FOLLOWED_TIERS
+from rayapp.storage.mongo.rows import may_lack, reader, to_row
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -53,13 +40,9 @@ ITEM_TIMES = (
 STATS_TIMES = ("last_outcome_at",)
 INDEX_TIMES = ("next_attempt_at", "indexed_at")
 
-# Looking a member up in a dict is several times faster than calling the enum.
-_TIERS = {t.value: t for t in Tier}
-_STATUSES = {s.value: s for s in Status}
-_SOURCES = {s.value: s for s in SourceType}
-_OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{o.value: o for o in Outcome}}
-_OPS = {o.value: o for o in IndexOp}
-_SYNC = {s.value: s for s in SyncState}
+may_lack(MemoryItem, "stored_by", "sequence", "context_prefix")
+from_document = reader(MemoryItem)
+version_from_document = reader(MemoryVersion)
 
 
 def readable(docs: Iterable[Document], convert: Callable[[Document], T]) -> list[T]:
@@ -77,121 +60,27 @@ def readable(docs: Iterable[Document], convert: Callable[[Document], T]) -> list
     return found
 
 
-def utc(at: datetime | None) -> datetime | None:
-    """`at`, refused when it has no time zone: the driver would take local time for UTC."""
-    if at is not None and at.tzinfo is None:
-        raise InvalidInput("A time has no zone: send it with an offset, such as 2026-01-01T00:00Z.")
-    return at
-
-
 def to_document(item: MemoryItem) -> Document:
     """The document of a new item. `quality_score` and the DataGov flags are denormalised.
 
     `follow_up_at` and `contribution` belong to the graphs and are not part of the item.
     """
-    return {
-        "memory_id": item.memory_id,
-        "point_id": item.point_id,
-        "user_id": item.user_id,
-        "org_id": item.org_id,
-        "tier": item.tier.value,
-        "status": item.status.value,
-        "text": item.text,
-        "summary": item.summary,
-        "content_hash": item.content_hash,
-        "dedup_scope": item.dedup_scope,
-        "tags": list(item.tags),
-        "entities": list(item.entities),
-        "always_inject": item.always_inject,
-        "lang": item.lang,
-        "source": _source_document(item.source),
-        "flags": list(flag_names(item.source)),
-        "stored_by": item.stored_by,
-        "perspective_owner_id": item.perspective_owner_id,
-        "subject_id": item.subject_id,
-        "trust": item.trust,
-        "quality": _quality_document(item.quality),
-        "stats": _stats_document(item.stats),
-        "created_at": utc(item.created_at),
-        "stored_at": utc(item.stored_at),
-        "updated_at": utc(item.updated_at),
-        "archived_at": utc(item.archived_at),
-        "archived_reason": item.archived_reason,
-        "expires_at": utc(item.expires_at),
-        "tier_entered_at": utc(item.tier_entered_at),
-        "merged_into": item.merged_into,
+    return to_row(item) | {
+        "quality": quality_document(item.quality),
         "index": index_document(item.index, pending_since=item.stored_at),
-        "version": item.version,
-        "supersedes": item.supersedes,
-        "superseded_by": item.superseded_by,
-        "valid_from": utc(item.valid_from),
-        "valid_to": utc(item.valid_to),
-        "sequence": item.sequence,
-        "context_prefix": item.context_prefix,
+        "flags": list(flag_names(item.source)),
         "follow_up_at": item.stored_at if item.tier in FOLLOWED_TIERS else None,
         "contribution": None,
     }
 
 
+def quality_document(quality: Quality) -> Document:
+    return to_row(quality) | {"quality_score": quality.quality_score}
+
+
 def index_document(state: IndexState, *, pending_since: datetime | None) -> Document:
     pending = state.sync_state is SyncState.PENDING
-    return {
-        "op": state.op.value,
-        "rev": state.rev,
-        "sync_state": state.sync_state.value,
-        "pending_since": pending_since if pending else None,
-        "attempts": state.attempts,
-        "next_attempt_at": utc(state.next_attempt_at),
-        "claim": state.claim,
-        "last_error": state.last_error,
-        "model": state.model,
-        "dims": state.dims,
-        "analyser": state.analyser,
-        "vector_hash": state.vector_hash,
-        "indexed_at": utc(state.indexed_at),
-    }
-
-
-def from_document(doc: Document) -> MemoryItem:
-    return MemoryItem(
-        memory_id=doc["memory_id"],
-        point_id=doc["point_id"],
-        user_id=doc["user_id"],
-        org_id=doc["org_id"],
-        tier=_TIERS[doc["tier"]],
-        status=_STATUSES[doc["status"]],
-        text=doc["text"],
-        summary=doc["summary"],
-        content_hash=doc["content_hash"],
-        dedup_scope=doc["dedup_scope"],
-        tags=tuple(doc["tags"]),
-        entities=tuple(doc["entities"]),
-        always_inject=doc["always_inject"],
-        lang=doc["lang"],
-        source=_source(doc["source"]),
-        stored_by=doc.get("stored_by", ""),
-        perspective_owner_id=doc["perspective_owner_id"],
-        subject_id=doc["subject_id"],
-        trust=doc["trust"],
-        quality=_quality(doc["quality"]),
-        stats=_stats(doc["stats"]),
-        created_at=doc["created_at"],
-        stored_at=doc["stored_at"],
-        updated_at=doc["updated_at"],
-        archived_at=doc["archived_at"],
-        archived_reason=doc["archived_reason"],
-        expires_at=doc["expires_at"],
-        tier_entered_at=doc["tier_entered_at"],
-        merged_into=doc["merged_into"],
-        index=_index(doc["index"]),
-        version=doc["version"],
-        supersedes=doc["supersedes"],
-        superseded_by=doc["superseded_by"],
-        valid_from=doc["valid_from"],
-        valid_to=doc["valid_to"],
-        sequence=doc.get("sequence", 0),
-        context_prefix=doc.get("context_prefix", ""),
-    )
+    return to_row(state) | {"pending_since": pending_since if pending else None}
 
 
 def from_plain(doc: Document) -> MemoryItem:
@@ -222,131 +111,7 @@ def _zoned(value: Any) -> Any:
 
 
 def version_document(row: MemoryVersion) -> Document:
-    return {
-        "user_id": row.user_id,
-        "memory_id": row.memory_id,
-        "version": row.version,
-        "text": row.text,
-        "tags": list(row.tags),
-        "quality": _quality_document(row.quality),
-        "stats": _stats_document(row.stats),
-        "change_type": row.change_type.value,
-        "reason": row.reason,
-        "at": utc(row.at),
-    }
-
-
-def version_from_document(doc: Document) -> MemoryVersion:
-    return MemoryVersion(
-        user_id=doc["user_id"],
-        memory_id=doc["memory_id"],
-        version=doc["version"],
-        text=doc["text"],
-        tags=tuple(doc["tags"]),
-        quality=_quality(doc["quality"]),
-        stats=_stats(doc["stats"]),
-        change_type=ChangeType(doc["change_type"]),
-        reason=doc["reason"],
-        at=doc["at"],
-    )
-
-
-def _source_document(source: Source) -> Document:
-    return {
-        "type": source.type.value,
-        "conversation_id": source.conversation_id,
-        "message_id": source.message_id,
-        "tool_name": source.tool_name,
-        "tool_run_id": source.tool_run_id,
-        "doc_id": source.doc_id,
-        "chunk_id": source.chunk_id,
-        "book": source.book,
-        "datagov": source.datagov,
-    }
-
-
-def _source(doc: Document) -> Source:
-    return Source(
-        type=_SOURCES[doc["type"]],
-        conversation_id=doc["conversation_id"],
-        message_id=doc["message_id"],
-        tool_name=doc["tool_name"],
-        tool_run_id=doc["tool_run_id"],
-        doc_id=doc["doc_id"],
-        chunk_id=doc["chunk_id"],
-        book=doc["book"],
-        datagov=doc["datagov"],
-    )
-
-
-def _quality_document(quality: Quality) -> Document:
-    return {
-        "importance": quality.importance,
-        "confidence": quality.confidence,
-        "mentioned_count": quality.mentioned_count,
-        "quality_score": quality.quality_score,
-    }
-
-
-def _quality(doc: Document) -> Quality:
-    return Quality(
-        importance=doc["importance"],
-        confidence=doc["confidence"],
-        mentioned_count=doc["mentioned_count"],
-    )
-
-
-def _stats_document(stats: Stats) -> Document:
-    return {
-        "uses": stats.uses,
-        "success_count": stats.success_count,
-        "worked_count": stats.worked_count,
-        "partial_count": stats.partial_count,
-        "unknown_count": stats.unknown_count,
-        "failed_count": stats.failed_count,
-        "success_rate": stats.success_rate,
-        "wilson_score": stats.wilson_score,
-        "score": stats.score,
-        "last_outcome": stats.last_outcome.value if stats.last_outcome else None,
-        "last_outcome_at": utc(stats.last_outcome_at),
-        "tier_uses": stats.tier_uses,
-        "tier_success": stats.tier_success,
-    }
-
-
-def _stats(doc: Document) -> Stats:
-    return Stats(
-        uses=doc["uses"],
-        success_count=doc["success_count"],
-        worked_count=doc["worked_count"],
-        partial_count=doc["partial_count"],
-        unknown_count=doc["unknown_count"],
-        failed_count=doc["failed_count"],
-        success_rate=doc["success_rate"],
-        wilson_score=doc["wilson_score"],
-        score=doc["score"],
-        last_outcome=_OUTCOMES[doc["last_outcome"]],
-        last_outcome_at=doc["last_outcome_at"],
-        tier_uses=doc["tier_uses"],
-        tier_success=doc["tier_success"],
-    )
-
-
-def _index(doc: Document) -> IndexState:
-    return IndexState(
-        op=_OPS[doc["op"]],
-        rev=doc["rev"],
-        sync_state=_SYNC[doc["sync_state"]],
-        attempts=doc["attempts"],
-        next_attempt_at=doc["next_attempt_at"],
-        claim=doc["claim"],
-        last_error=doc["last_error"],
-        model=doc["model"],
-        dims=doc["dims"],
-        analyser=doc["analyser"],
-        vector_hash=doc["vector_hash"],
-        indexed_at=doc["indexed_at"],
-    )
+    return to_row(row) | {"quality": quality_document(row.quality)}
 
 
 # Memory items by the hash of their rows: a row that did not change is not parsed again.

@@ -17,20 +17,16 @@ from rayapp.core.errors import NotFound
 from rayapp.memory.item import ChangeType, Status, SyncState
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
-from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import RETRY_CODES, translated
 from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
 from rayapp.storage.mongo.predicates import mine
+from rayapp.storage.mongo.rows import from_row, to_row
 
 # Events: transitions and repairs, kept 90 days.
 
-FIELDS = ("event_id", "user_id", "kind", "at", "memory_id", "data")
 
-
-def event_document(event: Event) -> dict[str, Any]:
-    utc(event.at)
-    return {name: getattr(event, name) for name in FIELDS}
+event_document = to_row
 
 
 class MongoEventStore:
@@ -51,7 +47,7 @@ class MongoEventStore:
         order = [("at", DESCENDING), ("event_id", DESCENDING)]
         with translated():
             cursor = self._events.find(where, sort=order, limit=limit)
-            return [Event(**{name: doc[name] for name in FIELDS}) async for doc in cursor]
+            return [from_row(Event, doc) async for doc in cursor]
 
 
 Document = dict[str, Any]

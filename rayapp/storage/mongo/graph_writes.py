@@ -39,10 +39,10 @@ from rayapp.graphs.rules.content import (
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import WriteScope
-from rayapp.storage.mongo.convert import from_document, readable, utc
+from rayapp.storage.mongo.convert import from_document, readable
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document, example_document
+from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document
 from rayapp.storage.mongo.indexes import (
     ACTIONS,
     BOOKS,
@@ -55,6 +55,7 @@ from rayapp.storage.mongo.indexes import (
     SOLUTIONS,
 )
 from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.rows import to_row, utc
 
 # What the graphs remember of a memory goes to the one it was merged into, in that transaction.
 
@@ -404,7 +405,7 @@ def _taken(
     update: Document = {"$inc": {f"{path}.uses": counters.uses}}
     update["$inc"] |= {name: n for name, n in counts.items() if n}
     if examples:
-        gone = [example_document(example) for example in examples]
+        gone = [to_row(example) for example in examples]
         update["$pull"] = {"examples": {"$or": gone}}
     return UpdateOne({**key, f"{path}.uses": {"$gte": 0}, **enough}, update)
 
@@ -412,6 +413,6 @@ def _taken(
 def _examples(found: Sequence[Example]) -> Document:
     if not found:
         return {}
-    documents = [example_document(example) for example in found]
+    documents = [to_row(example) for example in found]
     order = {"at": 1, "memory_id": -1}
     return {"$push": {"examples": {"$each": documents, "$sort": order, "$slice": -MAX_EXAMPLES}}}

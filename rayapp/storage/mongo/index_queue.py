@@ -17,7 +17,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexBacklog, IndexResult
 from rayapp.memory.scope import WriteScope
-from rayapp.storage.mongo.convert import from_document, readable, utc
+from rayapp.storage.mongo.convert import from_document, readable
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import (
@@ -28,6 +28,7 @@ from rayapp.storage.mongo.indexes import (
     SYNC_DUE,
 )
 from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.rows import utc
 
 # What an update writes to ask for another index write of an item.
 

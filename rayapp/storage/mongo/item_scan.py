@@ -18,11 +18,12 @@ from rayapp.core.errors import InvalidInput
 from rayapp.index.ports import Requeue, RowState
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo.convert import PLAIN, from_document, from_plain, readable, utc
+from rayapp.storage.mongo.convert import PLAIN, from_document, from_plain, readable
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
+from rayapp.storage.mongo.rows import utc
 
 Document = dict[str, Any]
 

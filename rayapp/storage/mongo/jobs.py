@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +42,7 @@ from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.database import DURABLE, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import EXPIRES_FROM, JOBS, LEASES, PARTITIONS
+from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row
 
 # Leases with fencing tokens. All times are the server's, so holders need no common clock.
 
@@ -106,9 +106,7 @@ class MongoLeaseStore:
 
 
 def _lease(doc: Document) -> Lease:
-    return Lease(
-        name=doc["_id"], holder=doc["holder"], fence=doc["fence"], expires_at=doc["expires_at"]
-    )
+    return from_row(Lease, doc | {"name": doc["_id"]})
 
 
 CREATED_NOW: Document = {"created_at": "$$NOW", "updated_at": "$$NOW"}
@@ -134,8 +132,6 @@ ATTEMPTS: Document = {
 }
 IS_IDLE: Document = {"$in": ["$state", sorted(IDLE_STATES)]}
 TOUCHED: Document = {"$currentDate": {"updated_at": True}}
-JOB_FIELDS = tuple(field.name for field in fields(Job))
-ROW_FIELDS = tuple(field.name for field in fields(PartitionRow))
 
 
 class MongoJobStore:
@@ -237,7 +233,7 @@ class MongoJobStore:
                 for one in plan.partitions
             ]
             if rows:
-                documents = [_row_document(row) for row in rows]
+                documents = [to_row(row) for row in rows]
                 await self._rows.insert_many(documents, session=session)
 
         with translated():
@@ -396,22 +392,11 @@ def _if_failed(**values: Any) -> Document:
 
 
 def _job_document(job: Job) -> Document:
-    doc = {name: getattr(job, name) for name in JOB_FIELDS}
-    json = {name: plain(doc[name]) for name in ("params", "facts", "counts", "report")}
-    return {**doc, **json, "state": job.state.value, "wish": job.wish.value}
+    doc = to_row(job)
+    return doc | {name: plain(doc[name]) for name in ("params", "facts", "counts", "report")}
 
 
-def _job(doc: Document) -> Job:
-    values = {name: doc[name] for name in JOB_FIELDS if name in doc}
-    return Job(**{**values, "state": JobState(doc["state"]), "wish": JobWish(doc["wish"])})
-
-
-def _row_document(row: PartitionRow) -> Document:
-    doc = {name: getattr(row, name) for name in ROW_FIELDS}
-    return {**doc, "samples": list(row.samples), "state": row.state.value}
-
-
-def _row(doc: Document) -> PartitionRow:
-    values = {name: doc[name] for name in ROW_FIELDS if name in doc}
-    changed = {"state": PartitionState(doc["state"]), "samples": tuple(doc["samples"])}
-    return PartitionRow(**{**values, **changed})
+may_lack(Job)
+may_lack(PartitionRow)
+_job = reader(Job)
+_row = reader(PartitionRow)

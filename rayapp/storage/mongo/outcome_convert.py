@@ -7,17 +7,16 @@ both to the same numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Signal, Skipped, Withdrawn
+from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Signal, Withdrawn
 from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT, Target
 from rayapp.memory.item import SCORE_DECIMALS, IndexOp, Outcome, Status, SyncState
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, WILSON_Z
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
-from rayapp.storage.mongo.convert import utc
+from rayapp.storage.mongo.rows import from_row, may_lack, to_row
 
 Document = dict[str, Any]
 Expression = Any
@@ -31,28 +30,17 @@ APPLIED_FIELDS = (
     *("memory_id", "point_id", "tier", "source.doc_id"),
     *("stats.uses", "stats.success_count", "stats.score", "stats.wilson_score"),
 )
-_PLAIN = (
-    *("user_id", "idempotency_key", "principal", "owner", "receipt_id", "conversation_id"),
-    *("query", "context_type", "action"),
-)
+NOTHING: Document = {"points": [], "documents": []}
+may_lack(Signal)
+may_lack(AppliedOutcome)
+may_lack(OutcomeEvent, "request_hash", "takeaway_id", "replaces", "withdrawn", "counted")
 _ACTIVE = {"$eq": ["$status", Status.ACTIVE.value]}
 
 
 def event_document(event: OutcomeEvent, token: str) -> Document:
     """`token` names the call that wrote it, so that a repeated try knows its own row."""
     return {
-        **{name: getattr(event, name) for name in _PLAIN},
-        "outcome": event.outcome.value,
-        "at": utc(event.at),
-        "memory_ids": list(event.memory_ids),
-        "concepts": list(event.concepts),
-        "signal": asdict(event.signal),
-        "applied": [{**asdict(one), "tier": one.tier.value} for one in event.applied],
-        "skipped": [asdict(one) for one in event.skipped],
-        "documents": list(event.documents),
-        "request_hash": event.request_hash,
-        "takeaway_id": event.takeaway_id,
-        "replaces": None if event.replaces is None else list(event.replaces),
+        **to_row(event),
         **withdrawal_document(event),
         "effects": {
             "graph": bool(event.applied or event.documents),
@@ -63,39 +51,16 @@ def event_document(event: OutcomeEvent, token: str) -> Document:
 
 
 def event_from_document(doc: Document) -> OutcomeEvent:
-    return OutcomeEvent(
-        **{name: doc[name] for name in _PLAIN},
-        outcome=Outcome(doc["outcome"]),
-        at=doc["at"],
-        memory_ids=tuple(doc["memory_ids"]),
-        concepts=tuple(doc["concepts"]),
-        signal=Signal(**doc["signal"]),
-        applied=tuple(AppliedOutcome(**{**o, "tier": Tier(o["tier"])}) for o in doc["applied"]),
-        skipped=tuple(Skipped(**one) for one in doc["skipped"]),
-        documents=tuple(doc["documents"]),
-        request_hash=doc.get("request_hash", ""),
-        takeaway_id=doc.get("takeaway_id"),
-        replaces=None if doc.get("replaces") is None else tuple(doc["replaces"]),
-        withdrawn=_withdrawn(doc.get("withdrawn")) or Withdrawn(),
-        counted=_withdrawn(doc.get("counted")),
-    )
+    return from_row(OutcomeEvent, doc | {"withdrawn": doc.get("withdrawn") or NOTHING})
 
 
 def withdrawal_document(event: OutcomeEvent) -> Document:
     """`withdrawn` is null while it is empty, as it is in rows of older versions."""
     empty = event.withdrawn == Withdrawn()
     return {
-        "withdrawn": None if empty else _withdrawn_document(event.withdrawn),
-        "counted": None if event.counted is None else _withdrawn_document(event.counted),
+        "withdrawn": None if empty else to_row(event.withdrawn),
+        "counted": None if event.counted is None else to_row(event.counted),
     }
-
-
-def _withdrawn_document(found: Withdrawn) -> Document:
-    return {"points": list(found.points), "documents": list(found.documents)}
-
-
-def _withdrawn(doc: Document | None) -> Withdrawn | None:
-    return None if doc is None else Withdrawn(tuple(doc["points"]), tuple(doc["documents"]))
 
 
 def targets_of(names: Collection[str], docs: Iterable[Document]) -> dict[str, Target]:
@@ -119,17 +84,7 @@ def targets_of(names: Collection[str], docs: Iterable[Document]) -> dict[str, Ta
 
 
 def applied_of(doc: Document) -> AppliedOutcome:
-    stats = doc["stats"]
-    return AppliedOutcome(
-        memory_id=doc["memory_id"],
-        point_id=doc["point_id"],
-        tier=Tier(doc["tier"]),
-        uses=stats["uses"],
-        success_count=stats["success_count"],
-        score=stats["score"],
-        wilson_score=stats["wilson_score"],
-        doc_id=doc["source"]["doc_id"],
-    )
+    return from_row(AppliedOutcome, doc["stats"] | doc | {"doc_id": doc["source"]["doc_id"]})
 
 
 def outcome_pipeline(outcome: Outcome, at: datetime) -> list[Document]:

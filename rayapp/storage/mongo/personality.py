@@ -10,13 +10,14 @@ from pymongo.errors import DuplicateKeyError
 
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template, refuse_full
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import PERSONALITY
 from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.rows import from_row, may_lack, utc
 
 Document = dict[str, Any]
+may_lack(Template)
 # The first template of a user races with itself: the one that lost finds the row then.
 TRIES = 3
 # `kept` lists the ids: an upsert cannot count the fields of `templates`, but it can ask whether
@@ -36,7 +37,9 @@ class MongoPersonalityStore:
         if doc is None:
             return Shelf()
         stored = doc.get("templates") or {}
-        found = {template_id: _template(template_id, row) for template_id, row in stored.items()}
+        found = {
+            name: from_row(Template, row | {"template_id": name}) for name, row in stored.items()
+        }
         return Shelf(templates=found, active=doc.get("active"))
 
     async def put(self, scope: WriteScope, template: Template, *, activate: bool) -> bool:
@@ -85,14 +88,3 @@ class MongoPersonalityStore:
                 where, {"$unset": {place: ""}, "$pull": {"kept": template_id}}
             )
         return done.modified_count == 1
-
-
-def _template(template_id: str, row: Document) -> Template:
-    return Template(
-        template_id=template_id,
-        name=row["name"],
-        description=row["description"],
-        content=row["content"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )

@@ -24,7 +24,7 @@ from rayapp.assistant.ports import (
 from rayapp.core.errors import Forbidden, InvalidInput, Overloaded
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.convert import readable, utc
+from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import (
@@ -35,6 +35,7 @@ from rayapp.storage.mongo.indexes import (
     SESSIONS,
 )
 from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 # The queue of stored exchanges.
 #
@@ -43,8 +44,6 @@ from rayapp.storage.mongo.predicates import mine, own
 # none while an earlier one waits or is worked on. Times of the queue are the server's.
 
 Document = dict[str, Any]
-FIELDS = tuple(LearnedExchange.__dataclass_fields__)
-LISTS = ("injected", "shown")
 WAITING: Document = {"state": "waiting"}
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 NOT_AGED: Document = {"$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", EXCHANGE_TTL_S * 1000]}]}}
@@ -74,10 +73,7 @@ class MongoExchangeQueue:
     async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
         if own(scope)["user_id"] != exchange.user_id:
             raise Forbidden("An exchange is queued by its own user: use their scope.")
-        utc(exchange.at)
-        fields = {name: getattr(exchange, name) for name in FIELDS}
-        fields |= {name: list(fields[name]) for name in LISTS}
-        fields["point_id"] = _point_of(exchange)
+        fields = to_row(exchange) | {"point_id": _point_of(exchange)}
         literal = {name: {"$literal": value} for name, value in fields.items()}
         work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
         new = {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
@@ -189,7 +185,7 @@ class MongoExchangeQueue:
         order = [("at", DESCENDING), ("message_id", DESCENDING)]
         with translated():
             docs = await self._rows.find(where, sort=order, limit=limit).to_list()
-        return readable(docs, _exchange)
+        return readable(docs, reader(LearnedExchange))
 
     async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
         where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lte")}
@@ -256,13 +252,9 @@ def _up_to(exchange: LearnedExchange, last: str) -> list[Document]:
     return [{"at": {"$lt": at}}, {"at": at, "message_id": {last: exchange.message_id}}]
 
 
-def _exchange(doc: Document) -> LearnedExchange:
-    values = {name: doc[name] for name in FIELDS}
-    return LearnedExchange(**{**values, **{name: tuple(doc[name]) for name in LISTS}})
-
-
 def _claimed(doc: Document) -> ClaimedExchange:
-    return ClaimedExchange(exchange=_exchange(doc), attempts=doc["attempts"], plan=doc["plan"])
+    exchange = from_row(LearnedExchange, doc)
+    return ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
 
 
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
@@ -271,6 +263,9 @@ NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]
 OWES: Document = {"$type": "string"}
 # Two first writes of a conversation race: the one that lost finds the row then.
 TRIES = 5
+# Each write of a session sets its own fields.
+may_lack(Session)
+may_lack(TurnRecord)
 
 
 class MongoSessionStore:
@@ -284,13 +279,13 @@ class MongoSessionStore:
         where = {**mine(scope), "conversation_id": conversation_id, **NOT_EXPIRED}
         with translated():
             docs = await self._rows.find(where, limit=1).to_list()
-        return next(iter(readable(docs, _session)), None)
+        return next(iter(readable(docs, reader(Session))), None)
 
     async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
         where = {**mine(scope), "turns.message_id": message_id, **NOT_EXPIRED}
         with translated():
             docs = await self._rows.find(where, sort=NEWEST, limit=1).to_list()
-        return next(iter(readable(docs, _session)), None)
+        return next(iter(readable(docs, reader(Session))), None)
 
     async def remember_injected(
         self,
@@ -319,7 +314,7 @@ class MongoSessionStore:
         update: Document = {
             "$set": change,
             "$inc": {"exchanges": 1},
-            "$push": {"turns": {"$each": [_turn_document(turn)], "$slice": -MAX_TURNS}},
+            "$push": {"turns": {"$each": [to_row(turn)], "$slice": -MAX_TURNS}},
         }
         unknown = {**where, "turns.message_id": {"$ne": turn.message_id}}
         known = {**where, "turns.message_id": turn.message_id}
@@ -408,31 +403,3 @@ def _target(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
 
 def _busy() -> Overloaded:
     return Overloaded("Too many writes of this conversation at once: retry.", retry_after_s=1.0)
-
-
-def _turn_document(turn: TurnRecord) -> Document:
-    return {
-        "message_id": turn.message_id,
-        "memory_id": turn.memory_id,
-        "at": utc(turn.at),
-        "required": turn.required,
-        "receipt_id": turn.receipt_id,
-        "scored_at": utc(turn.scored_at),
-        "score": turn.score,
-    }
-
-
-def _session(doc: Document) -> Session:
-    return Session(
-        user_id=doc["user_id"],
-        conversation_id=doc["conversation_id"],
-        updated_at=doc["updated_at"],
-        injected=tuple(doc.get("injected") or ()),
-        receipt_id=doc.get("receipt_id"),
-        exchanges=doc.get("exchanges", 0),
-        turns=tuple(TurnRecord(**row) for row in doc.get("turns") or ()),
-        owed_message=doc.get("owed_message"),
-        owed_receipt=doc.get("owed_receipt"),
-        turn_id=doc.get("turn_id"),
-        refinements=doc.get("refinements", 0),
-    )

@@ -31,7 +31,6 @@ from rayapp.storage.mongo.convert import (
     from_document,
     readable,
     to_document,
-    utc,
     version_document,
 )
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
@@ -40,6 +39,7 @@ from rayapp.storage.mongo.graph_convert import content_edge, content_node
 from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
 from rayapp.storage.mongo.memory_store import INSERT_TRIES, revision_document
 from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.rows import utc
 
 Document = dict[str, Any]
 SHARED: Document = own(WriteScope(SYSTEM_USER))

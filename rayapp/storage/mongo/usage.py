@@ -9,11 +9,11 @@ from pymongo import DESCENDING
 
 from rayapp.inference.ports import CallSeen, UsageRow, UsageTotal
 from rayapp.memory.scope import ReadScope
-from rayapp.storage.mongo.convert import utc
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import MODEL_USAGE, MODEL_USAGE_TTL_S
 from rayapp.storage.mongo.predicates import mine
+from rayapp.storage.mongo.rows import utc
 
 FIELDS = (
     "user_id",
