@@ -20,7 +20,6 @@ from rayapp.api.errors import error_answer
 from rayapp.api.front import probe_routes
 from rayapp.api.middleware import Gate, Guarded
 from rayapp.api.openapi import document
-from rayapp.api.operation import Operation
 from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
@@ -48,7 +47,6 @@ from rayapp.api.services import Services, Starting
 from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
 
 # Fixed paths stand before the templates that would also match them.
-OPERATIONS: tuple[Operation, ...] = (*insights.OPERATIONS,)
 ROUTERS = (
     memories,
     search,
@@ -57,6 +55,7 @@ ROUTERS = (
     graphs,
     context,
     hooks,
+    insights,
     tools,
     mcp,
     tool_results,
@@ -70,9 +69,8 @@ ROUTERS = (
     upkeep,
     later,
 )
-ROUTES: tuple[Route, ...] = (
-    *(route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)),
-    *(operation.route() for operation in OPERATIONS),
+ROUTES: tuple[Route, ...] = tuple(
+    route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)
 )
 BATCH_PATHS = frozenset({"/api/memory/store/batch"})
 

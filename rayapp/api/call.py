@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.types import Scope
 
-from rayapp.api.json_body import json_object, read_model, read_query
-from rayapp.api.paths import read_path
+from rayapp.api.json_body import json_object
 from rayapp.api.services import Services
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.wire.bases import Body
 
-ModelT = TypeVar("ModelT", bound=Body)
 SCOPE_KEY = "rayapp.call"
 
 
@@ -76,24 +73,3 @@ class Call:
     def ms_since(self, started: float) -> float:
         """Milliseconds since `started`, a value of the monotonic clock."""
         return round((self.services.clock.monotonic() - started) * 1000, 3)
-
-    def body_as(self, model: type[ModelT], aliases: dict[str, str] | None = None) -> ModelT:
-        return read_model(model, self.data, aliases)
-
-    def query_as(self, model: type[ModelT], aliases: dict[str, str] | None = None) -> ModelT:
-        return read_query(model, self.scope["query_string"], aliases)
-
-    def memory_id(self) -> str:
-        """The id in the path; InvalidInput when it is of no form that was ever stored."""
-        return self._part("memory_id")
-
-    def job_id(self) -> str:
-        """The id of a job in the path; InvalidInput as for a memory."""
-        return self._part("job_id")
-
-    def concept_id(self) -> str:
-        """The concept in the path, decoded: any script, spaces and slashes."""
-        return self._part("concept_id")
-
-    def _part(self, name: str) -> str:
-        return read_path(name, self.scope["path_params"][name])

@@ -103,17 +103,14 @@ def fold_aliases(data: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[st
     return folded
 
 
-def read_model(
-    model: type[ModelT], data: Mapping[str, Any], aliases: Mapping[str, str] | None = None
-) -> ModelT:
+def read_model(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
     """`data` as `model`, after the checks above.
 
     Raises:
         InvalidInput: every field that breaks a rule is named.
     """
     refuse_forbidden(dict(data), skip=model.read_apart)
-    others = aliases or model.aliases
-    return validated(model, fold_aliases(data, others) if others else data)
+    return validated(model, fold_aliases(data, model.aliases) if model.aliases else data)
 
 
 def validated(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
@@ -124,9 +121,7 @@ def validated(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
         raise invalid(error) from None
 
 
-def read_query(
-    model: type[ModelT], query: bytes, aliases: Mapping[str, str] | None = None
-) -> ModelT:
+def read_query(model: type[ModelT], query: bytes) -> ModelT:
     """The query string as `model`. List fields repeat (`tags=a&tags=b`); `tags=` is the empty list.
 
     Raises:
@@ -138,11 +133,10 @@ def read_query(
         )
     except ValueError:
         raise InvalidInput(f"More than {MAX_QUERY_FIELDS} query fields; send fewer.") from None
-    aliases = aliases or model.aliases
     many = _list_fields(model)
     data: dict[str, Any] = {}
     for alias, value in pairs:
-        name = aliases.get(alias, alias) if aliases else alias
+        name = model.aliases.get(alias, alias)
         if name in many:
             data.setdefault(name, []).append(value)
         elif name in data and data[name] != value:

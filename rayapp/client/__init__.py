@@ -4,13 +4,11 @@ from rayapp.client.core import shorten
 from rayapp.client.events import Event
 from rayapp.client.http import MemoryClient, SyncMemoryClient
 from rayapp.client.memories import SearchReply
-from rayapp.client.models import (
-    Backlog,
-)
 from rayapp.client.retry import RetryPolicy
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, GatingView, InsightsAnswer
 from rayapp.wire.graphs import DefinitionAnswer, GraphAnswer, PathAnswer
 from rayapp.wire.hooks import ExchangeAnswerView
+from rayapp.wire.insights import BacklogView
 from rayapp.wire.jobs import JobView
 from rayapp.wire.learning import OutcomeAnswerView, PromoteAnswer, ResponseAnswerView
 from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
@@ -23,7 +21,7 @@ from rayapp.wire.tools import ToolAnswerView, ToolsAnswer
 shorten()
 
 __all__ = [
-    "Backlog",
+    "BacklogView",
     "BatchResult",
     "ColdStartAnswer",
     "ConsistencyResult",

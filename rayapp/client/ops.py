@@ -10,15 +10,15 @@ import httpx
 
 from rayapp.client.calls import Calls, Pause, Reader, Request, Talk, Writer, asked, at, call, given
 from rayapp.client.core import Core, json_of, parsed
-from rayapp.client.models import (
-    Backlog,
-    Growth,
-    HealthReply,
-    Plain,
-    Stats,
-    StatsReply,
-)
 from rayapp.core.errors import DeadlineExceeded
+from rayapp.wire.insights import (
+    BacklogView,
+    DiagnosticsAnswer,
+    GrowthAnswer,
+    HealthAnswer,
+    StatsAnswer,
+    StatsBody,
+)
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
 from rayapp.wire.ops import (
     BreakerAnswer,
@@ -325,10 +325,10 @@ class SystemCalls(Core):
     @call
     def diagnostics(self) -> Talk[dict[str, Any]]:
         """The whole diagnostics body."""
-        return (yield from self.reading(Plain, f"{MEMORY}/diagnostics")).body
+        return (yield from self.reading(DiagnosticsAnswer, f"{MEMORY}/diagnostics")).model_dump()
 
     @call
-    def backlog(self) -> Talk[Backlog]:
+    def backlog(self) -> Talk[BacklogView]:
         """Index counts out of the diagnostics."""
         return self._backlog()
 
@@ -350,8 +350,8 @@ class SystemCalls(Core):
         *,
         stall_s: float = STALL_S,
         poll_s: float = POLL_S,
-        on_progress: Callable[[Backlog], None] | None = None,
-    ) -> Talk[Backlog]:
+        on_progress: Callable[[BacklogView], None] | None = None,
+    ) -> Talk[BacklogView]:
         """Wait until nothing is pending in the index, over all users.
 
         Raises:
@@ -375,17 +375,17 @@ class SystemCalls(Core):
             yield Pause(poll_s)
 
     @call
-    def stats(self, *, user_id: str | None = None) -> Talk[Stats]:
+    def stats(self, **who: Unpack[Reader]) -> Talk[StatsBody]:
         """What the user's tiers hold and how they do."""
-        return (yield from self.reading(StatsReply, f"{MEMORY}/stats", user_id=user_id)).stats
+        return (yield from self.reading(StatsAnswer, f"{MEMORY}/stats", **who)).stats
 
     @call
-    def growth(self, *, days: int | None = None, user_id: str | None = None) -> Talk[Growth]:
-        """Memories per day."""
-        return self.reading(Growth, asked(f"{MEMORY}/growth", days=days), user_id=user_id)
+    def growth(self, *, days: int | None = None, **who: Unpack[Reader]) -> Talk[GrowthAnswer]:
+        """Memories per day, oldest first."""
+        return self.reading(GrowthAnswer, asked(f"{MEMORY}/growth", days=days), **who)
 
     @call
-    def health(self, *, full: bool = False) -> Talk[HealthReply]:
+    def health(self, *, full: bool = False) -> Talk[HealthAnswer]:
         """The components; `unhealthy` is an answer here, not an error.
 
         Raises:
@@ -394,7 +394,7 @@ class SystemCalls(Core):
         came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
         if not isinstance(came, httpx.Response):
             raise self.unreachable(came)
-        return parsed(HealthReply, json_of(came))
+        return parsed(HealthAnswer, json_of(came))
 
     @call
     def version(self) -> Talk[str]:
@@ -411,9 +411,8 @@ class SystemCalls(Core):
         """Room on the disk of the data directory."""
         return (yield from self.reading(DiskAnswer, f"{SYSTEM}/disk-space")).disk
 
-    def _backlog(self) -> Talk[Backlog]:
-        found = yield from self.reading(Plain, f"{MEMORY}/diagnostics")
-        return parsed(Backlog, found.body.get("index"))
+    def _backlog(self) -> Talk[BacklogView]:
+        return (yield from self.reading(DiagnosticsAnswer, f"{MEMORY}/diagnostics")).index
 
 
 class OpsCalls(OperationCalls, UpkeepCalls):

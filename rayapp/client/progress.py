@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from rayapp.client.http import MemoryClient
-from rayapp.client.models import Backlog
+from rayapp.wire.insights import BacklogView
 
 LINE_INTERVAL_S = 5.0  # between two JSON lines: readable in a job log, fresh enough to follow
 
@@ -132,7 +132,7 @@ async def wait_indexed(client: MemoryClient, progress: Progress, name: str) -> N
     highest = 0
     with progress.step(name, 0) as bar:
 
-        def show(backlog: Backlog) -> None:
+        def show(backlog: BacklogView) -> None:
             nonlocal highest
             highest = max(highest, backlog.pending)
             bar.at(highest - backlog.pending, highest)

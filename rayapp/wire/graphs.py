@@ -1,4 +1,4 @@
-"""Bodies, query fields and answers about graphs, insights and patterns."""
+"""Graphs and patterns over HTTP."""
 
 from __future__ import annotations
 
@@ -48,27 +48,6 @@ from rayapp.wire.bases import (
     TierName,
 )
 from rayapp.wire.learning import OutcomeName
-
-# Query fields of statistics, health and diagnostics.
-
-
-class GrowthQuery(Lenient):
-    """Query fields of the growth curve."""
-
-    days: int = Field(30, ge=1, le=366, description="UTC days up to today.")
-
-
-class HealthQuery(Lenient):
-    """Query fields of health."""
-
-    full: bool = Field(False, description="Also the metrics snapshot.")
-
-
-class DiagnosticsQuery(Lenient):
-    """Query fields of diagnostics."""
-
-    metrics: bool = Field(False, description="Also the metrics snapshot.")
-
 
 # Client contract: backfill, previews, rollups.
 MAX_BACKFILL = 2_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rayapp.client import Backlog, Memory, MemoryClient, RetryPolicy
+from rayapp.client import BacklogView, Memory, MemoryClient, RetryPolicy
 from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import LINE_INTERVAL_S, Progress
 from rayapp.client.retry import may_retry
@@ -134,7 +134,7 @@ async def test_ready_reads_the_reasons_of_a_503(service: FakeService) -> None:
 
 
 async def test_wait_indexed_reports_until_nothing_is_pending(service: FakeService) -> None:
-    seen: list[Backlog] = []
+    seen: list[BacklogView] = []
     async with MemoryClient(service.url) as client:
         await client.store_batch([Memory(text=f"text {i}") for i in range(5)])
         last = await client.wait_indexed(poll_s=0.001, on_progress=seen.append)

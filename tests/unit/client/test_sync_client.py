@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rayapp.client import Backlog, Memory, MemoryClient, RetryPolicy, SyncMemoryClient
+from rayapp.client import BacklogView, Memory, MemoryClient, RetryPolicy, SyncMemoryClient
 from rayapp.client.calls import asked, at, call
 from rayapp.client.http import AsyncOps, SyncOps
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, InvalidInput
@@ -70,7 +70,7 @@ def test_errors_are_those_of_the_server(service: FakeService) -> None:
 
 
 def test_waiting_reports_and_ends(service: FakeService) -> None:
-    seen: list[Backlog] = []
+    seen: list[BacklogView] = []
     with SyncMemoryClient(service.url) as client:
         client.store_batch([Memory(text=f"text {i}") for i in range(5)])
         client.wait_indexed(poll_s=0.001, on_progress=seen.append)

@@ -19,8 +19,7 @@ from jobs.suites.outcomes import FLOOD, OutcomesRun, OutcomesSuite, load_outcome
 from jobs.suites.outcomes_report import outcomes_line, outcomes_report
 from jobs.suites.runner import RunOptions
 from jobs.suites.scenarios import ADVERSARIAL, load_contradictions
-from rayapp.client import BatchResult, Memory, MemoryClient, SearchReply
-from rayapp.client.models import Backlog
+from rayapp.client import BacklogView, BatchResult, Memory, MemoryClient, SearchReply
 from rayapp.client.progress import Progress
 from rayapp.core.errors import NotFound
 from tests.support.replies import a_hit, a_reply
@@ -85,8 +84,8 @@ class Learner:
             raise NotFound("There is no such memory.")
         return SimpleNamespace(status="active")
 
-    async def wait_indexed(self, **_: Any) -> Backlog:
-        return Backlog(pending=0, synced=1, failed=0)
+    async def wait_indexed(self, **_: Any) -> BacklogView:
+        return BacklogView(pending=0, synced=1, failed=0, oldest_pending_s=0.0)
 
 
 async def run(data: Path, client: Learner) -> OutcomesRun:

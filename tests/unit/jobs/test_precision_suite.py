@@ -29,7 +29,7 @@ from jobs.suites.precision_report import (
 from jobs.suites.precision_set import BELIEFS, CASES, Prelude, Wanted, load_precision
 from jobs.suites.runner import RunOptions
 from rayapp.api.app import create_api
-from rayapp.client import Backlog, MemoryClient
+from rayapp.client import BacklogView, MemoryClient
 from rayapp.client.progress import Progress
 from tests.support.harness import Harness
 
@@ -97,7 +97,7 @@ class InProcess(MemoryClient):
         self._http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
         self.service = service
 
-    async def wait_indexed(self, **options: Any) -> Backlog:
+    async def wait_indexed(self, **options: Any) -> BacklogView:
         await self.service.drain()
         return await self.backlog()
 
