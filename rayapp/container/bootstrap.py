@@ -76,7 +76,7 @@ from rayapp.memory.tiers import CORE_TIERS
 from rayapp.search.explain import ExplainingSearch
 from rayapp.search.priors import PriorsService
 from rayapp.search.retrievers import SearchArms
-from rayapp.search.rules.confidence import calibrated
+from rayapp.search.rules.confidence import Calibration, calibrated
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import SearchService
 from rayapp.storage.files import load_calibration, load_expansions, load_recipes, measured
@@ -248,12 +248,16 @@ def build_services(
     )
 
 
+@lru_cache
+def calibration_of(model: str) -> Calibration | None:
+    """The shipped one of an embedder; read once per process."""
+    return load_calibration(CONFIG_DIR / "calibration", model)
+
+
 def with_calibration(parts: Parts) -> tuple[Parts, str | None]:
     """`parts` with recipes that know how sure this embedder may be, and what is missing for it."""
     model = parts.schema.model
-    made = calibrated(
-        parts.texts.recipes, load_calibration(CONFIG_DIR / "calibration", model), model
-    )
+    made = calibrated(parts.texts.recipes, calibration_of(model), model)
     if made.notice is not None:
         log.warning("%s", made.notice)
     return replace(parts, texts=replace(parts.texts, recipes=made.recipes)), made.notice

@@ -35,7 +35,6 @@ from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.ports import Outcomes
 from rayapp.memory.bank import MemoryBankService
-from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.user_data import UserDataService
@@ -161,7 +160,7 @@ class DataServices:
 
 def build_data(parts: Parts, memories: MemoriesService) -> DataServices:
     """What the data pages ask for."""
-    stores = parts.stores
+    stores, runtime = parts.stores, parts.runtime
     others = UpkeepStores(
         housekeeping=stores.data.housekeeping,
         scan=stores.scan,
@@ -169,26 +168,15 @@ def build_data(parts: Parts, memories: MemoriesService) -> DataServices:
         api_keys=stores.api_keys,
         index=parts.index,
     )
-    return data_services(stores.data, others, stores.items, memories, parts.runtime)
-
-
-def data_services(
-    stores: DataStores,
-    others: UpkeepStores,
-    items: MemoryStore,
-    memories: MemoriesService,
-    runtime: Runtime,
-) -> DataServices:
-    """The same from its pieces, for tests without an embedder."""
-    user_data = UserDataService(memories, items, stores.rows, runtime=runtime)
+    user_data = UserDataService(memories, stores.items, stores.data.rows, runtime=runtime)
     return DataServices(
-        personality=PersonalityService(stores.personality, presets(), clock=runtime.clock),
+        personality=PersonalityService(stores.data.personality, presets(), clock=runtime.clock),
         user_data=user_data,
         upkeep=UpkeepService(
             others,
             user_data,
-            LegacyMove(stores.legacy, memories, items, runtime=runtime),
-            Sanitizing(memories, items, runtime=runtime),
+            LegacyMove(stores.data.legacy, memories, stores.items, runtime=runtime),
+            Sanitizing(memories, stores.items, runtime=runtime),
             runtime=runtime,
         ),
     )

@@ -13,7 +13,7 @@ from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.route import Route
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import load_settings
-from tests.support.fake_services import fake_world
+from tests.support.harness import Harness
 
 # Starlette adds HEAD to every GET; the guard treats both alike.
 ADDED = {"HEAD"}
@@ -53,7 +53,7 @@ def test_no_application_is_made_with_a_route_that_has_no_rule(
 
 def locked() -> httpx.AsyncClient:
     settings = load_settings("local", env={}, overrides={"auth": {"mode": "keys"}})
-    app = create_api(fake_world(settings).services)
+    app = create_api(Harness.ready(settings).services)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://memory.example"
     )

@@ -33,7 +33,7 @@ from rayapp.core.settings.model import Settings, load_settings
 from rayapp.index.service import IndexingService
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.fake_jobs import FakeLauncher
+from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import MongoServer
 
 MONGO_FOLDER, ENGINE_FOLDER = "mongo", "engine"

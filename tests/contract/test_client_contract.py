@@ -10,24 +10,17 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from rayapp.admin.ports import Component
 from rayapp.api.app import create_api
 from tests.client_contract import Report, contract, play, seed
-from tests.support.effects_rig import EffectsRig
-from tests.support.fake_services import World, fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
 from tests.unit.fake_service import FakeService, serving
-
-EMBEDDING = Component(
-    name="embedding", healthy=True, latency_ms=0.1, message="ok", details={"breaker": {}}
-)
 
 
 @dataclass
 class RealApi(FakeService):
     """The real application on a socket."""
 
-    world: World = field(default_factory=fake_world)
+    world: Harness = field(default_factory=Harness.ready)
 
     def app(self) -> Starlette:
         return create_api(self.world.services)
@@ -37,14 +30,10 @@ class RealApi(FakeService):
 def report() -> Iterator[Report]:
     """One play of all rows."""
     service = RealApi()
-    service.world.health.found.append(EMBEDDING)
-    asyncio.run(service.world.jobs.index.open(SCHEMA))
-    learning = service.world.learning
 
     def settle(_http: httpx.Client) -> None:
         """What maintenance does in the background."""
-        rig = EffectsRig(learning.outcomes, learning.graphs, service.world.clock)
-        asyncio.run(rig.settle())
+        asyncio.run(service.world.settle())
 
     with serving(service), httpx.Client(base_url=service.url, timeout=20) as http:
         yield play(http, contract("fakes"), seed(http, settle))

@@ -21,9 +21,8 @@ from rayapp.client.ops import OpsCalls
 from rayapp.graphs.rules.content import content_changes, contribution_of
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_jobs import a_job
-from tests.support.fake_services import World, fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
+from tests.support.jobs import a_job
 
 TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
 LOCAL = "http://127.0.0.1:8000"
@@ -186,7 +185,7 @@ NEEDS_A_RUNNING_JOB = frozenset(
 class Recording(httpx.AsyncBaseTransport):
     """The application in process, and the requests that reached it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Harness) -> None:
         self._inner = httpx.ASGITransport(app=create_api(world.services))
         self.seen: list[tuple[str, str]] = []
 
@@ -203,10 +202,9 @@ class InProcess(MemoryClient):
         self._http = httpx.AsyncClient(transport=transport, base_url=LOCAL)
 
 
-async def a_world() -> World:
+async def a_world() -> Harness:
     """Two memories, known to the content graph."""
-    world = fake_world()
-    await world.jobs.index.open(SCHEMA)
+    world = Harness.ready()
     for name, tier, text in (
         ("mem-1", Tier.MEMORY_BANK, "Dana lives in Haifa"),
         ("mem-2", Tier.HISTORY, "Dana works near Haifa"),
@@ -214,11 +212,11 @@ async def a_world() -> World:
         item = an_item(
             user_id="admin", memory_id=name, tier=tier, text=text, tags=("goal", "value")
         )
-        await world.store.insert(item)
-    for due in await world.learning.graphs.follow_ups(10):
+        await world.items.insert(item)
+    for due in await world.graphs.follow_ups(10):
         found = contribution_of(due.item)
         changes = content_changes(due.contributed, found, due.item.memory_id)
-        assert await world.learning.graphs.settle_content(due, found, changes)
+        assert await world.graphs.settle_content(due, found, changes)
     return world
 
 
@@ -235,7 +233,7 @@ def names_of_calls() -> set[str]:
 async def made(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The requests of one call in a world of its own."""
     # Nobody indexes in this world: to wait for it, nothing may wait.
-    world = fake_world() if name == "wait_indexed" else await a_world()
+    world = Harness.ready() if name == "wait_indexed" else await a_world()
     if name in NEEDS_A_RUNNING_JOB:
         await a_job(world.jobs, JobState.RUNNING)
     elif name == "ops.wait_job":

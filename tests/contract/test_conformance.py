@@ -15,15 +15,13 @@ import uvicorn
 from rayapp.api.app import create_api
 from tests.conformance import document_of, kept, violations
 from tests.running import until
-from tests.support.fake_services import fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
 from tests.support.ports import free_port
 
 
 @pytest.fixture
 async def served() -> AsyncIterator[str]:
-    world = fake_world()
-    await world.jobs.index.open(SCHEMA)
+    world = Harness.ready()
     port = free_port()
     config = uvicorn.Config(create_api(world.services), port=port, log_level="critical")
     server = uvicorn.Server(config)

@@ -26,9 +26,9 @@ from tests.support.data_contract import (
     PersonalityContract,
     UserRowsContract,
 )
-from tests.support.fake_data import data_stores
 from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.data import data_stores
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.outcomes import InMemoryOutcomeStore

@@ -48,7 +48,7 @@ from tests.support.event_stream_contract import (
     kinds_of,
     told,
 )
-from tests.support.fake_services import fake_world
+from tests.support.harness import Harness
 from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.unit.api.serving import settings_with
@@ -303,7 +303,7 @@ async def served(database: MongoDatabase, **concerns: Any) -> AsyncIterator[tupl
     settings = settings_with(**concerns)
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics(), SystemClock())
     service = EventStreamService(MongoEventStream(database), runtime=runtime)
-    world = fake_world(settings, events=service)
+    world = Harness.ready(settings, events=service)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(create_api(world.services), log_level="error", lifespan="off")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rayapp.api.app import create_api
-from tests.support.fake_services import fake_world
+from rayapp.core.errors import IndexDown
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 PAGE = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -21,7 +21,7 @@ def spec() -> dict[str, Any]:
 
 
 async def test_programs_get_json_and_people_a_page() -> None:
-    async with client_of(fake_world().services) as api:
+    async with client_of(Harness.ready().services) as api:
         told = await api.get("/")
         shown = await api.get("/", headers=PAGE)
     body = told.json()
@@ -34,14 +34,14 @@ async def test_programs_get_json_and_people_a_page() -> None:
 
 
 async def test_every_link_of_the_front_page_is_served() -> None:
-    async with client_of(fake_world().services) as api:
+    async with client_of(Harness.ready().services) as api:
         for path in (await api.get("/")).json()["links"].values():
             assert (await api.get(path)).status_code != 404, path
 
 
 async def test_it_names_what_is_away() -> None:
-    world = fake_world()
-    world.health.found = [replace(one, healthy=one.name != "qdrant") for one in world.health.found]
+    world = Harness.ready()
+    world.index.error = IndexDown("Qdrant does not answer.")
     async with client_of(world.services) as api:
         body = (await api.get("/")).json()
         page = (await api.get("/", headers=PAGE)).text
@@ -53,7 +53,7 @@ async def test_it_names_what_is_away() -> None:
 async def test_it_answers_before_the_service_does_and_without_a_key() -> None:
     async with client_of(lambda: None) as api:
         assert (await api.get("/")).json()["status"] == "starting"
-    locked = fake_world(settings_with(auth={"mode": "keys"}))
+    locked = Harness.ready(settings_with(auth={"mode": "keys"}))
     async with client_of(locked.services) as api:
         assert (await api.get("/")).status_code == 200
 

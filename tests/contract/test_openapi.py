@@ -19,9 +19,8 @@ from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.wire.bases import ErrorAnswer
 from tests.support.builders import an_item
-from tests.support.fake_jobs import a_job
-from tests.support.fake_services import World, fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
+from tests.support.jobs import a_job
 from tests.support.shapes import check_shape
 
 EVENTS = "text/event-stream"
@@ -31,10 +30,10 @@ BY_NAME = {f"{one.method} {one.path}": one for one in ROUTES}
 
 
 @pytest.fixture
-async def world() -> World:
+async def world() -> Harness:
     """A world where what the examples name exists, and the content graph knows the memory."""
-    world = fake_world()
-    await world.store.insert(
+    world = Harness.ready()
+    await world.items.insert(
         an_item(
             user_id="admin",
             memory_id="mem-1",
@@ -43,23 +42,22 @@ async def world() -> World:
             tags=("goal", "value"),
         )
     )
-    await world.jobs.index.open(SCHEMA)
-    await world.store.insert(
+    await world.items.insert(
         an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
     )
     await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
     await world.services.personality.save(
         WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False
     )
-    for due in await world.learning.graphs.follow_ups(10):
+    for due in await world.graphs.follow_ups(10):
         found = contribution_of(due.item)
         changes = content_changes(due.contributed, found, due.item.memory_id)
-        assert await world.learning.graphs.settle_content(due, found, changes)
+        assert await world.graphs.settle_content(due, found, changes)
     return world
 
 
 @pytest.fixture
-async def api(world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def api(world: Harness) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=create_api(world.services))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
@@ -144,7 +142,7 @@ def test_every_route_shows_examples_errors_and_described_fields(
 
 @pytest.mark.parametrize("name", BY_NAME)
 async def test_the_example_request_works_and_its_answer_fits(
-    api: httpx.AsyncClient, world: World, spec: dict[str, Any], name: str
+    api: httpx.AsyncClient, world: Harness, spec: dict[str, Any], name: str
 ) -> None:
     method, path = name.split(" ")
     if path.startswith("/api/memory/jobs") or path.endswith(("/pause", "/resume", "/cancel")):
@@ -166,7 +164,7 @@ async def test_the_example_request_works_and_its_answer_fits(
 
 
 async def test_search_and_store_answers_fit_with_real_values(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     body = {"query": "Where in Haifa does Dana live?", "limit": 3}
     answer = (await api.post("/api/memory/search", json=body)).json()

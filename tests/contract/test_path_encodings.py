@@ -16,8 +16,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.core.settings.model import load_settings
 from tests.spelling import SPELLINGS
-from tests.support.fake_services import fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
 
 REFUSED = {400, 401, 404, 405}
 # With a key, what is spelled otherwise may be the name of another memory, or no name at all.
@@ -111,8 +110,7 @@ async def locked() -> tuple[ASGIApp, str]:
             "rate_limit": {"burst": 10_000, "per_second": 10_000.0},
         },
     )
-    world = fake_world(settings)
-    await world.jobs.index.open(SCHEMA)
+    world = Harness.ready(settings)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     secret, _ = await keys.create("tests", user_id=None, scopes=("admin",))
     return create_api(world.services), secret

@@ -25,8 +25,8 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.search.requests import SearchQuery
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.fake_jobs import FakeLauncher
 from tests.support.harness import ModelEmbedder
+from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine

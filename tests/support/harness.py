@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from rayapp.api.services import Services
 from rayapp.container import bootstrap
 from rayapp.container.parts import DataStores, Parts, Stores
+from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
@@ -25,10 +27,10 @@ from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.search.requests import SearchAnswer, SearchQuery
 from tests.support.clock import FakeClock
-from tests.support.fake_data import data_stores
-from tests.support.fake_jobs import FakeLauncher
+from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.data import data_stores
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.graphs import InMemoryGraphStore
@@ -50,6 +52,11 @@ from tests.support.stores.stores import (
     InMemoryReceiptStore,
 )
 from tests.support.stores.usage import InMemoryUsageStore
+
+Found = TypeVar("Found")
+
+# A question of a feed of events that nobody answers is over after this time, real seconds.
+STREAM_POLL_S = 0.05
 
 
 @lru_cache(maxsize=1)
@@ -99,7 +106,7 @@ class ModelEmbedder(NoBreakers):
         return [vector / float((vector @ vector) ** 0.5) for vector in vectors]
 
     async def health(self) -> dict[str, Any]:
-        return {"healthy": True}
+        return {"healthy": True, "breaker": {"state": "closed"}}
 
 
 class FixedReranker(NoBreakers):
@@ -119,8 +126,18 @@ class FixedReranker(NoBreakers):
         return {"healthy": True}
 
 
+def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
+    """What it answers: nothing in memory waits, so no event loop is needed."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        found: Found = end.value
+        return found
+    raise AssertionError("It waits for something that is not in memory.")
+
+
 class Harness:
-    """`await Harness.open()`; then `services`, `indexing` and the switchable parts."""
+    """`await Harness.open()` or `Harness.ready()`; then `services` and the switchable parts."""
 
     parts: Parts
     services: Services
@@ -133,6 +150,7 @@ class Harness:
 
     def __init__(self, settings: Settings, clock: Any = None) -> None:
         self.clock: Any = clock or FakeClock()
+        self.disk: DiskSpace | None = None
         self.metrics = InMemoryMetrics()
         self.settings = settings
         items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
@@ -149,7 +167,7 @@ class Harness:
             InMemoryLifecycleStore(items, self.events, self.leases, graphs)
         )
         self.jobs: Any = Switchable(InMemoryJobStore(self.clock))
-        self.stream = InMemoryEventStream(self.clock)
+        self.stream = InMemoryEventStream(self.clock, STREAM_POLL_S)
         self.scan: Any = Switchable(InMemoryItemScan(items))
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
         self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
@@ -160,11 +178,23 @@ class Harness:
         self.reranker: Any = Switchable(FixedReranker())
         self.problems: list[str] = []
         self.launcher = FakeLauncher()
+        self.data = self._data()
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
         """A started service; `overrides` are settings."""
         return await cls(load_settings(env={}, overrides=overrides)).opened()
+
+    @classmethod
+    def ready(
+        cls, settings: Settings | None = None, *, disk: DiskSpace | None = None, **replaced: Any
+    ) -> Harness:
+        """One that is open, where nothing can be awaited; `replaced` swaps fields of `Services`."""
+        world = cls(settings or load_settings("local", env={}))
+        world.disk = disk
+        unsuspended(world.opened())
+        world.services = replace(world.services, **replaced)
+        return world
 
     async def opened(self) -> Harness:
         """Itself, with an index and services."""
@@ -173,8 +203,9 @@ class Harness:
         schema = bootstrap.schema_of(model, texts.analyser)
         await self.index.open(schema)
         await self.index.rebuilt()
+        runtime = bootstrap.runtime_of(self.settings, self.metrics, self.clock)
         parts = Parts(
-            runtime=bootstrap.runtime_of(self.settings, self.metrics, self.clock),
+            runtime=replace(runtime, disk=self.disk or runtime.disk),
             stores=self._stores(),
             index=self.index,
             embedder=self.embedder,
@@ -212,7 +243,7 @@ class Harness:
             quarantine=self.quarantine,
             shared=self.shared,
             stream=self.stream,
-            data=self._data(),
+            data=self.data,
             exchanges=self.exchanges,
             sessions=self.sessions,
         )

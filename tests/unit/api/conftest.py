@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 
 @pytest.fixture
-def world() -> World:
-    return fake_world()
+def world() -> Harness:
+    return Harness.ready()
 
 
 @pytest.fixture
-async def api(world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def api(world: Harness) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(world.services) as client:
         yield client

@@ -12,7 +12,7 @@ from rayapp.admin.ports import Scope
 from rayapp.api.auth import RateLimiter
 from rayapp.core.errors import InvalidInput, NotFound, RateLimited, Unauthorized
 from rayapp.core.settings.model import RateLimitSettings, Settings
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 STATS = "/api/memory/stats"
@@ -22,7 +22,7 @@ def keys_settings(**more: object) -> Settings:
     return settings_with(auth={"mode": "keys"}, **more)
 
 
-async def key_of(world: World, *scopes: Scope, user_id: str | None = "dana") -> str:
+async def key_of(world: Harness, *scopes: Scope, user_id: str | None = "dana") -> str:
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     secret, _ = await keys.create("tests", user_id=user_id, scopes=scopes)
     return secret
@@ -39,7 +39,7 @@ async def user_seen(api: httpx.AsyncClient, headers: dict[str, str]) -> str | in
 
 
 async def test_where_keys_are_checked_nothing_is_said_of_them() -> None:
-    world = fake_world(keys_settings())
+    world = Harness.ready(keys_settings())
     async with client_of(world.services) as api:
         response = await api.get(STATS, headers=bearer(await key_of(world, "read")))
     assert response.is_success
@@ -117,14 +117,14 @@ class TestKeyless:
         assert response.status_code == status
 
     async def test_no_rate_limit(self) -> None:
-        world = fake_world(settings_with(rate_limit={"burst": 1, "per_second": 0.01}))
+        world = Harness.ready(settings_with(rate_limit={"burst": 1, "per_second": 0.01}))
         async with client_of(world.services) as api:
             assert [(await api.get(STATS)).status_code for _ in range(3)] == [200] * 3
 
 
 class TestKeys:
     async def test_a_key_reads_as_its_user(self) -> None:
-        world = fake_world(keys_settings())
+        world = Harness.ready(keys_settings())
         secret = await key_of(world, "read")
         async with client_of(world.services) as api:
             assert await user_seen(api, bearer(secret)) == "dana"
@@ -133,7 +133,7 @@ class TestKeys:
             assert await user_seen(api, bearer(secret, "system")) == 403
 
     async def test_an_admin_key_acts_for_any_user_but_system(self) -> None:
-        world = fake_world(keys_settings())
+        world = Harness.ready(keys_settings())
         free = await key_of(world, "admin", user_id=None)
         bound = await key_of(world, "admin", user_id="dana")
         async with client_of(world.services) as api:
@@ -154,7 +154,7 @@ class TestKeys:
         ],
     )
     async def test_no_key_no_answer(self, headers: dict[str, str]) -> None:
-        async with client_of(fake_world(keys_settings()).services) as api:
+        async with client_of(Harness.ready(keys_settings()).services) as api:
             response = await api.get(STATS, headers=headers)
         assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
         assert response.headers["WWW-Authenticate"] == "Bearer"
@@ -171,7 +171,7 @@ class TestKeys:
     async def test_each_scope_opens_its_routes(
         self, scopes: Sequence[Scope], statuses: list[int]
     ) -> None:
-        world = fake_world(keys_settings())
+        world = Harness.ready(keys_settings())
         headers = bearer(await key_of(world, *scopes))
         async with client_of(world.services, headers) as api:
             answers = [
@@ -182,13 +182,13 @@ class TestKeys:
         assert [one.status_code for one in answers] == statuses
 
     async def test_hosts_are_free_with_keys(self) -> None:
-        world = fake_world(keys_settings())
+        world = Harness.ready(keys_settings())
         headers = {**bearer(await key_of(world, "read")), "Host": "memory.example"}
         async with client_of(world.services, headers) as api:
             assert (await api.get(STATS)).status_code == 200
 
     async def test_the_rate_limit_is_per_key_and_says_when_to_return(self) -> None:
-        world = fake_world(keys_settings(rate_limit={"burst": 2, "per_second": 0.5}))
+        world = Harness.ready(keys_settings(rate_limit={"burst": 2, "per_second": 0.5}))
         first, second = await key_of(world, "read"), await key_of(world, "read")
         async with client_of(world.services) as api:
             statuses = [await user_seen(api, bearer(first)) for _ in range(3)]
@@ -202,7 +202,7 @@ class TestKeys:
 
 class TestKeyService:
     async def test_the_key_is_shown_once_and_stored_as_a_hash(self) -> None:
-        world = fake_world()
+        world = Harness.ready()
         keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=30)
         secret, row = await keys.create("cli", user_id="dana", scopes=["read"])
         assert secret.startswith("rk_")
@@ -211,7 +211,7 @@ class TestKeyService:
         assert await keys.authenticate(secret) == row
 
     async def test_a_revoked_key_works_at_most_as_long_as_the_cache(self) -> None:
-        world = fake_world()
+        world = Harness.ready()
         asking = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=30)
         elsewhere = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=30)
         secret, row = await asking.create("cli", user_id="dana", scopes=["read"])
@@ -240,7 +240,7 @@ class TestKeyService:
     async def test_a_useless_key_is_not_made(
         self, principal: str, user_id: str | None, scopes: list[Scope]
     ) -> None:
-        world = fake_world()
+        world = Harness.ready()
         keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
         with pytest.raises(InvalidInput):
             await keys.create(principal, user_id=user_id, scopes=scopes)

@@ -11,7 +11,7 @@ import pytest
 from rayapp.memory.item import Source, SourceType, Status
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 BANK = "/api/memory/memory-bank"
@@ -51,9 +51,9 @@ async def test_list_has_the_clients_fields_and_a_total(api: httpx.AsyncClient) -
     assert (await api.get(BANK, params={"skip": 1})).json()["total"] == 2
 
 
-async def test_the_source_of_a_tool_fact_is_shown(api: httpx.AsyncClient, world: World) -> None:
+async def test_the_source_of_a_tool_fact_is_shown(api: httpx.AsyncClient, world: Harness) -> None:
     source = Source(type=SourceType.TOOL, tool_name="web_search")
-    await world.store.insert(
+    await world.items.insert(
         an_item(user_id="admin", memory_id="m-1", tier=Tier.MEMORY_BANK, source=source)
     )
     memory = (await api.get(f"{BANK}/m-1")).json()["memory"]
@@ -134,10 +134,10 @@ async def test_what_is_not_there_is_404(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_pin_of_a_known_memory_takes_over_its_source(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     source = Source(type=SourceType.TOOL, tool_name="web_search")
-    await world.store.insert(
+    await world.items.insert(
         an_item(user_id="admin", memory_id="w-1", text="Dana lives in Haifa", source=source)
     )
     pin = {"memory_id": "w-1", "content": "Dana lives in Haifa", "tags": ["home"]}
@@ -150,9 +150,9 @@ async def test_a_pin_of_a_known_memory_takes_over_its_source(
 
 
 async def test_an_id_alone_pins_and_an_unknown_one_alone_is_404(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
-    await world.store.insert(an_item(user_id="admin", memory_id="w-1", text="דנה גרה בחיפה"))
+    await world.items.insert(an_item(user_id="admin", memory_id="w-1", text="דנה גרה בחיפה"))
     kept = await api.post(BANK, json={"memoryId": "w-1"})
     memory = (await api.get(f"{BANK}/{kept.json()['id']}")).json()["memory"]
     assert (memory["text"], memory["tags"]) == ("דנה גרה בחיפה", ["pinned"])
@@ -187,9 +187,9 @@ async def test_always_inject_is_set_by_post_and_put(api: httpx.AsyncClient) -> N
 )
 @pytest.mark.parametrize("tier", [Tier.HISTORY, Tier.BOOKS])
 async def test_a_memory_of_another_tier_is_404_and_stays(
-    api: httpx.AsyncClient, world: World, tier: Tier, method: str, body: dict[str, Any] | None
+    api: httpx.AsyncClient, world: Harness, tier: Tier, method: str, body: dict[str, Any] | None
 ) -> None:
-    await world.store.insert(an_item(user_id="admin", memory_id="w-1", tier=tier))
+    await world.items.insert(an_item(user_id="admin", memory_id="w-1", tier=tier))
     before = (await api.get("/api/memory/items/w-1")).json()["memory"]
     refused = await api.request(method, f"{BANK}/w-1", json=body)
     assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
@@ -197,7 +197,7 @@ async def test_a_memory_of_another_tier_is_404_and_stays(
 
 
 async def test_a_merged_memory_is_409_and_names_its_winner(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     winner = an_item(user_id="admin", memory_id="w", tier=Tier.MEMORY_BANK, tags=("t",))
     loser = an_item(
@@ -207,7 +207,7 @@ async def test_a_merged_memory_is_409_and_names_its_winner(
         status=Status.ARCHIVED,
         merged_into="w",
     )
-    await world.store.insert_many([winner, loser])
+    await world.items.insert_many([winner, loser])
     for answer in (
         await api.put(f"{BANK}/l", json={"status": "active"}),
         await api.put(f"{BANK}/l", json={"status": "archived"}),
@@ -225,7 +225,7 @@ async def test_a_merged_memory_is_409_and_names_its_winner(
 @pytest.fixture
 async def full() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a bank of two facts with two facts in it."""
-    async with client_of(fake_world(settings_with(memory_bank={"capacity": 2})).services) as api:
+    async with client_of(Harness.ready(settings_with(memory_bank={"capacity": 2})).services) as api:
         for text in ("Dana has a dog", "לדנה יש חתול"):
             await keep(api, text=text, importance=0.8, confidence=0.8)
         yield api

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rayapp.assistant.context.rules.prompt_block import etag_of, parse_lines
-from tests.support.fake_services import World
+from tests.support.harness import Harness
 
 CONTEXT, PREFETCH = "/api/memory/context", "/api/memory/prefetch"
 COLD = "/api/memory/context/cold-start"
@@ -135,9 +135,10 @@ async def test_a_position_of_the_block_is_scored_through_its_receipt(
     assert [one["memory_id"] for one in answer.json()["updated"]] == [second]
 
 
-async def test_tools_are_gated(api: httpx.AsyncClient) -> None:
+async def test_tools_are_gated(api: httpx.AsyncClient, world: Harness) -> None:
     for number in range(3):
         await store(api, f"the boiler code {number}")
+    await world.drain()
     found = await prefetch(
         api, query="what is my boiler code", tools=["web_search", "search_memory"]
     )
@@ -184,7 +185,7 @@ async def test_messages_of_other_programs(api: httpx.AsyncClient) -> None:
     assert "**Recent Topic:** moving" in found["memoryContextInjection"]
 
 
-async def test_cold_start_by_get_and_post(api: httpx.AsyncClient, world: World) -> None:
+async def test_cold_start_by_get_and_post(api: httpx.AsyncClient, world: Harness) -> None:
     empty = (await api.get(COLD)).json()
     assert (empty["text"], empty["count"], empty["receipt_id"]) == ("", 0, None)
     me = await store(api, "קוראים לי דנה", "identity")

@@ -12,7 +12,7 @@ from rayapp.memory.requests import CLEARED_TIERS
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_services import World
+from tests.support.harness import Harness
 from tests.unit.api.test_ghost import NOA, stored
 
 ADMIN = ReadScope("admin", include_shared=False)
@@ -52,17 +52,17 @@ async def test_archived_memories_count_and_others_users_do_not(api: httpx.AsyncC
 
 @pytest.mark.parametrize("target", [one.value for one in CLEARED_TIERS])
 async def test_clearing_deletes_all_of_one_tier_of_one_user(
-    api: httpx.AsyncClient, world: World, target: str
+    api: httpx.AsyncClient, world: Harness, target: str
 ) -> None:
     tier = CLEARED_TIERS[next(one for one in CLEARED_TIERS if one.value == target)]
     other = "working" if target != "working" else "history"
     for n in range(3):
         item = an_item(user_id="admin", tier=tier, text=f"note {n} פתק")
-        await world.store.insert(item)
-    await world.store.insert(
+        await world.items.insert(item)
+    await world.items.insert(
         an_item(user_id="admin", tier=tier, text="old", status=Status.ARCHIVED)
     )
-    await world.store.insert(an_item(user_id="noa", tier=tier))
+    await world.items.insert(an_item(user_id="noa", tier=tier))
     await stored(api, "kept", tier=other)
     answer = await clear(api, target)
     assert (answer["success"], answer["target"]) == (True, target)
@@ -75,30 +75,30 @@ async def test_clearing_deletes_all_of_one_tier_of_one_user(
 
 
 async def test_what_is_cleared_is_queued_for_the_index_with_its_versions_gone(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     memory_id = await stored(api, "tea")
     await api.patch(f"/api/memory/items/{memory_id}", json={"text": "green tea"})
     await clear(api, "working")
-    (gone,) = [row.item for row in world.store._rows.values()]
+    (gone,) = [row.item for row in world.items._rows.values()]
     assert (gone.status, gone.index.op.value) == (Status.DELETED, "delete")
-    assert await world.store.versions(ADMIN, memory_id, 9) == []
+    assert await world.items.versions(ADMIN, memory_id, 9) == []
 
 
 async def test_more_than_a_page_is_cleared_in_one_call(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     for n in range(230):
-        await world.store.insert(an_item(user_id="admin", text=f"note {n}"))
+        await world.items.insert(an_item(user_id="admin", text=f"note {n}"))
     assert (await clear(api, "working"))["deleted_count"] == 230
 
 
-async def test_shared_open_data_is_not_cleared(api: httpx.AsyncClient, world: World) -> None:
-    await world.store.insert(an_item(user_id="system", tier=Tier.DATAGOV_SCHEMA))
+async def test_shared_open_data_is_not_cleared(api: httpx.AsyncClient, world: Harness) -> None:
+    await world.items.insert(an_item(user_id="system", tier=Tier.DATAGOV_SCHEMA))
     for target in CLEARED_TIERS:
         await clear(api, target.value)
     where = ItemFilter(tiers=(Tier.DATAGOV_SCHEMA,))
-    assert await world.store.count(ReadScope("admin"), where) == 1
+    assert await world.items.count(ReadScope("admin"), where) == 1
 
 
 @pytest.mark.parametrize("name", ["books", "documents"])
@@ -110,7 +110,7 @@ async def test_books_have_two_names(api: httpx.AsyncClient, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["knowledge-graph", "knowledge_graph"])
 async def test_the_graph_is_cleared_and_memories_stay(
-    api: httpx.AsyncClient, world: World, name: str
+    api: httpx.AsyncClient, world: Harness, name: str
 ) -> None:
     await stored(api, "tea")
     answer = await clear(api, name)

@@ -13,7 +13,7 @@ from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.middleware import FREES, STORES_NOTHING
 from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.core.errors import StoreDown
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 LIMITS = DiskLimits(warn_bytes=400 * MIB, min_bytes=200 * MIB)
@@ -36,12 +36,12 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def world(disk: Disk) -> World:
-    return fake_world(disk=disk.space())
+def world(disk: Disk) -> Harness:
+    return Harness.ready(disk=disk.space())
 
 
 @pytest.fixture
-async def api(world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def api(world: Harness) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(world.services) as client:
         yield client
 
@@ -84,7 +84,7 @@ async def test_a_tool_that_stores_is_refused_and_one_that_reads_is_not(
     assert (kept.status_code, kept.json()["code"]) == (507, "disk_full"), kept.text
 
 
-async def test_a_mongodb_that_the_disk_took_away_is_explained(world: World, disk: Disk) -> None:
+async def test_a_mongodb_that_the_disk_took_away_is_explained(world: Harness, disk: Disk) -> None:
     class Away:
         async def tiers(self, _scope: object) -> list[object]:
             raise StoreDown("MongoDB does not answer.", retry_after_s=2.0)

@@ -15,7 +15,7 @@ from rayapp.admin.ports import MarkKind, Scope, StreamEvent, StreamKind, StreamM
 from rayapp.api.app import create_api
 from rayapp.api.routes.events import frame_bytes
 from rayapp.wire.events import EventName
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_middleware import Connection
 
@@ -36,7 +36,7 @@ def events_of(text: str) -> list[dict[str, Any]]:
     return found
 
 
-async def stored(world: World, memory_id: str, user_id: str = "admin") -> None:
+async def stored(world: Harness, memory_id: str, user_id: str = "admin") -> None:
     data = {"memory_id": memory_id, "tier": "working"}
     await world.stream.tell(user_id, StreamKind.STORED, data)
 
@@ -51,7 +51,7 @@ async def look(api: httpx.AsyncClient, after: str | None = None, **query: str) -
 
 
 async def test_what_happened_since_the_last_event_is_told(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     (ready,) = await look(api)
     assert (ready["event"], ready["type"]) == ("ready", "ready")
@@ -64,7 +64,7 @@ async def test_what_happened_since_the_last_event_is_told(
     assert [e["memory_id"] for e in await look(api, events[1]["id"]) if "memory_id" in e] == ["m-3"]
 
 
-async def test_the_header_wins_over_the_query_field(api: httpx.AsyncClient, world: World) -> None:
+async def test_the_header_wins_over_the_query_field(api: httpx.AsyncClient, world: Harness) -> None:
     (ready,) = await look(api)
     await stored(world, "m-1")
     last = (await look(api, ready["id"]))[-1]
@@ -73,7 +73,7 @@ async def test_the_header_wins_over_the_query_field(api: httpx.AsyncClient, worl
     assert len(await look(api, lastEventId=ready["id"])) == 2
 
 
-async def test_types_can_be_chosen(api: httpx.AsyncClient, world: World) -> None:
+async def test_types_can_be_chosen(api: httpx.AsyncClient, world: Harness) -> None:
     (ready,) = await look(api)
     await stored(world, "m-1")
     await world.stream.tell("admin", StreamKind.INDEXED, {"memory_id": "m-1", "tier": "working"})
@@ -104,7 +104,7 @@ async def test_bad_input_names_its_field(api: httpx.AsyncClient, query: str, fie
     assert (response.status_code, response.json()["details"]["field"]) == (422, field)
 
 
-async def test_an_unknown_id_is_a_reset(api: httpx.AsyncClient, world: World) -> None:
+async def test_an_unknown_id_is_a_reset(api: httpx.AsyncClient, world: Harness) -> None:
     await stored(world, "m-1")
     events = await look(api, "nobody-knows")
     assert [event["event"] for event in events] == ["reset"]
@@ -124,7 +124,7 @@ async def test_an_unknown_id_is_a_reset(api: httpx.AsyncClient, world: World) ->
 async def test_jobs_are_told_to_operators_only(
     scopes: set[Scope], types: str | None, status: int
 ) -> None:
-    world = fake_world(settings_with(auth={"mode": "keys"}))
+    world = Harness.ready(settings_with(auth={"mode": "keys"}))
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     secret, _ = await keys.create("p", user_id="dana", scopes=frozenset(scopes))
     await world.stream.tell(None, StreamKind.JOB, {"job_id": "job-1"})
@@ -150,7 +150,7 @@ class Follower(Connection):
             self.begun.set()
 
 
-async def test_a_follower_who_goes_away_frees_its_place(world: World) -> None:
+async def test_a_follower_who_goes_away_frees_its_place(world: Harness) -> None:
     connection = Follower(ROUTE, b"")
     connection.scope["method"] = "GET"
     app = create_api(world.services)

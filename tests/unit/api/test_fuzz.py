@@ -16,8 +16,7 @@ from rayapp.api.app import ROUTES
 from rayapp.api.auth import STREAMS
 from rayapp.api.services import Services
 from tests.support.examples import examples
-from tests.support.fake_services import fake_world
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 SCALARS = (
@@ -58,8 +57,7 @@ class Caller:
         return self._loop.run(self._once(method, path, body))
 
     async def _once(self, method: str, path: str, body: bytes | None) -> int:
-        world = fake_world()
-        await world.jobs.index.open(SCHEMA)  # while the index is away, a reset answers 503
+        world = Harness.ready()
         self._services = world.services
         response = await self._api.request(
             method, path, content=body, headers={"Content-Type": "application/json"}

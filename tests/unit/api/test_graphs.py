@@ -27,7 +27,6 @@ from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
-from tests.support.fake_services import World, fake_world
 from tests.support.harness import Harness
 from tests.support.shapes import check_shape
 from tests.unit.api.serving import client_of, settings_with
@@ -211,7 +210,7 @@ def rows() -> Rows:
 
 @pytest.fixture
 async def on_rows(rows: Rows) -> AsyncIterator[httpx.AsyncClient]:
-    world = fake_world(graphs=rows)
+    world = Harness.ready(graphs=rows)
     world.clock.advance((STORED_AT - world.clock.now()).total_seconds())
     async with client_of(world.services) as api:
         yield api
@@ -277,7 +276,7 @@ class TestConcepts:
         assert (await api.get(f"{KG}?{query}")).status_code == 422
 
     async def test_books_keep_their_name_when_the_client_contract_is_off(self, rows: Rows) -> None:
-        world = fake_world(settings_with(compat={"tier_documents": False}), graphs=rows)
+        world = Harness.ready(settings_with(compat={"tier_documents": False}), graphs=rows)
         async with client_of(world.services) as api:
             found = (await api.get(KG)).json()["concepts"]
         assert found[-1]["tier_stats"].keys() == {"books"}
@@ -483,12 +482,12 @@ class TestUpkeep:
 
 
 class TestPatterns:
-    async def test_patterns_come_best_first(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_patterns_come_best_first(self, api: httpx.AsyncClient, world: Harness) -> None:
         for name, wilson in (("weak", 0.2), ("strong", 0.8)):
             stats = Stats(
                 uses=9, worked_count=8, failed_count=1, success_rate=0.9, wilson_score=wilson
             )
-            await world.store.insert(
+            await world.items.insert(
                 an_item(
                     user_id="admin",
                     memory_id=name,
@@ -550,16 +549,14 @@ class TestInsights:
 
 class TestRates:
     async def test_moves_of_the_last_minutes_over_what_can_move(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         for name in ("a", "b", "c", "d"):
             await api.post("/api/memory/store", json={"text": name, "tier": "history"})
         moves = [("promoted", 0), ("promoted", 299), ("promoted", 301), ("demoted", 10)]
         for number, (kind, age_s) in enumerate(moves):
             at = world.clock.now() - timedelta(seconds=age_s)
-            await world.learning.events.add(
-                Event(event_id=f"e-{number}", user_id="admin", kind=kind, at=at)
-            )
+            await world.events.add(Event(event_id=f"e-{number}", user_id="admin", kind=kind, at=at))
         stats = (await api.get("/api/memory/stats")).json()["stats"]
         assert (stats["promotion_rate"], stats["demotion_rate"]) == (0.5, 0.25)
 
@@ -569,7 +566,7 @@ class TestRates:
         assert [stats[name] for name in names] == [None, None, None]
 
     async def test_cache_hits_are_those_of_all_layers(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         world.metrics.count("embed_cache_hits", 2, layer="lru")
         world.metrics.count("embed_cache_hits", 1, layer="redis")

@@ -13,7 +13,7 @@ from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 CONTEXT = "/api/hooks/context"
@@ -23,16 +23,19 @@ ADMIN = ReadScope("admin")
 QUESTION = "Where does Dana live these days, and since when? איפה דנה גרה?"
 ANSWER = "Dana moved to Haifa in May, near the port, and she is happy there. דנה גרה בחיפה."
 
+# What answers the question so well that an indexed search trusts it.
+CERTAIN = "Dana lives in Haifa these days since May; דנה גרה בחיפה"
+
 
 async def keep(
-    world: World,
+    world: Harness,
     memory_id: str = "mem-1",
     text: str = "Dana live in Haifa; דנה גרה בחיפה",
     **fields: Any,
 ) -> None:
     now = world.clock.now()
     item = an_item(user_id="admin", memory_id=memory_id, text=text, stored_at=now, **fields)
-    await world.store.insert(item)
+    await world.items.insert(item)
 
 
 def turn(*messages: tuple[str, str], message_id: str = "m-1", **fields: Any) -> dict[str, Any]:
@@ -55,7 +58,7 @@ async def posted(api: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dic
     return found
 
 
-async def kept_turns(world: World, user: str = "admin") -> list[MemoryItem]:
+async def kept_turns(world: Harness, user: str = "admin") -> list[MemoryItem]:
     where = ItemFilter(tags_any=("exchange",))
     page = await world.services.memories.page(ReadScope(user), where, ItemQuery())
     return list(page.items)
@@ -63,7 +66,7 @@ async def kept_turns(world: World, user: str = "admin") -> list[MemoryItem]:
 
 class TestContext:
     async def test_it_answers_what_the_first_client_reads(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         found = await posted(api, CONTEXT, {"query": "Dana live", "sortBy": "recency"})
@@ -78,7 +81,9 @@ class TestContext:
         }  # fmt: skip
         assert found["scoring_required"] is False
 
-    async def test_a_url_names_tiers_by_commas(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_a_url_names_tiers_by_commas(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
         await keep(world)
         await keep(world, "mem-2", "Dana live in the north", tier=Tier.HISTORY)
         query = {"query": "Dana live", "tiers": "history,documents", "limit": "5"}
@@ -88,7 +93,7 @@ class TestContext:
         assert [hit["memoryId"] for hit in found["contexts"]] == ["mem-2"]
         assert found["tiersSearched"] == ["history", "documents"]
 
-    async def test_the_limit_is_capped(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_the_limit_is_capped(self, world: Harness, api: httpx.AsyncClient) -> None:
         for n in range(12):
             await keep(world, f"mem-{n}", f"Dana live in house {n}")
         assert len((await posted(api, CONTEXT, {"query": "Dana live"}))["contexts"]) == 10
@@ -116,9 +121,10 @@ class TestContext:
 
 class TestEnriching:
     async def test_the_context_stands_in_the_first_system_message(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
-        await keep(world)
+        await keep(world, text=CERTAIN)
+        await world.drain()
         found = await posted(api, EXCHANGE, ASKED)
         first, second = found["messages"]
         assert first["content"].startswith("Be kind.\n\n<memory_context>\n")
@@ -131,7 +137,7 @@ class TestEnriching:
         assert meta["assistant_message_id"] == "m-1"
         assert [one["memory_id"] for one in meta["citations"]] == ["mem-1"]
 
-    async def test_twice_replaces_the_block(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_twice_replaces_the_block(self, world: Harness, api: httpx.AsyncClient) -> None:
         await keep(world)
         once = await posted(api, EXCHANGE, ASKED)
         twice = await posted(api, EXCHANGE, {**ASKED, "messages": once["messages"]})
@@ -139,7 +145,7 @@ class TestEnriching:
         assert (text.count("<memory_context>"), text.count("Be kind.")) == (1, 1)
 
     async def test_a_new_system_message_keeps_the_fields_of_the_others(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         messages = [{"role": "user", "content": QUESTION, "name": "dana", "id": 7}]
@@ -173,9 +179,10 @@ class TestEnriching:
         found = await posted(api, EXCHANGE, ASKED)
         assert found["messages"] == ASKED["messages"]
 
-    async def test_tools_are_gated(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_tools_are_gated(self, world: Harness, api: httpx.AsyncClient) -> None:
         for n in range(6):
             await keep(world, f"mem-{n}", f"Dana live in house {n}")
+        await world.drain()
         tools = ["web_search", {"type": "function", "function": {"name": "search_memory"}}]
         body = turn(("user", "Dana live"), tools=tools)
         found = (await posted(api, EXCHANGE, body))["gating"]
@@ -208,7 +215,7 @@ class TestEnriching:
 
 class TestKeepingATurn:
     async def test_it_is_one_working_memory_with_its_provenance(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         found = await posted(api, EXCHANGE, FINISHED)
         (item,) = await kept_turns(world)
@@ -221,7 +228,7 @@ class TestKeepingATurn:
         assert found["scoring"]["messageId"] == "m-1"
 
     async def test_the_same_call_again_changes_nothing(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         first = await posted(api, EXCHANGE, FINISHED)
         again = await posted(api, EXCHANGE, FINISHED)
@@ -229,13 +236,13 @@ class TestKeepingATurn:
         assert again["scoring"] == first["scoring"]
         (item,) = await kept_turns(world)
         assert item.quality.mentioned_count == 1
-        session = await world.hooks.sessions.get(ADMIN, "c-1")
+        session = await world.sessions.get(ADMIN, "c-1")
         assert session is not None
         assert session.exchanges == 1
-        assert await world.hooks.exchanges.waiting() == 1
+        assert await world.exchanges.waiting() == 1
 
     async def test_another_text_of_the_same_message_keeps_the_first(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await posted(api, EXCHANGE, FINISHED)
         other = turn(("user", QUESTION), ("assistant", f"Another answer. {ANSWER}"))
@@ -245,7 +252,7 @@ class TestKeepingATurn:
         assert item.text.endswith(f"Assistant: {ANSWER}")
 
     async def test_injected_text_marks_and_thoughts_are_left_out(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world, text="Dana live in Haifa since the month of May")
         await posted(api, EXCHANGE, ASKED)
@@ -259,11 +266,13 @@ class TestKeepingATurn:
         assert found["stored"]["skipped_positions"] == [9]
         assert item.tags == ("exchange", "memory_assisted")
 
-    async def test_it_waits_to_be_learned_from(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_it_waits_to_be_learned_from(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
         await keep(world)
         await posted(api, EXCHANGE, ASKED)
         found = await posted(api, EXCHANGE, FINISHED)
-        (claimed,) = await world.hooks.exchanges.claim(token="t", limit=5, claim_s=9.0)
+        (claimed,) = await world.exchanges.claim(token="t", limit=5, claim_s=9.0)
         exchange = claimed.exchange
         assert (exchange.user_text, exchange.answer) == (QUESTION, ANSWER)
         assert exchange.memory_id == found["stored"]["memory_id"]
@@ -280,7 +289,9 @@ class TestKeepingATurn:
         body = turn(("user", QUESTION), (role, "x"), ("assistant", ANSWER))
         assert (await posted(api, EXCHANGE, body))["stored"] is not None
 
-    async def test_tools_of_the_turn_are_tagged(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_tools_of_the_turn_are_tagged(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
         calls = [{"function": {"name": "web_search"}}]
         messages = [
             {"role": "user", "content": QUESTION},
@@ -296,7 +307,7 @@ class TestKeepingATurn:
         }  # fmt: skip
 
     async def test_a_very_long_turn_is_cut_and_says_so(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         long = turn(("user", QUESTION), ("assistant", "word " * 30_000))
         found = await posted(api, EXCHANGE, long)
@@ -305,7 +316,7 @@ class TestKeepingATurn:
         assert len(item.text) <= 100_000
 
     async def test_a_deleted_turn_does_not_come_back(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         found = await posted(api, EXCHANGE, FINISHED)
         memory_id = found["stored"]["memory_id"]
@@ -317,7 +328,7 @@ class TestKeepingATurn:
 
 class TestAttribution:
     async def test_marks_move_what_the_answer_was_given_with(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         asked = await posted(api, EXCHANGE, ASKED)
@@ -329,11 +340,13 @@ class TestAttribution:
         assert found["scoring_required"] is False
         again = await posted(api, EXCHANGE, body)
         assert again["stored"]["duplicate"]
-        item = await world.store.get(ADMIN, "mem-1")
+        item = await world.items.get(ADMIN, "mem-1")
         assert item is not None
         assert (item.stats.uses, item.stats.worked_count) == (1, 1)
 
-    async def test_each_mark_is_its_own_outcome(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_each_mark_is_its_own_outcome(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
         for n in range(3):
             await keep(world, f"mem-{n}", f"Dana live in house {n}")
         asked = await posted(api, EXCHANGE, turn(("user", "Dana live where? איפה?")))
@@ -347,7 +360,7 @@ class TestAttribution:
         )
         stats = {}
         for position, memory_id in shown.items():
-            item = await world.store.get(ADMIN, memory_id)
+            item = await world.items.get(ADMIN, memory_id)
             assert item is not None
             stats[position] = (
                 item.stats.worked_count, item.stats.failed_count, item.stats.unknown_count,
@@ -355,7 +368,7 @@ class TestAttribution:
         assert stats == {1: (1, 0, 0), 2: (0, 1, 0), 3: (0, 0, 1)}
 
     async def test_without_a_context_no_mark_means_anything(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         body = turn(("user", QUESTION), ("assistant", f"{ANSWER} <!-- MEM: 1👍 -->"))
@@ -364,7 +377,7 @@ class TestAttribution:
         assert found["scoring_required"] is True
 
     async def test_it_can_be_switched_off(self) -> None:
-        world = fake_world(settings_with(hooks={"attribution": False}))
+        world = Harness.ready(settings_with(hooks={"attribution": False}))
         await keep(world)
         async with client_of(world.services) as api:
             found = await posted(api, EXCHANGE, ASKED)
@@ -379,7 +392,7 @@ class TestOwedScores:
         return bool(found["scoring_required"])
 
     async def test_a_turn_owes_until_it_is_scored(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         await posted(api, EXCHANGE, ASKED)
@@ -414,7 +427,7 @@ class TestOwedScores:
         ],
     )
     async def test_every_way_to_score_pays(
-        self, world: World, api: httpx.AsyncClient, path: str, body: dict[str, Any]
+        self, world: Harness, api: httpx.AsyncClient, path: str, body: dict[str, Any]
     ) -> None:
         await keep(world)
         await posted(api, EXCHANGE, ASKED)
@@ -424,7 +437,7 @@ class TestOwedScores:
         state = (await api.get(SCORE, params={"messageId": "m-1"})).json()
         assert (state["scored"], state["required"]) == (True, False)
 
-    async def test_a_weak_signal_does_not_pay(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_a_weak_signal_does_not_pay(self, world: Harness, api: httpx.AsyncClient) -> None:
         await keep(world)
         await posted(api, EXCHANGE, ASKED)
         await posted(api, EXCHANGE, FINISHED)
@@ -459,7 +472,7 @@ class TestOwedScores:
         assert not await self.owed(api)
 
     async def test_a_trivial_turn_is_kept_and_owes_nothing(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         found = await posted(api, EXCHANGE, turn(("user", "שמי דנה"), ("assistant", "שלום דנה")))
         assert (found["stored"]["scoring_required"], found["stored"]["reason"]) == (
@@ -477,7 +490,7 @@ class TestScores:
         found: dict[str, Any] = response.json()
         return found
 
-    async def test_the_state_is_the_real_one(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_the_state_is_the_real_one(self, world: Harness, api: httpx.AsyncClient) -> None:
         unknown = await self.state(api)
         assert (unknown["scored"], unknown["timestamp"], unknown["conversationId"]) == (
             False, None, None,
@@ -495,26 +508,27 @@ class TestScores:
         assert not (await self.state(api, conversationId="c-2"))["scored"]
 
     async def test_the_same_score_again_counts_once(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await keep(world)
         body = {"messageId": "m-1", "conversationId": "c-1", "score": 1, "memoryIds": ["mem-1"]}
         first = await posted(api, SCORE, body)
         again = await posted(api, SCORE, body)
         assert (first["updated"], again["updated"], again["duplicate"]) == (1, 0, True)
-        item = await world.store.get(ADMIN, "mem-1")
+        item = await world.items.get(ADMIN, "mem-1")
         assert item is not None
         assert item.stats.uses == 1
 
     async def test_without_ids_it_is_about_what_the_answer_was_given_with(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
-        await keep(world)
+        await keep(world, text=CERTAIN)
+        await world.drain()
         await posted(api, EXCHANGE, ASKED)
         await posted(api, EXCHANGE, FINISHED)
         found = await posted(api, SCORE, {"messageId": "m-1", "score": -1, "memoryIds": []})
         assert found["updated"] == 1
-        item = await world.store.get(ADMIN, "mem-1")
+        item = await world.items.get(ADMIN, "mem-1")
         assert item is not None
         assert item.stats.failed_count == 1
 
@@ -546,7 +560,7 @@ class TestScores:
 
 
 class TestTenancy:
-    async def test_users_do_not_meet(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_users_do_not_meet(self, world: Harness, api: httpx.AsyncClient) -> None:
         await posted(api, EXCHANGE, FINISHED)
         headers = {"X-User-Id": "noa"}
         state = (await api.get(SCORE, params={"messageId": "m-1"}, headers=headers)).json()
@@ -556,7 +570,7 @@ class TestTenancy:
         assert len(await kept_turns(world, "noa")) == 1
 
     async def test_a_guest_scores_only_what_it_was_shown(self) -> None:
-        world = fake_world(settings_with(auth={"mode": "keys"}))
+        world = Harness.ready(settings_with(auth={"mode": "keys"}))
         keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
         key, _ = await keys.create("guest", user_id="admin", scopes=("read", "write"))
         await keep(world)

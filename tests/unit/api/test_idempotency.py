@@ -11,7 +11,7 @@ import pytest
 from rayapp.core.errors import StoreDown
 from rayapp.memory.requests import NewMemory, StoreResult
 from rayapp.memory.scope import WriteScope
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, short_time_limit
 
 STORE = "/api/memory/store"
@@ -98,7 +98,7 @@ async def test_a_refusal_is_an_answer_too(api: httpx.AsyncClient) -> None:
 
 async def test_in_progress_is_a_conflict_with_a_time_to_return() -> None:
     gated = Gated()
-    world = fake_world(memories=gated)
+    world = Harness.ready(memories=gated)
     async with client_of(world.services) as api:
         first = asyncio.create_task(api.post(STORE, json={"text": "tea"}, headers=KEY))
         await gated.began.wait()
@@ -113,7 +113,7 @@ async def test_in_progress_is_a_conflict_with_a_time_to_return() -> None:
 async def test_a_failed_request_may_run_again() -> None:
     gated = Gated(failures=1)
     gated.open.set()
-    async with client_of(fake_world(memories=gated).services) as api:
+    async with client_of(Harness.ready(memories=gated).services) as api:
         first = await api.post(STORE, json={"text": "tea"}, headers=KEY)
         again = await api.post(STORE, json={"text": "tea"}, headers=KEY)
     assert (first.status_code, again.status_code) == (503, 201)
@@ -123,16 +123,16 @@ async def test_a_failed_request_may_run_again() -> None:
 async def test_a_request_out_of_time_may_run_again() -> None:
     gated = Gated()
     settings = short_time_limit()
-    async with client_of(fake_world(settings, memories=gated).services) as api:
+    async with client_of(Harness.ready(settings, memories=gated).services) as api:
         first = await api.post(STORE, json={"text": "tea"}, headers=KEY)
         gated.open.set()
         again = await api.post(STORE, json={"text": "tea"}, headers=KEY)
     assert (first.status_code, again.status_code) == (504, 201)
 
 
-async def test_a_request_whose_replica_died_is_taken_over(world: World) -> None:
+async def test_a_request_whose_replica_died_is_taken_over(world: Harness) -> None:
     gated = Gated()
-    world = fake_world(memories=gated)
+    world = Harness.ready(memories=gated)
     dead = client_of(world.services)
     first = asyncio.create_task(dead.post(STORE, json={"text": "tea"}, headers=KEY))
     await gated.began.wait()

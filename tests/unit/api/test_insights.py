@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from rayapp.admin.ports import Component
 from rayapp.api.app import create_api
 from rayapp.api.routes.system import public_url
-from tests.support.fake_services import World, fake_world
+from rayapp.core.errors import DependencyDown
+from tests.support.harness import Harness
 from tests.unit.api.serving import LOCAL, client_of, settings_with
 
 
@@ -60,25 +60,27 @@ async def test_bad_days_are_422(api: httpx.AsyncClient, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "code"), [("mongodb", "unhealthy", 503), ("qdrant", "degraded", 200)]
+    ("part", "check", "status", "code"),
+    [("items", "ping", "unhealthy", 503), ("index", "health", "degraded", 200)],
 )
 async def test_health_follows_its_components(
-    api: httpx.AsyncClient, world: World, name: str, status: str, code: int
+    api: httpx.AsyncClient, world: Harness, part: str, check: str, status: str, code: int
 ) -> None:
+    async def fails() -> None:
+        raise DependencyDown("It does not answer.")
+
     assert (await api.get("/api/memory/health")).json()["status"] == "healthy"
-    world.health.found = [
-        replace(one, healthy=False) if one.name == name else one for one in world.health.found
-    ]
+    setattr(getattr(world, part), check, fails)
     response = await api.get("/api/memory/health?full=true")
     body = response.json()
     assert (response.status_code, body["status"]) == (code, status)
-    assert body["summary"] == {"total": 2, "healthy": 1, "unhealthy": 1}
-    assert body["metrics"] == {"uptime_ms": 1}
+    assert body["summary"] == {"total": 5, "healthy": 4, "unhealthy": 1}
+    assert body["metrics"]["uptime_ms"] == 0
     short = (await api.get("/api/system/health")).json()["health"]
     assert (short["ok"], len(short["warnings"])) == (False, 1)
 
 
-async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: World) -> None:
+async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Harness) -> None:
     await api.post("/api/memory/store", json={"text": "a", "tier": "books"})
     world.clock.advance(5)
     body = (await api.get("/api/memory/diagnostics")).json()
@@ -90,18 +92,20 @@ async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Worl
 
 async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "yet"
-    world = fake_world(settings_with(data={"dir": str(folder)}))
+    world = Harness.ready(settings_with(data={"dir": str(folder)}))
     async with client_of(world.services) as api:
         disk = (await api.get("/api/system/disk-space")).json()["disk"]
     assert disk["path"] == str(folder)
     assert disk["used_bytes"] + disk["free_bytes"] == disk["total_bytes"] > 0
 
 
-async def test_a_breaker_is_shown_with_its_service(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_breaker_is_shown_with_its_service(api: httpx.AsyncClient, world: Harness) -> None:
     details = {"breaker": {"state": "open"}}
-    world.health.found = [
-        Component(name="embedding", healthy=False, latency_ms=1, message="away", details=details)
-    ]
+
+    async def away() -> dict[str, Any]:
+        return {"healthy": False, "message": "away", **details}
+
+    world.embedder.health = away
     services = (await api.get("/api/system/health")).json()["health"]["services"]
     assert services["embedding"] == {
         "ok": False,
@@ -124,18 +128,18 @@ def test_no_secret_of_a_url_is_shown(url: str, shown: str | None) -> None:
 
 
 class TestProbes:
-    async def test_ready_and_not_ready(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_ready_and_not_ready(self, api: httpx.AsyncClient, world: Harness) -> None:
         assert (await api.get("/readyz")).json() == {"ready": True}
-        world.health.reasons = ["mongodb: no primary"]
+        world.problems.append("mongodb: no primary")
         response = await api.get("/readyz")
         assert response.status_code == 503
         assert response.json()["reasons"] == ["mongodb: no primary"]
         assert (await api.get("/healthz")).status_code == 200
 
     async def test_before_the_services_exist_only_probes_and_document_answer(
-        self, world: World
+        self, world: Harness
     ) -> None:
-        built: list[World] = []
+        built: list[Harness] = []
         app = create_api(lambda: built[0].services if built else None)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as api:

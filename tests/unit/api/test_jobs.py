@@ -20,8 +20,8 @@ from rayapp.bulk.model import DEFERRED, REINDEX, Job, JobState, Step
 from rayapp.bulk.service import START_S
 from rayapp.core.errors import JobsDown, RayappError, StoreDown
 from rayapp.wire.jobs import JobView
-from tests.support.fake_jobs import a_job
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
+from tests.support.jobs import a_job
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_middleware import Connection
 
@@ -31,7 +31,7 @@ ADMIN_ROUTES = [key for key in ROUTE_SCOPES if key[1].startswith((JOBS, "/api/me
 
 
 async def test_the_list_is_newest_first_and_can_be_of_one_kind(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.COMPLETED)
     world.clock.advance(1)
@@ -50,11 +50,11 @@ async def test_a_wrong_list_is_refused(api: httpx.AsyncClient, query: str) -> No
     assert (response.status_code, response.json()["success"]) == (422, False)
 
 
-async def test_one_job_shows_its_partitions(api: httpx.AsyncClient, world: World) -> None:
+async def test_one_job_shows_its_partitions(api: httpx.AsyncClient, world: Harness) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     step = Step(cursor={"at": 4}, done=4, failed=1, counts={"copied": 3}, samples=["mem-9"])
-    await world.jobs.store.checkpoint("job-1", 0, 1, step)
-    await world.jobs.store.progress("job-1", 1)
+    await world.jobs.checkpoint("job-1", 0, 1, step)
+    await world.jobs.progress("job-1", 1)
     body = (await api.get(ONE)).json()
     job, partitions = body["job"], body["partitions"]
     assert (job["done"], job["total"], job["share"], job["counts"]) == (4, 10, 0.4, {"copied": 3})
@@ -64,18 +64,20 @@ async def test_one_job_shows_its_partitions(api: httpx.AsyncClient, world: World
 
 
 async def test_a_job_that_met_more_than_its_plan_expected_is_never_above_its_total(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.RUNNING)
-    await world.jobs.store.checkpoint("job-1", 0, 1, Step(cursor={"at": 12}, done=12))
-    await world.jobs.store.progress("job-1", 1)
+    await world.jobs.checkpoint("job-1", 0, 1, Step(cursor={"at": 12}, done=12))
+    await world.jobs.progress("job-1", 1)
     job = (await api.get(JOBS)).json()["jobs"][0]
     assert (job["done"], job["total"], job["share"]) == (12, 12, 0.99)
 
 
-async def test_a_job_shows_at_most_so_many_partitions(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_shows_at_most_so_many_partitions(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
     await a_job(world.jobs, JobState.RUNNING)
-    rows = world.jobs.store._rows["job-1"]
+    rows = world.jobs._rows["job-1"]
     rows |= {n: replace(rows[0], index=n, samples=["s"] * 5) for n in range(1, 50)}
     partitions = (await api.get(ONE)).json()["partitions"]
     assert (len(partitions["slowest"]), len(partitions["samples"])) == (20, 20)
@@ -99,21 +101,23 @@ async def test_an_unknown_job_is_404_and_no_id_is_422(
     ("action", "wish"), [("pause", "pause"), ("cancel", "cancel"), ("resume", "run")]
 )
 async def test_what_is_asked_of_a_running_job_is_kept(
-    api: httpx.AsyncClient, world: World, action: str, wish: str
+    api: httpx.AsyncClient, world: Harness, action: str, wish: str
 ) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     job = (await api.post(f"{ONE}/{action}")).json()["job"]
     assert (job["state"], job["wish"]) == ("running", wish)
 
 
-async def test_a_paused_job_goes_on_with_a_new_driver(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_paused_job_goes_on_with_a_new_driver(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
     await a_job(world.jobs, JobState.PAUSED)
     assert (await api.post(f"{ONE}/resume", json={})).status_code == 200
-    assert [job.job_id for job in world.jobs.launcher.launched] == ["job-1"]
+    assert [job.job_id for job in world.launcher.launched] == ["job-1"]
 
 
 async def test_a_retry_with_the_same_key_starts_no_second_driver(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.PAUSED)
     key = {"Idempotency-Key": "k-1"}
@@ -121,22 +125,22 @@ async def test_a_retry_with_the_same_key_starts_no_second_driver(
         answer = await api.post(f"{ONE}/resume", headers=key)
         assert answer.status_code == 200
     assert answer.json()["duplicate"] is True
-    assert len(world.jobs.launcher.launched) == 1
+    assert len(world.launcher.launched) == 1
 
 
-async def test_without_a_cluster_resuming_is_503(api: httpx.AsyncClient, world: World) -> None:
+async def test_without_a_cluster_resuming_is_503(api: httpx.AsyncClient, world: Harness) -> None:
     await a_job(world.jobs, JobState.PAUSED)
-    world.jobs.launcher.error = JobsDown("The cluster takes no jobs.")
+    world.launcher.error = JobsDown("The cluster takes no jobs.")
     response = await api.post(f"{ONE}/resume")
     assert (response.status_code, response.json()["code"]) == (503, "jobs_down")
     assert "Retry-After" in response.headers
 
 
-async def test_a_failed_job_goes_on(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_failed_job_goes_on(api: httpx.AsyncClient, world: Harness) -> None:
     await a_job(world.jobs, JobState.FAILED)
     response = await api.post(f"{ONE}/resume")
     assert (response.status_code, response.json()["job"]["state"]) == (200, "submitted")
-    assert [job.job_id for job in world.jobs.launcher.launched] == ["job-1"]
+    assert [job.job_id for job in world.launcher.launched] == ["job-1"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,7 @@ async def test_a_failed_job_goes_on(api: httpx.AsyncClient, world: World) -> Non
     ],
 )
 async def test_a_job_that_ended_can_be_asked_nothing_else(
-    api: httpx.AsyncClient, world: World, action: str, state: JobState
+    api: httpx.AsyncClient, world: Harness, action: str, state: JobState
 ) -> None:
     await a_job(world.jobs, state)
     response = await api.post(f"{ONE}/{action}")
@@ -157,7 +161,7 @@ async def test_a_job_that_ended_can_be_asked_nothing_else(
 
 
 async def test_a_job_without_a_driver_yet_cannot_be_paused(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.SUBMITTED)
     response = await api.post(f"{ONE}/pause")
@@ -165,7 +169,7 @@ async def test_a_job_without_a_driver_yet_cannot_be_paused(
 
 
 async def test_a_job_whose_driver_died_is_cancelled_at_once(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     world.clock.advance(START_S + 1)
@@ -174,7 +178,7 @@ async def test_a_job_whose_driver_died_is_cancelled_at_once(
 
 @pytest.mark.parametrize("scopes", [{"read"}, {"write"}, {"read", "write"}])
 async def test_jobs_and_operations_need_an_admin_key(scopes: set[Scope]) -> None:
-    world = fake_world(settings_with(auth={"mode": "keys"}))
+    world = Harness.ready(settings_with(auth={"mode": "keys"}))
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     secret, _ = await keys.create("bot", user_id="dana", scopes=frozenset(scopes))
     await a_job(world.jobs, JobState.RUNNING)
@@ -234,7 +238,7 @@ async def a_stream(
 
 
 @pytest.fixture
-async def job(world: World) -> Job:
+async def job(world: Harness) -> Job:
     return await a_job(world.jobs, JobState.RUNNING)
 
 
@@ -286,7 +290,9 @@ class TestEvents:
         assert json.loads(found[1]["data"])["job"]["error"] == odd.error
 
 
-async def test_the_stream_over_http_ends_with_the_job(api: httpx.AsyncClient, world: World) -> None:
+async def test_the_stream_over_http_ends_with_the_job(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
     await a_job(world.jobs, JobState.COMPLETED)
     response = await api.get(f"{ONE}/events")
     assert response.headers["Content-Type"].startswith("text/event-stream")
@@ -298,14 +304,14 @@ async def test_the_stream_over_http_ends_with_the_job(api: httpx.AsyncClient, wo
 
 
 async def test_without_following_the_present_state_comes_once(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     response = await api.get(f"{ONE}/events?follow=false")
     assert kinds(blocks(response.content)) == ["retry", "progress"]
 
 
-async def test_the_stream_ends_when_its_reader_leaves(world: World) -> None:
+async def test_the_stream_ends_when_its_reader_leaves(world: Harness) -> None:
     await a_job(world.jobs, JobState.RUNNING)
     connection = Connection(f"{ONE}/events", b"")
     connection.scope["method"] = "GET"

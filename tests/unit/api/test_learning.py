@@ -26,7 +26,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Shown
 from rayapp.search.requests import SearchAnswer, SearchQuery
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 
 OUTCOMES = "/api/memory/outcomes"
@@ -59,15 +59,15 @@ class Noted:
 
 
 async def keep(
-    world: World, *memory_ids: str, user: str = "admin", tier: Tier = Tier.WORKING
+    world: Harness, *memory_ids: str, user: str = "admin", tier: Tier = Tier.WORKING
 ) -> None:
     for memory_id in memory_ids:
         now = world.clock.now()
         item = an_item(user_id=user, memory_id=memory_id, tier=tier, stored_at=now)
-        await world.store.insert(item)
+        await world.items.insert(item)
 
 
-async def shown(world: World, receipt_id: str, *memory_ids: str, user: str = "admin") -> None:
+async def shown(world: Harness, receipt_id: str, *memory_ids: str, user: str = "admin") -> None:
     """A search of the user that showed these memories, in this order."""
     now = world.clock.now()
     world.clock.advance(1)
@@ -75,7 +75,7 @@ async def shown(world: World, receipt_id: str, *memory_ids: str, user: str = "ad
         Shown(memory_id=one, tier=Tier.WORKING, position=n, final=0.5)
         for n, one in enumerate(memory_ids, 1)
     )
-    await world.learning.receipts.put(
+    await world.receipts.put(
         Receipt(
             receipt_id=receipt_id,
             user_id=user,
@@ -90,15 +90,15 @@ async def shown(world: World, receipt_id: str, *memory_ids: str, user: str = "ad
     )
 
 
-async def uses(world: World, memory_id: str, user: str = "admin") -> int:
-    item = await world.store.get(ReadScope(user), memory_id)
+async def uses(world: Harness, memory_id: str, user: str = "admin") -> int:
+    item = await world.items.get(ReadScope(user), memory_id)
     assert item is not None
     return item.stats.uses
 
 
 class TestOutcomes:
     async def test_an_outcome_by_id_moves_the_memory(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1")
         response = await api.post(OUTCOMES, json={"memory_ids": ["m-1"], "outcome": "worked"})
@@ -125,13 +125,13 @@ class TestOutcomes:
 
     @pytest.mark.parametrize(("outcome", "sign"), [("worked", 1), ("failed", -1)])
     async def test_where_people_see_a_memory_its_success_does_not_look_worse(
-        self, api: httpx.AsyncClient, world: World, outcome: str, sign: int
+        self, api: httpx.AsyncClient, world: Harness, outcome: str, sign: int
     ) -> None:
         now = world.clock.now()
         for memory_id, tier in (("m-1", Tier.PATTERNS), ("m-2", Tier.MEMORY_BANK)):
             quality = Quality(importance=0.1, confidence=0.1)
             item = an_item(user_id="admin", memory_id=memory_id, tier=tier, quality=quality)
-            await world.store.insert(replace(item, stored_at=now))
+            await world.items.insert(replace(item, stored_at=now))
 
         async def seen() -> dict[str, float]:
             hits = (await api.post("/api/memory/search", json={"query": "memory"})).json()
@@ -156,7 +156,7 @@ class TestOutcomes:
 
     @pytest.mark.parametrize("place", ["body", "Idempotency-Key", "X-Idempotency-Key"])
     async def test_a_retry_gets_the_first_result_even_days_later(
-        self, api: httpx.AsyncClient, world: World, place: str
+        self, api: httpx.AsyncClient, world: Harness, place: str
     ) -> None:
         await keep(world, "m-1", "m-2")
         body = {"memory_ids": ["m-1"], "outcome": "worked"}
@@ -170,7 +170,7 @@ class TestOutcomes:
         assert again.json() == {**first.json(), "duplicate": True}
         assert await uses(world, "m-1") == 1
 
-    async def test_the_key_of_the_body_wins(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_the_key_of_the_body_wins(self, api: httpx.AsyncClient, world: Harness) -> None:
         await keep(world, "m-1")
         body = {"memory_ids": ["m-1"], "outcome": "worked"}
         for key in ("a", "b"):
@@ -184,7 +184,7 @@ class TestOutcomes:
         "other", [{"outcome": "failed"}, {"memory_ids": ["m-2"]}, {"memory_ids": ["m-1", "m-2"]}]
     )
     async def test_a_key_used_for_something_else_is_a_conflict(
-        self, api: httpx.AsyncClient, world: World, other: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, other: dict[str, Any]
     ) -> None:
         await keep(world, "m-1", "m-2")
         body = {"memory_ids": ["m-1"], "outcome": "worked", "idempotency_key": "k-1"}
@@ -194,7 +194,7 @@ class TestOutcomes:
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [1, 0]
 
     async def test_without_a_key_each_call_counts(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1")
         for _ in range(2):
@@ -211,12 +211,12 @@ class TestOutcomes:
 
         noted = Down()
         body = {"memory_ids": ["m-1"], "outcome": "worked", "idempotency_key": "k"}
-        async with client_of(fake_world(outcomes=noted).services) as api:
+        async with client_of(Harness.ready(outcomes=noted).services) as api:
             assert [(await api.post(OUTCOMES, json=body)).status_code for _ in "12"] == [503, 200]
 
     @pytest.mark.parametrize("outcome", ["Worked", "success", "", None, 1, True, ["worked"], {}])
     async def test_what_is_no_outcome_is_refused_by_name(
-        self, api: httpx.AsyncClient, world: World, outcome: Any
+        self, api: httpx.AsyncClient, world: Harness, outcome: Any
     ) -> None:
         await keep(world, "m-1")
         response = await api.post(OUTCOMES, json={"memory_ids": ["m-1"], "outcome": outcome})
@@ -260,7 +260,7 @@ class TestOutcomes:
         ],
     )
     async def test_a_bad_body_is_422_and_changes_nothing(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, body: dict[str, Any]
     ) -> None:
         await keep(world, "m-1")
         await shown(world, "r-1", "m-1")
@@ -269,7 +269,7 @@ class TestOutcomes:
         assert await uses(world, "m-1") == 0
 
     async def test_positions_and_all_of_a_receipt(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2", "m-3")
         await shown(world, "r-1", "m-3", "m-1")
@@ -282,7 +282,7 @@ class TestOutcomes:
         assert await uses(world, "m-2") == 0
 
     async def test_what_is_somebody_elses_is_404(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", user="noa")
         await shown(world, "r-1", "m-1", user="noa")
@@ -292,7 +292,7 @@ class TestOutcomes:
         assert await uses(world, "m-1", "noa") == 0
 
     async def test_books_are_skipped_with_the_reason(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "b-1", tier=Tier.BOOKS)
         body = (await api.post(OUTCOMES, json={"memory_ids": ["b-1"], "outcome": "worked"})).json()
@@ -313,7 +313,7 @@ class TestRecorder:
         self, principal: str, scopes: list[Scope], owner: bool
     ) -> None:
         noted = Noted()
-        world = fake_world(settings_with(auth={"mode": "keys"}), outcomes=noted)
+        world = Harness.ready(settings_with(auth={"mode": "keys"}), outcomes=noted)
         keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
         secret, _ = await keys.create(principal, user_id="dana", scopes=scopes)
         headers = {"Authorization": f"Bearer {secret}"}
@@ -327,7 +327,7 @@ class TestRecorder:
 
     async def test_the_keyless_caller_is_the_owner(self) -> None:
         noted = Noted()
-        async with client_of(fake_world(outcomes=noted).services) as api:
+        async with client_of(Harness.ready(outcomes=noted).services) as api:
             await api.post(OUTCOMES, json={"memory_ids": ["m-1"], "outcome": "worked"})
         assert noted.asked[0].recorder == Recorder(principal="local", owner=True)
 
@@ -337,13 +337,13 @@ class TestRecorder:
                 assert query.principal == "local"
                 raise Conflict("seen")
 
-        async with client_of(fake_world(search=Seen()).services) as api:
+        async with client_of(Harness.ready(search=Seen()).services) as api:
             assert (await api.post("/api/memory/search", json={"query": "x"})).status_code == 409
 
 
 class TestRecordResponse:
     async def test_the_takeaway_is_kept_and_the_related_are_scored(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2", "m-3")
         await shown(world, "r-1", "m-2", "m-3")
@@ -356,7 +356,7 @@ class TestRecordResponse:
         answer = (await api.post(RESPONSE, json=body)).json()
         assert (answer["scored"], answer["duplicate"], answer["receipt_id"]) == (2, False, "r-1")
         assert {row["memory_id"] for row in answer["updated"]} == {"m-1", "m-3"}
-        kept = await world.store.get(ReadScope("admin"), answer["memory_id"])
+        kept = await world.items.get(ReadScope("admin"), answer["memory_id"])
         assert kept is not None
         assert (kept.text, kept.tier, kept.stats.score) == ("דנה שותה תה", Tier.WORKING, 0.7)
 
@@ -366,7 +366,7 @@ class TestRecordResponse:
         assert "name a receipt_id" in answer["message"]
 
     async def test_an_answer_that_scored_nothing_says_why(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         async def said(takeaway: str, **fields: Any) -> str:
             body = {"key_takeaway": takeaway, "conversation_id": "conv-1", **fields}
@@ -375,7 +375,7 @@ class TestRecordResponse:
 
         assert "no memories were shown" in await said("קפה")
         await keep(world, "m-1")
-        await world.store.insert(an_item(user_id="admin", memory_id="m-2", tier=Tier.BOOKS))
+        await world.items.insert(an_item(user_id="admin", memory_id="m-2", tier=Tier.BOOKS))
         await shown(world, "r-1", "m-1")
         assert "names no memories" in await said("tea", related=[])
         await shown(world, "r-2", "m-1")
@@ -387,7 +387,7 @@ class TestRecordResponse:
         assert "`skipped` says why" in await said("sugar", receipt_id="r-3", related=["m-2"])
 
     async def test_a_retry_stores_and_scores_once(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1")
         body = {"key_takeaway": "tea", "related": ["m-1"], "outcome": "worked"}
@@ -418,14 +418,14 @@ class TestRecordResponse:
         ],
     )
     async def test_a_bad_body_is_422_and_stores_nothing(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, body: dict[str, Any]
     ) -> None:
         response = await api.post(RESPONSE, json=body)
         assert response.status_code == 422, response.text
-        counts = await world.store.tier_counts(ReadScope("admin"))
+        counts = await world.items.tier_counts(ReadScope("admin"))
         assert sum(count.active for count in counts) == 0
 
-    async def test_a_foreign_memory_is_404(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_a_foreign_memory_is_404(self, api: httpx.AsyncClient, world: Harness) -> None:
         await keep(world, "m-1", user="noa")
         response = await api.post(RESPONSE, json={"key_takeaway": "tea", "related": ["m-1"]})
         assert response.status_code == 404
@@ -434,7 +434,7 @@ class TestRecordResponse:
 class TestFeedback:
     @pytest.mark.parametrize(("score", "expected"), [(1, 0.7), (0, 0.55), (-1, 0.2)])
     async def test_a_thumb_scores_each_citation_once(
-        self, api: httpx.AsyncClient, world: World, score: int, expected: float
+        self, api: httpx.AsyncClient, world: Harness, score: int, expected: float
     ) -> None:
         await keep(world, "m-1")
         body = {"messageId": "a-1", "conversationId": "c", "score": score, "citations": ["m-1"]}
@@ -443,7 +443,7 @@ class TestFeedback:
         assert (first["success"], first["score"], first["citationsScored"]) == (True, score, 1)
         assert first["message"]
         assert (first["duplicate"], again["duplicate"]) == (False, True)
-        item = await world.store.get(ReadScope("admin"), "m-1")
+        item = await world.items.get(ReadScope("admin"), "m-1")
         assert item is not None
         assert (item.stats.uses, item.stats.score) == (1, pytest.approx(expected))
 
@@ -455,7 +455,7 @@ class TestFeedback:
         assert "no answer with this messageId was found" in response.json()["message"]
 
     async def test_a_foreign_citation_is_left_alone(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", user="noa")
         body = {"messageId": "a-1", "score": 1, "citations": ["m-1"]}
@@ -488,7 +488,7 @@ class TestFeedback:
 
 class TestScore:
     async def test_each_memory_gets_its_own_outcome(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2", "m-3")
         await shown(world, "r-1", "m-1", "m-2")
@@ -503,7 +503,7 @@ class TestScore:
         assert (answer["receipt_id"], answer["duplicate"]) == ("r-1", False)
 
     async def test_one_conversation_is_one_receipt(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2", "m-3")
         await shown(world, "r-old", "m-3", "m-3")
@@ -515,14 +515,14 @@ class TestScore:
         assert answer["receipt_id"] == "r-new"
 
     async def test_digits_are_an_id_without_a_receipt(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "7")
         answer = (await api.post(SCORE, json={"scores": {"7": "worked"}})).json()
         assert [row["memory_id"] for row in answer["updated"]] == ["7"]
 
     async def test_a_retry_counts_once_even_days_later(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2")
         body = {"scores": {"m-1": "worked", "m-2": "failed"}, "idempotency_key": "k-1"}
@@ -536,7 +536,7 @@ class TestScore:
         noted = Noted()
         scores = {"1": "failed", "3": "worked", "m-9": "worked"}
         body = {"receipt_id": "r-1", "scores": scores, "idempotency_key": "k"}
-        async with client_of(fake_world(outcomes=noted).services) as api:
+        async with client_of(Harness.ready(outcomes=noted).services) as api:
             # The id is looked up before the first record, so it must exist for more than one.
             assert (await api.post(SCORE, json=body)).status_code == 404
             assert noted.asked == []
@@ -549,7 +549,7 @@ class TestScore:
         ]
 
     async def test_what_is_refused_is_refused_as_a_whole(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2")
         await keep(world, "m-3", user="noa")

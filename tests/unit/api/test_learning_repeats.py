@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rayapp.memory.scope import ReadScope
-from tests.support.fake_services import World
+from tests.support.harness import Harness
 from tests.unit.api.test_learning import FEEDBACK, OUTCOMES, RESPONSE, SCORE, keep, shown, uses
 
 
@@ -24,7 +24,7 @@ class TestKeys:
         ],
     )
     async def test_one_key_with_another_body_is_409(
-        self, api: httpx.AsyncClient, world: World, other: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, other: dict[str, Any]
     ) -> None:
         await keep(world, "m-1", "m-2")
         await shown(world, "r-1", "m-1", "m-2")
@@ -36,18 +36,18 @@ class TestKeys:
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [1, 0]
 
     async def test_a_retry_of_a_response_is_the_first_result_after_a_delete(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         body = {"key_takeaway": "תה ירוק", "idempotency_key": "k"}
         first = (await api.post(RESPONSE, json=body)).json()
         await api.delete(f"/api/memory/items/{first['memory_id']}")
         assert (await api.post(RESPONSE, json=body)).json() == {**first, "duplicate": True}
-        assert await world.store.get(ReadScope("admin"), first["memory_id"]) is None
+        assert await world.items.get(ReadScope("admin"), first["memory_id"]) is None
 
 
 class TestThumbs:
     async def test_a_second_call_scores_the_citations_that_are_new(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2")
         body = {"messageId": "a", "score": 1}
@@ -59,7 +59,7 @@ class TestThumbs:
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [1, 1]
 
     async def test_one_message_id_in_two_conversations_is_two_answers(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1")
         body = {"messageId": "1", "score": 1, "citations": ["m-1"]}
@@ -69,13 +69,13 @@ class TestThumbs:
             assert (answer["citationsScored"], answer["duplicate"]) == (1, False)
         assert await uses(world, "m-1") == 2
 
-    async def test_up_down_up_ends_up(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_up_down_up_ends_up(self, api: httpx.AsyncClient, world: Harness) -> None:
         await keep(world, "m-1")
         for score in (1, -1, 1):
             body = {"messageId": "תשובה 1", "score": score, "citations": ["m-1"]}
             assert (await api.post(FEEDBACK, json=body)).json()["citationsScored"] == 1
             world.clock.advance(1)
-        item = await world.store.get(ReadScope("admin"), "m-1")
+        item = await world.items.get(ReadScope("admin"), "m-1")
         assert item is not None
         assert (item.stats.worked_count, item.stats.failed_count) == (1, 0)
         assert item.stats.last_outcome == "worked"
@@ -84,7 +84,7 @@ class TestThumbs:
 class TestScoreTwice:
     @pytest.mark.parametrize("where", [{"receipt_id": "r-1"}, {"conversation_id": "conv-1"}])
     async def test_two_outcomes_of_one_memory_are_refused_by_name(
-        self, api: httpx.AsyncClient, world: World, where: dict[str, str]
+        self, api: httpx.AsyncClient, world: Harness, where: dict[str, str]
     ) -> None:
         await keep(world, "m-1", "m-2")
         await shown(world, "r-1", "m-1", "m-2")
@@ -96,7 +96,7 @@ class TestScoreTwice:
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [0, 0]
 
     async def test_the_same_outcome_twice_counts_once_even_days_later(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2")
         await shown(world, "r-1", "m-1", "m-2")
@@ -111,7 +111,7 @@ class TestScoreTwice:
         assert [await uses(world, one) for one in ("m-1", "m-2")] == [1, 1]
 
     async def test_a_key_with_other_scores_is_409_even_days_later(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await keep(world, "m-1", "m-2")
         body: dict[str, Any] = {"scores": {"m-1": "worked"}, "idempotency_key": "k"}

@@ -12,7 +12,7 @@ import pytest
 
 from rayapp.api import middleware
 from rayapp.api.app import create_api
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_idempotency import Gated
 from tests.unit.api.test_search import SEARCH, Slow
@@ -68,7 +68,7 @@ async def test_unknown_routes_and_methods_have_the_error_shape(
 
 async def test_head_is_guarded_like_get(api: httpx.AsyncClient) -> None:
     assert (await api.head("/api/memory/stats")).status_code == 200
-    world = fake_world(settings_with(auth={"mode": "keys"}))
+    world = Harness.ready(settings_with(auth={"mode": "keys"}))
     async with client_of(world.services) as locked:
         assert (await locked.head("/api/memory/stats")).status_code == 401
 
@@ -93,7 +93,7 @@ async def test_only_json_posts(api: httpx.AsyncClient, kind: str, status: int) -
 async def test_an_unexpected_exception_shows_an_id_and_no_detail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = fake_world(statistics=Broken())
+    world = Harness.ready(statistics=Broken())
     async with client_of(world.services, {"X-Request-Id": "r-7"}) as api:
         with caplog.at_level(logging.ERROR):
             response = await api.get("/api/memory/stats")
@@ -108,11 +108,11 @@ class TestBodyLimit:
     LIMIT = 2_048
 
     @pytest.fixture
-    def small(self) -> World:
+    def small(self) -> Harness:
         limits = {"body_limit_bytes": self.LIMIT, "batch_body_limit_bytes": 2 * self.LIMIT}
-        return fake_world(settings_with(http=limits))
+        return Harness.ready(settings_with(http=limits))
 
-    async def test_the_batch_has_its_own_limit(self, small: World) -> None:
+    async def test_the_batch_has_its_own_limit(self, small: Harness) -> None:
         text = "x" * self.LIMIT
         async with client_of(small.services) as api:
             response = await api.post(STORE, json={"text": text})
@@ -122,7 +122,7 @@ class TestBodyLimit:
             batch = await api.post(f"{STORE}/batch", json={"items": [{"text": text * 2}]})
             assert batch.status_code == 413
 
-    async def test_a_long_body_is_not_read_to_its_end(self, small: World) -> None:
+    async def test_a_long_body_is_not_read_to_its_end(self, small: Harness) -> None:
         sent = 0
 
         async def long() -> AsyncIterator[bytes]:
@@ -137,7 +137,7 @@ class TestBodyLimit:
         assert response.status_code == 413
         assert sent <= self.LIMIT // 512 + 2
 
-    async def test_a_declared_length_is_refused_before_reading(self, small: World) -> None:
+    async def test_a_declared_length_is_refused_before_reading(self, small: Harness) -> None:
         connection = Connection(STORE, b"{}", length=self.LIMIT + 1)
         app = create_api(small.services)
         await app(connection.scope, connection.receive, connection.send)
@@ -147,7 +147,7 @@ class TestBodyLimit:
 
 async def test_above_the_in_flight_limit_the_answer_is_429_at_once() -> None:
     slow = Slow()
-    world = fake_world(settings_with(http={"max_in_flight": 1}), search=slow)
+    world = Harness.ready(settings_with(http={"max_in_flight": 1}), search=slow)
     async with client_of(world.services) as api:
         held = asyncio.create_task(api.post(SEARCH, json={"query": "tea"}))
         await slow.began.wait()
@@ -163,7 +163,7 @@ async def test_above_the_in_flight_limit_the_answer_is_429_at_once() -> None:
 async def test_many_refusals_are_held_and_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "AT_ONCE_PER_S", 1.0)
     slow = Slow()
-    world = fake_world(settings_with(http={"max_in_flight": 1}), search=slow)
+    world = Harness.ready(settings_with(http={"max_in_flight": 1}), search=slow)
     async with client_of(world.services) as api:
         working = asyncio.create_task(api.post(SEARCH, json={"query": "tea"}))
         await slow.began.wait()
@@ -219,7 +219,7 @@ class Connection:
 
 async def test_a_caller_that_goes_away_cancels_its_search() -> None:
     slow = Slow()
-    world = fake_world(search=slow)
+    world = Harness.ready(search=slow)
     connection = Connection(SEARCH, b'{"query": "tea"}')
     app = create_api(world.services)
     serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
@@ -234,7 +234,7 @@ async def test_a_caller_that_goes_away_cancels_its_search() -> None:
 
 async def test_a_write_is_finished_although_its_caller_went_away() -> None:
     gated = Gated()
-    world = fake_world(memories=gated)
+    world = Harness.ready(memories=gated)
     connection = Connection(STORE, b'{"text": "tea"}')
     app = create_api(world.services)
     serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
@@ -246,7 +246,7 @@ async def test_a_write_is_finished_although_its_caller_went_away() -> None:
     assert connection.sent[0]["status"] == 201
 
 
-async def test_a_caller_that_leaves_with_its_answer_cancels_nothing(world: World) -> None:
+async def test_a_caller_that_leaves_with_its_answer_cancels_nothing(world: Harness) -> None:
     connection = Connection(SEARCH, b'{"query": "tea"}')
 
     async def send(message: Any) -> None:
@@ -262,7 +262,7 @@ async def test_a_caller_that_leaves_with_its_answer_cancels_nothing(world: World
     ]
 
 
-async def test_requests_are_measured_by_template(api: httpx.AsyncClient, world: World) -> None:
+async def test_requests_are_measured_by_template(api: httpx.AsyncClient, world: Harness) -> None:
     await api.get("/api/memory/items/a")
     await api.get("/api/memory/items/b")
     labels = (("route", "/api/memory/items/{memory_id}"), ("status", "404"))

@@ -11,7 +11,7 @@ import pytest
 from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
 from tests.support.chat_models import ScriptedChat, model_calls
 from tests.support.clock import FakeClock
-from tests.support.fake_services import fake_world
+from tests.support.harness import Harness
 from tests.support.stores.usage import InMemoryUsageStore
 from tests.support.usage_contract import a_row
 from tests.unit.api.serving import client_of
@@ -83,7 +83,7 @@ async def test_without_an_endpoint_nothing_was_used(api: httpx.AsyncClient) -> N
 async def test_usage_is_the_callers_by_helper_and_by_day() -> None:
     clock = FakeClock()
     usage = InMemoryUsageStore(clock)
-    world = fake_world(models=model_calls(ScriptedChat(), clock=clock, usage=usage))
+    world = Harness.ready(models=model_calls(ScriptedChat(), clock=clock, usage=usage))
     now = world.clock.now()
     await usage.add(a_row(now, user_id="admin"))
     await usage.add(a_row(now - timedelta(days=1), "outcome_detection", user_id="admin"))

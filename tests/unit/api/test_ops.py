@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.admin.ports import Component
+from rayapp.admin.ports import Health
 from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, Step
-from rayapp.core.errors import IndexDown, JobsDown
+from rayapp.core.errors import EmbedderDown, IndexDown, JobsDown
 from rayapp.index.consistency.rules import Drift, Issue, SweepReport
 from rayapp.memory.item import SyncState
 from tests.support.builders import an_item
-from tests.support.fake_jobs import NOTHING_FOUND, a_job
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
+from tests.support.jobs import FixedConsistency, a_job
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 OPS = "/api/memory/ops"
@@ -40,10 +41,33 @@ PROGRESS_FIELDS = {
 STEPS = "recoverySteps"
 
 
-def away(name: str = "embedding", **details: Any) -> Component:
-    return Component(
-        name=name, healthy=False, latency_ms=1.0, message="No model is loaded.", details=details
-    )
+AWAY = EmbedderDown("No model is loaded.")
+
+
+class SetBreakers:
+    """In front of the real health: the breakers are those that a test sets."""
+
+    def __init__(self, real: Health) -> None:
+        self.components = real.components
+        self.tripped: dict[str, dict[str, Any]] = {}
+        self.after_reset: dict[str, dict[str, Any]] = {}
+
+    async def breakers(self) -> dict[str, dict[str, Any]]:
+        return dict(self.tripped)
+
+    async def reset_breakers(self) -> list[str]:
+        names, self.tripped = list(self.tripped), dict(self.after_reset)
+        return names
+
+
+@pytest.fixture
+def consistency() -> FixedConsistency:
+    return FixedConsistency()
+
+
+@pytest.fixture
+def world(consistency: FixedConsistency) -> Harness:
+    return Harness.ready(consistency=consistency)
 
 
 class TestReindex:
@@ -65,7 +89,7 @@ class TestReindex:
         ],
     )
     async def test_it_is_submitted_and_answered_at_once(
-        self, api: httpx.AsyncClient, world: World, body: Any, params: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, body: Any, params: dict[str, Any]
     ) -> None:
         response = (
             await api.post(REINDEXING, json=body)
@@ -73,7 +97,7 @@ class TestReindex:
             else (await api.post(REINDEXING))
         )
         result = response.json()["result"]
-        (job,) = world.jobs.launcher.launched
+        (job,) = world.launcher.launched
         assert response.status_code == 200
         assert result == submission_of(job)
         assert (job.kind, job.params, job.requested_by) == (REINDEX, params, "local")
@@ -82,11 +106,11 @@ class TestReindex:
         "body", [{"tier": "cellar"}, {"tier": 5}, {"since": "yesterday"}, {"userId": "a b"}]
     )
     async def test_bad_conditions_are_refused(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+        self, api: httpx.AsyncClient, world: Harness, body: dict[str, Any]
     ) -> None:
         response = await api.post(REINDEXING, json=body)
         assert (response.status_code, response.json()["success"]) == (422, False)
-        assert world.jobs.launcher.launched == []
+        assert world.launcher.launched == []
 
     async def test_a_second_one_is_busy(self, api: httpx.AsyncClient) -> None:
         first = (await api.post(REINDEXING, json={})).json()["result"]["jobId"]
@@ -96,19 +120,19 @@ class TestReindex:
         assert body["details"]["job_id"] == first
 
     async def test_a_retry_with_the_same_key_names_the_same_job(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         answers = [
             (await api.post(REINDEXING, headers={"Idempotency-Key": "k-1"})).json()
             for _ in range(2)
         ]
         assert answers[0]["result"] == answers[1]["result"]
-        assert len(world.jobs.launcher.launched) == 1
+        assert len(world.launcher.launched) == 1
 
     async def test_without_a_cluster_it_is_503_and_the_progress_says_why(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
-        world.jobs.launcher.error = JobsDown("The cluster takes no jobs.")
+        world.launcher.error = JobsDown("The cluster takes no jobs.")
         response = await api.post(REINDEXING)
         assert (response.status_code, response.json()["code"]) == (503, "jobs_down")
         progress = (await api.get(REINDEXING)).json()["progress"]
@@ -129,7 +153,7 @@ class TestReindex:
         ],
     )
     async def test_the_progress_speaks_the_clients_words(
-        self, api: httpx.AsyncClient, world: World, state: JobState, word: str
+        self, api: httpx.AsyncClient, world: Harness, state: JobState, word: str
     ) -> None:
         await a_job(world.jobs, state)
         progress = (await api.get(REINDEXING)).json()["progress"]
@@ -138,15 +162,15 @@ class TestReindex:
         assert (progress["errorMessage"] == "Cancelled.") is (state is JobState.CANCELLED)
 
     async def test_the_progress_is_that_of_the_newest_reindex(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await a_job(world.jobs, JobState.COMPLETED)
         world.clock.advance(1)
         await a_job(world.jobs, JobState.RUNNING, job_id="job-2")
         await a_job(world.jobs, JobState.RUNNING, job_id="job-3", kind=CONSISTENCY)
-        await world.jobs.store.checkpoint("job-2", 0, 1, Step(cursor={}, done=4, failed=1))
+        await world.jobs.checkpoint("job-2", 0, 1, Step(cursor={}, done=4, failed=1))
         world.clock.advance(2)
-        await world.jobs.store.progress("job-2", 1)
+        await world.jobs.progress("job-2", 1)
         progress = (await api.get(REINDEXING)).json()["progress"]
         assert progress["jobId"] == "job-2"
         assert (progress["totalItems"], progress["processedItems"]) == (10, 4)
@@ -159,7 +183,7 @@ class TestReindex:
     async def test_with_none_going_on_nothing_is_asked(
         self,
         api: httpx.AsyncClient,
-        world: World,
+        world: Harness,
         path: str,
         word: str,
         state: JobState | None,
@@ -179,7 +203,7 @@ class TestReindex:
         ],
     )
     async def test_the_newest_one_is_meant(
-        self, api: httpx.AsyncClient, world: World, path: str, word: str, wish: str
+        self, api: httpx.AsyncClient, world: Harness, path: str, word: str, wish: str
     ) -> None:
         await a_job(world.jobs, JobState.RUNNING)
         body = (await api.post(f"{REINDEXING}/{path}", json={})).json()
@@ -200,13 +224,13 @@ class TestReindex:
         ],
     )
     async def test_the_answer_says_what_is(
-        self, api: httpx.AsyncClient, world: World, state: JobState, path: str, told: str
+        self, api: httpx.AsyncClient, world: Harness, state: JobState, path: str, told: str
     ) -> None:
         await a_job(world.jobs, state)
         assert (await api.post(f"{REINDEXING}/{path}")).json()["message"] == told
 
     async def test_one_that_was_cancelled_before_it_started_does_not_go_on(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await a_job(world.jobs, JobState.SUBMITTED)
         await api.post(f"{REINDEXING}/cancel")
@@ -214,20 +238,20 @@ class TestReindex:
         assert (body["resumed"], body["message"]) == (False, "No reindex is going on.")
 
     async def test_going_back_is_a_job_of_its_own(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         await a_job(world.jobs, JobState.COMPLETED)
         response = await api.post(f"{REINDEXING}/rollback")
         assert response.status_code == 200
-        assert world.jobs.launcher.launched[0].params == {"rollback": True}
+        assert world.launcher.launched[0].params == {"rollback": True}
 
 
 class TestDeferred:
     @pytest.fixture(autouse=True)
-    async def _waiting(self, world: World) -> None:
+    async def _waiting(self, world: Harness) -> None:
         for user, number in (("admin", 2), ("noam", 1)):
             for n in range(number):
-                await world.store.insert(an_item(user_id=user, memory_id=f"{user}-{n}"))
+                await world.items.insert(an_item(user_id=user, memory_id=f"{user}-{n}"))
 
     @pytest.mark.parametrize(
         ("query", "number"),
@@ -244,22 +268,24 @@ class TestDeferred:
         assert (await api.get(WAITING, params={"userId": user})).status_code == 422
         assert (await api.post(WAITING, json={"userId": user})).status_code == 422
 
-    async def test_failed_items_are_tried_again(self, api: httpx.AsyncClient, world: World) -> None:
-        row = next(row for row in world.store._rows.values() if row.item.user_id == "noam")
+    async def test_failed_items_are_tried_again(
+        self, api: httpx.AsyncClient, world: Harness
+    ) -> None:
+        row = next(row for row in world.items._rows.values() if row.item.user_id == "noam")
         failed = replace(row.item.index, sync_state=SyncState.FAILED, next_attempt_at=None)
         row.hold(replace(row.item, index=failed), world.clock.now())
         body = (await api.post(WAITING, json={"userId": "noam"})).json()
         assert body["result"] == {"success": True, "hastened": 1, "pendingReindex": 1}
-        assert (await world.store.backlog()).failed == 0
+        assert (await world.items.backlog()).failed == 0
 
     async def test_without_a_body_it_is_for_all(self, api: httpx.AsyncClient) -> None:
         body = (await api.post(WAITING)).json()
         assert body["result"]["pendingReindex"] == 3
 
     async def test_without_an_embedder_it_is_503_with_what_to_do(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
-        world.health.found.append(away())
+        world.embedder.error = AWAY
         response = await api.post(WAITING, json={})
         body = response.json()
         assert (response.status_code, body["success"]) == (503, False)
@@ -294,9 +320,9 @@ class TestConsistency:
     )
 
     async def test_what_was_found_in_the_clients_words(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, consistency: FixedConsistency
     ) -> None:
-        world.jobs.consistency.report = self.REPORT
+        consistency.report = self.REPORT
         result = (await api.post(SWEEP, json={})).json()["result"]
         assert [issue["type"] for issue in result["issues"]] == [
             "missing_in_qdrant",
@@ -341,26 +367,34 @@ class TestConsistency:
         ],
     )
     async def test_how_much_is_looked_at_and_whether_it_is_repaired(
-        self, api: httpx.AsyncClient, world: World, body: Any, asked: tuple[int, bool]
+        self,
+        api: httpx.AsyncClient,
+        body: Any,
+        asked: tuple[int, bool],
+        consistency: FixedConsistency,
     ) -> None:
         await (api.post(SWEEP) if body is None else api.post(SWEEP, json=body))
-        assert world.jobs.consistency.asked == [asked]
+        assert consistency.asked == [asked]
 
-    async def test_a_large_sample_of_the_settings_is_cut(self) -> None:
-        world = fake_world(settings_with(consistency={"sample": 90_000}))
+    async def test_a_large_sample_of_the_settings_is_cut(
+        self, consistency: FixedConsistency
+    ) -> None:
+        world = Harness.ready(
+            settings_with(consistency={"sample": 90_000}), consistency=consistency
+        )
         async with client_of(world.services) as api:
             await api.post(SWEEP)
-        assert world.jobs.consistency.asked == [(5_000, True)]
+        assert consistency.asked == [(5_000, True)]
 
     @pytest.mark.parametrize(
         "body",
         [{"sampleSize": 0}, {"sampleSize": 5_001}, {"sampleSize": "9"}, {"dryRun": "no"}],
     )
     async def test_bad_bodies_are_refused(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+        self, api: httpx.AsyncClient, body: dict[str, Any], consistency: FixedConsistency
     ) -> None:
         assert (await api.post(SWEEP, json=body)).status_code == 422
-        assert world.jobs.consistency.asked == []
+        assert consistency.asked == []
 
     @pytest.mark.parametrize(
         ("body", "params"),
@@ -370,19 +404,26 @@ class TestConsistency:
         ],
     )
     async def test_a_full_sweep_is_a_job(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any], params: dict[str, Any]
+        self,
+        api: httpx.AsyncClient,
+        world: Harness,
+        body: dict[str, Any],
+        params: dict[str, Any],
+        consistency: FixedConsistency,
     ) -> None:
         result = (await api.post(SWEEP, json=body)).json()["result"]
-        (job,) = world.jobs.launcher.launched
+        (job,) = world.launcher.launched
         assert (job.kind, job.params) == (CONSISTENCY, params)
         assert result == submission_of(job)
-        assert world.jobs.consistency.asked == []
+        assert consistency.asked == []
 
-    async def test_an_index_that_is_away_is_503(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_an_index_that_is_away_is_503(
+        self, api: httpx.AsyncClient, consistency: FixedConsistency
+    ) -> None:
         async def check(*, sample: int, repair: bool) -> SweepReport:
             raise IndexDown("The index is being filled.")
 
-        world.jobs.consistency.check = check  # type: ignore[method-assign]
+        consistency.check = check  # type: ignore[method-assign]
         assert (await api.post(SWEEP, json={})).status_code == 503
 
 
@@ -396,10 +437,10 @@ class TestConsistency:
     ],
 )
 async def test_a_submission_says_so_counts_nothing_and_names_where_to_follow_it(
-    api: httpx.AsyncClient, world: World, path: str, body: Any
+    api: httpx.AsyncClient, world: Harness, path: str, body: Any
 ) -> None:
     result = (await api.post(path, json=body or {})).json()["result"]
-    (job,) = world.jobs.launcher.launched
+    (job,) = world.launcher.launched
     assert result == submission_of(job)
     assert not any(isinstance(value, int) and value is not True for value in result.values())
     followed = (await api.get(result["follow"])).json()["job"]
@@ -420,40 +461,49 @@ def submission_of(job: Job) -> dict[str, Any]:
 
 class TestDatagov:
     async def test_it_is_submitted_from_the_live_catalogue(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         response = await api.post(f"{OPS}/datagov")
-        (job,) = world.jobs.launcher.launched
+        (job,) = world.launcher.launched
         assert response.json()["result"]["jobId"] == job.job_id
         assert (job.kind, job.params) == (DATAGOV, {"source": "ckan"})
 
     async def test_a_folder_is_named_by_the_settings_alone(self) -> None:
-        world = fake_world(settings_with(datagov={"source": "/data/datagov"}))
+        world = Harness.ready(settings_with(datagov={"source": "/data/datagov"}))
         async with client_of(world.services) as api:
             await api.post(f"{OPS}/datagov", json={})
             status = (await api.get(f"{OPS}/datagov")).json()
-        assert world.jobs.launcher.launched[0].params == {}
+        assert world.launcher.launched[0].params == {}
         assert (status["source"], "/data" in str(status)) == ("folder", False)
 
     @pytest.mark.parametrize("source", ["/etc/passwd", "../datagov", "", "CKAN", 5, ["ckan"]])
     async def test_a_path_of_a_request_is_never_opened(
-        self, api: httpx.AsyncClient, world: World, source: Any
+        self, api: httpx.AsyncClient, world: Harness, source: Any
     ) -> None:
         assert (await api.post(f"{OPS}/datagov", json={"source": source})).status_code == 422
-        assert world.jobs.launcher.launched == []
+        assert world.launcher.launched == []
 
     async def test_its_state_is_that_of_the_newest_job(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
         before = (await api.get(f"{OPS}/datagov")).json()
         assert (before["progress"], before["report"], before["preload"]) == (None, None, False)
         await a_job(world.jobs, JobState.RUNNING, kind=DATAGOV)
-        await world.jobs.store.end("job-1", 1, JobState.COMPLETED, report={"items": 3_190})
+        await world.jobs.end("job-1", 1, JobState.COMPLETED, report={"items": 3_190})
         after = (await api.get(f"{OPS}/datagov")).json()
         assert (after["progress"]["status"], after["report"]) == ("completed", {"items": 3_190})
 
 
 class TestBreakers:
+    @pytest.fixture
+    def health(self, world: Harness) -> SetBreakers:
+        return SetBreakers(world.services.health)
+
+    @pytest.fixture
+    async def api(self, world: Harness, health: SetBreakers) -> AsyncIterator[httpx.AsyncClient]:
+        async with client_of(replace(world.services, health=health)) as client:
+            yield client
+
     async def test_a_healthy_service(self, api: httpx.AsyncClient) -> None:
         body = (await api.get(BREAKER)).json()
         assert body["circuitBreaker"] == {
@@ -470,7 +520,7 @@ class TestBreakers:
         assert (body["isDegradedMode"], body["recommendations"]) == (False, [])
 
     async def test_an_open_breaker_of_the_embedder(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness, health: SetBreakers
     ) -> None:
         row = {
             "state": "open",
@@ -479,8 +529,8 @@ class TestBreakers:
             "successCount": 0,
             "lastError": "EmbedderDown: no answer",
         }
-        world.health.found.append(away())
-        world.health.tripped = {"embedding": row}
+        world.embedder.error = AWAY
+        health.tripped = {"embedding": row}
         body = (await api.get(BREAKER)).json()
         assert body["circuitBreaker"]["isOpen"] is True
         assert body["circuitBreaker"]["lastErrorCategory"] == "EmbedderDown"
@@ -491,24 +541,24 @@ class TestBreakers:
         "body", [{"action": "reset"}, {"action": "degraded", "enabled": False}]
     )
     async def test_they_are_closed_by_hand(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any]
+        self, api: httpx.AsyncClient, body: dict[str, Any], health: SetBreakers
     ) -> None:
-        world.health.tripped = {"qdrant": {"state": "open", "isOpen": True}}
+        health.tripped = {"qdrant": {"state": "open", "isOpen": True}}
         answer = (await api.post(BREAKER, json=body)).json()
         assert (answer["success"], answer["breakers"]) == (True, {})
         assert "qdrant" in answer["message"]
 
     async def test_what_still_fails_after_the_reset_is_said(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, health: SetBreakers
     ) -> None:
         failing = {"state": "closed", "isOpen": False, "lastError": "RerankerDown: away"}
-        world.health.tripped = {"reranker": {"state": "open", "isOpen": True}}
-        world.health.after_reset = {"reranker": failing}
+        health.tripped = {"reranker": {"state": "open", "isOpen": True}}
+        health.after_reset = {"reranker": failing}
         answer = (await api.post(BREAKER, json={"action": "reset"})).json()
         assert answer["message"] == (
             "Closed by hand: reranker. Still failing: reranker (RerankerDown: away)."
         )
-        world.health.after_reset = {"embedding": failing}
+        health.after_reset = {"embedding": failing}
         response = await api.post(BREAKER, json={"action": "reset"})
         assert (response.status_code, bool(response.json()[STEPS])) == (503, True)
 
@@ -516,19 +566,19 @@ class TestBreakers:
         ("gone", "said"), [(False, "Nothing was changed"), (True, "It already answers without")]
     )
     async def test_degraded_mode_is_told_and_never_forced(
-        self, api: httpx.AsyncClient, world: World, gone: bool, said: str
+        self, api: httpx.AsyncClient, gone: bool, said: str, health: SetBreakers
     ) -> None:
-        world.health.tripped = {"qdrant": {"state": "open", "isOpen": True}} if gone else {}
+        health.tripped = {"qdrant": {"state": "open", "isOpen": True}} if gone else {}
         response = await api.post(BREAKER, json={"action": "degraded", "enabled": True})
         body = response.json()
         assert (response.status_code, body["isDegradedMode"]) == (200, gone)
         assert body["message"].startswith(said)
-        assert bool(world.health.tripped) is gone
+        assert bool(health.tripped) is gone
 
     async def test_an_embedder_that_stays_away_is_503(
-        self, api: httpx.AsyncClient, world: World
+        self, api: httpx.AsyncClient, world: Harness
     ) -> None:
-        world.health.found.append(away())
+        world.embedder.error = AWAY
         response = await api.post(BREAKER, json={"action": "reset"})
         assert (response.status_code, bool(response.json()[STEPS])) == (503, True)
 
@@ -544,19 +594,19 @@ class TestBreakers:
         ],
     )
     async def test_anything_else_is_refused(
-        self, api: httpx.AsyncClient, world: World, body: dict[str, Any], status: int
+        self, api: httpx.AsyncClient, body: dict[str, Any], status: int, health: SetBreakers
     ) -> None:
-        world.health.tripped = {"qdrant": {"state": "open"}}
+        health.tripped = {"qdrant": {"state": "open"}}
         assert (await api.post(BREAKER, json=body)).status_code == status
-        assert world.health.tripped
+        assert health.tripped
 
 
 @pytest.mark.parametrize("path", [REINDEXING, WAITING, SWEEP, f"{OPS}/datagov", BREAKER])
 @pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'"reindex"'])
 async def test_a_body_that_is_no_object_is_400(
-    api: httpx.AsyncClient, world: World, path: str, body: bytes
+    api: httpx.AsyncClient, world: Harness, path: str, body: bytes, consistency: FixedConsistency
 ) -> None:
     response = await json_bytes(api, "POST", path, body)
     assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
-    assert world.jobs.launcher.launched == []
-    assert world.jobs.consistency.report is NOTHING_FOUND
+    assert world.launcher.launched == []
+    assert consistency.asked == []

@@ -12,7 +12,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.core.errors import Conflict
 from rayapp.learning.records import PromotionReport, PromotionSchedule
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_learning import OUTCOMES, keep
 from tests.unit.api.test_middleware import Connection
@@ -53,7 +53,7 @@ COUNTS = {
 class TestPromotion:
     async def test_a_cycle_is_the_acting_users_unless_all_are_asked_for(self) -> None:
         cycle = Cycle()
-        async with client_of(fake_world(promotion=cycle).services) as api:
+        async with client_of(Harness.ready(promotion=cycle).services) as api:
             own = await api.post("/api/memory/ops/promote", headers={"X-User-Id": "dana"})
             every = await api.post("/api/memory/ops/promote", json={"all_users": True})
             forced = await api.post("/api/memory/decay/force", json={})
@@ -65,7 +65,7 @@ class TestPromotion:
     async def test_a_cycle_that_goes_on_is_a_conflict(self) -> None:
         cycle = Cycle()
         cycle.busy = True
-        async with client_of(fake_world(promotion=cycle).services) as api:
+        async with client_of(Harness.ready(promotion=cycle).services) as api:
             for path in ("/api/memory/ops/promote", "/api/memory/decay/force"):
                 response = await api.post(path)
                 assert (response.status_code, response.json()["code"]) == (409, "busy")
@@ -80,7 +80,7 @@ class TestPromotion:
                 return await super().run(user_id)
 
         connection = Connection("/api/memory/ops/promote", b"{}")
-        app = create_api(fake_world(promotion=Slow()).services)
+        app = create_api(Harness.ready(promotion=Slow()).services)
         serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
         await began.wait()
         connection.gone.set()
@@ -91,7 +91,7 @@ class TestPromotion:
 
     async def test_the_schedule_has_what_the_client_checks(self) -> None:
         cycle = Cycle()
-        async with client_of(fake_world(promotion=cycle).services) as api:
+        async with client_of(Harness.ready(promotion=cycle).services) as api:
             found = (await api.get("/api/memory/decay/schedule")).json()
         assert cycle.users == ["admin"]
         assert found["schedule"] == {
@@ -106,7 +106,7 @@ class TestPromotion:
         assert (await api.post("/api/memory/ops/promote", json=body)).status_code == 422
 
     async def test_promote_needs_the_scope_admin(self) -> None:
-        world = fake_world(settings_with(auth={"mode": "keys"}), promotion=Cycle())
+        world = Harness.ready(settings_with(auth={"mode": "keys"}), promotion=Cycle())
         keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
         statuses = []
         for scope in ("write", "admin"):
@@ -115,7 +115,7 @@ class TestPromotion:
                 statuses.append((await api.post("/api/memory/ops/promote")).status_code)
         assert statuses == [403, 200]
 
-    async def test_a_good_memory_is_promoted(self, api: httpx.AsyncClient, world: World) -> None:
+    async def test_a_good_memory_is_promoted(self, api: httpx.AsyncClient, world: Harness) -> None:
         await keep(world, "m-1")
         for _ in range(2):
             await api.post(OUTCOMES, json={"memory_ids": ["m-1"], "outcome": "worked"})

@@ -9,10 +9,11 @@ import httpx
 import pytest
 
 from rayapp.bulk.model import JobState
+from rayapp.core.errors import IndexDown
 from rayapp.index.rules.points import collection_name
-from tests.support.fake_jobs import a_job
-from tests.support.fake_services import World
+from tests.support.harness import Harness
 from tests.support.index_points import SCHEMA, index_point
+from tests.support.jobs import a_job
 from tests.unit.api.test_ghost import NOA, stored
 from tests.unit.api.test_upkeep import OPS, asked, moved, old_facts, total
 
@@ -28,8 +29,7 @@ async def test_a_reset_says_first_what_it_would_take(api: httpx.AsyncClient) -> 
 
 
 @pytest.mark.parametrize("body", [None, {}, {"confirm": False}])
-async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: World, body: Any) -> None:
-    await world.jobs.index.open(SCHEMA)
+async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: Harness, body: Any) -> None:
     await stored(api, "tea")
     refused = await api.post(f"{OPS}/reset", json=body)
     assert (refused.status_code, refused.json()["code"]) == (400, "confirm_needed")
@@ -37,27 +37,24 @@ async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: World, body
 
 
 async def test_a_reset_takes_the_data_of_all_users_and_their_points(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
-    index = world.jobs.index
-    await index.open(SCHEMA)
-    await index.upsert([index_point("m-1"), index_point("m-2")])
     await stored(api, "tea")
     await api.post("/api/memory/store", json={"text": "hers"}, headers=NOA)
+    assert await world.drain() == 2
     await api.post("/api/memory/personality", json={"template_id": "friendly"})
     answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
     assert answer["complete"] is True
-    assert world.store._rows == {}
-    assert (await index.health()).points == 0
+    assert world.items._rows == {}
+    assert (await world.index.health()).points == 0
     assert (await api.get("/api/memory/personality")).json()["template_id"] == "default"
     assert await stored(api, "tea")
 
 
 async def test_a_reset_takes_what_a_rollback_could_bring_back(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
-    index = world.jobs.index
-    await index.open(SCHEMA)
+    index = world.index
     target = (await index.health()).collection
     await index.create_collection(OLD, SCHEMA)
     await index.create_collection("others_static_2_1", SCHEMA)
@@ -70,10 +67,9 @@ async def test_a_reset_takes_what_a_rollback_could_bring_back(
 
 
 async def test_a_reset_is_not_complete_while_a_new_job_fills_a_collection(
-    api: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    api: httpx.AsyncClient, world: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, sizes = world.jobs.index, world.data.housekeeping.sizes
-    await index.open(SCHEMA)
+    index, sizes = world.index, world.data.housekeeping.sizes
 
     async def meanwhile() -> Any:
         await a_job(world.jobs, JobState.SUBMITTED, facts={"collection": OLD})
@@ -87,9 +83,8 @@ async def test_a_reset_is_not_complete_while_a_new_job_fills_a_collection(
 
 
 async def test_a_reset_takes_the_old_memory_bank_so_that_nothing_moves_in_again(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
-    await world.jobs.index.open(SCHEMA)
     old_facts(world)
     await moved(api)
     preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
@@ -102,8 +97,7 @@ async def test_a_reset_takes_the_old_memory_bank_so_that_nothing_moves_in_again(
     assert await total(world, "admin") == 0
 
 
-async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: World) -> None:
-    await world.jobs.index.open(SCHEMA)
+async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: Harness) -> None:
     await stored(api, "tea")
     await a_job(world.jobs, JobState.RUNNING)
     refused = await api.post(f"{OPS}/reset", json={"confirm": True})
@@ -112,9 +106,10 @@ async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: World) -> N
 
 
 async def test_a_reset_without_an_index_removes_nothing(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await stored(api, "tea")
+    world.index.error = IndexDown("Qdrant does not answer.")
     refused = await api.post(f"{OPS}/reset", json={"confirm": True})
     assert (refused.status_code, refused.json()["code"]) == (503, "index_down")
     assert await total(world, "admin") == 1

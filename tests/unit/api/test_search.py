@@ -15,7 +15,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.requests import SearchAnswer, SearchQuery, StageError
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, json_bytes, settings_with, short_time_limit
 
 SEARCH = "/api/memory/search"
@@ -42,14 +42,14 @@ class Recording:
 
 async def asked(body: dict[str, Any]) -> SearchQuery:
     search = Recording()
-    async with client_of(fake_world(search=search).services) as api:
+    async with client_of(Harness.ready(search=search).services) as api:
         response = await api.post(SEARCH, json={"query": "tea", **body})
     assert response.status_code == 200, response.text
     return search.asked[0][1]
 
 
 async def test_a_hit_carries_the_fixed_shape_and_the_clients_fields(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     text = "Dana moved to Haifa. " * 20
     await api.post(
@@ -78,7 +78,7 @@ async def test_a_hit_carries_the_fixed_shape_and_the_clients_fields(
 
 
 async def test_the_first_client_has_its_second_name_of_debug_by_a_setting() -> None:
-    world = fake_world(settings_with(compat={"first_client": True}))
+    world = Harness.ready(settings_with(compat={"first_client": True}))
     async with client_of(world.services) as api:
         body = (await api.post(SEARCH, json={"query": "tea"})).json()
     assert body["retrievalDebug"] == body["debug"]
@@ -95,7 +95,7 @@ async def test_paging_by_offset(api: httpx.AsyncClient) -> None:
 
 
 async def test_degraded_stages_are_named() -> None:
-    async with client_of(fake_world(search=Recording()).services) as api:
+    async with client_of(Harness.ready(search=Recording()).services) as api:
         body = (await api.post(SEARCH, json={"query": "tea"})).json()
     assert body["receipt_id"] is None
     assert body["degraded"] == body["debug"]["fallbacks_used"] == ["embedder", "receipt"]
@@ -254,7 +254,7 @@ class Slow:
 async def test_the_time_limit_cancels_the_search() -> None:
     slow = Slow()
     settings = short_time_limit()
-    async with client_of(fake_world(settings, search=slow).services) as api:
+    async with client_of(Harness.ready(settings, search=slow).services) as api:
         response = await api.post(SEARCH, json={"query": "tea"})
     assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
     assert response.headers["Retry-After"] == "1"
@@ -262,9 +262,9 @@ async def test_the_time_limit_cancels_the_search() -> None:
 
 
 class TestRecent:
-    async def test_the_clients_shape(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_the_clients_shape(self, world: Harness, api: httpx.AsyncClient) -> None:
         item = an_item(user_id="admin", memory_id="m-1", tier=Tier.BOOKS, tags=("a",))
-        await world.store.insert(item)
+        await world.items.insert(item)
         body = (await api.get(SEARCH, params={"tier": "documents", "sort_by": "recent"})).json()
         memory = body["memories"][0]
         assert (memory["memory_id"], memory["tier"]) == ("m-1", "documents")
@@ -272,16 +272,16 @@ class TestRecent:
         assert memory["source"]["category"] is None
 
     async def test_compat_off_answers_books(self) -> None:
-        world = fake_world(settings_with(compat={"tier_documents": False}))
-        await world.store.insert(an_item(user_id="admin", tier=Tier.BOOKS))
+        world = Harness.ready(settings_with(compat={"tier_documents": False}))
+        await world.items.insert(an_item(user_id="admin", tier=Tier.BOOKS))
         async with client_of(world.services) as api:
             assert (await api.get(SEARCH)).json()["memories"][0]["tier"] == "books"
 
     async def test_categories_narrow_datagov_and_leave_the_rest(
-        self, world: World, api: httpx.AsyncClient
+        self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         own = an_item(user_id="admin", memory_id="own")
-        await world.store.insert(own)
+        await world.items.insert(own)
         for name in ("health", "transportation"):
             shared = an_item(
                 user_id="system",
@@ -290,7 +290,7 @@ class TestRecent:
                 source=Source(type=SourceType.DATAGOV, datagov={"category": name}),
                 created_at=own.created_at + timedelta(hours=1),
             )
-            await world.store.insert(shared)
+            await world.items.insert(shared)
 
         async def ids(query: str) -> list[str]:
             body = (await api.get(f"{SEARCH}?{query}")).json()
@@ -305,7 +305,9 @@ class TestRecent:
         for bad in ("limit=0", "limit=201", "sort_by=magic", "tier=attic"):
             assert (await api.get(f"{SEARCH}?{bad}")).status_code == 422
 
-    async def test_expired_memories_are_hidden(self, world: World, api: httpx.AsyncClient) -> None:
+    async def test_expired_memories_are_hidden(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
         item = an_item(user_id="admin", memory_id="m-1")
-        await world.store.insert(replace(item, expires_at=world.clock.now()))
+        await world.items.insert(replace(item, expires_at=world.clock.now()))
         assert (await api.get(SEARCH)).json()["memories"] == []

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rayapp.memory.scope import ReadScope
-from tests.support.fake_services import World
+from tests.support.harness import Harness
 from tests.unit.api.serving import json_bytes
 
 ROUTE = "/api/memory/tool-results"
@@ -19,7 +19,7 @@ def body(**fields: Any) -> dict[str, Any]:
     return {"tool_name": "tavily_search", "output": TEXT, "conversation_id": "c-1", **fields}
 
 
-async def test_one_result_is_stored(api: httpx.AsyncClient, world: World) -> None:
+async def test_one_result_is_stored(api: httpx.AsyncClient, world: Harness) -> None:
     response = await api.post(ROUTE, json=body(query="רכבת", output=TEXT + " dana@example.com"))
     assert response.status_code == 200, response.text
     answer = response.json()
@@ -110,7 +110,7 @@ async def test_bad_input_names_its_field(
 
 
 async def test_a_retry_with_the_same_key_is_answered_as_before(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     first = await api.post(ROUTE, json=body(idempotency_key="k-1"))
     again = await api.post(ROUTE, json=body(idempotency_key="k-1"))

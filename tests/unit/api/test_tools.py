@@ -15,7 +15,7 @@ from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, json_bytes, settings_with
 
 URL = "/api/memory/tools"
@@ -24,9 +24,9 @@ NAMED = tools_named(documents=True)
 
 
 @pytest.fixture(autouse=True)
-async def facts(world: World) -> None:
+async def facts(world: Harness) -> None:
     for memory_id, text in (("m-1", "Dana lives in Haifa"), ("m-2", "דנה אוהבת תה ירוק")):
-        await world.store.insert(
+        await world.items.insert(
             an_item(
                 user_id="admin", memory_id=memory_id, text=text, tier=Tier.MEMORY_BANK, tags=("t",)
             )
@@ -43,7 +43,7 @@ async def test_the_list_goes_into_a_chat_completion_as_it_is(api: httpx.AsyncCli
 
 @pytest.mark.parametrize(("documents", "name"), [(True, "documents"), (False, "books")])
 async def test_the_books_tier_has_the_name_that_answers_give_it(documents: bool, name: str) -> None:
-    world = fake_world(settings_with(compat={"tier_documents": documents}))
+    world = Harness.ready(settings_with(compat={"tier_documents": documents}))
     async with client_of(world.services) as api:
         listed = (await api.get(URL)).json()
         for sent in ("books", "documents"):
@@ -143,11 +143,11 @@ async def test_unknown_names_that_no_writer_can_carry_are_escaped(api: httpx.Asy
 
 
 async def test_a_key_that_reads_calls_only_what_reads() -> None:
-    world = fake_world(settings_with(auth={"mode": "keys"}))
+    world = Harness.ready(settings_with(auth={"mode": "keys"}))
     service = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     scopes: list[Scope] = ["read"]
     secret, _ = await service.create("dana", user_id="dana", scopes=scopes)
-    await world.store.insert(
+    await world.items.insert(
         an_item(user_id="dana", memory_id="m-1", text="Haifa", tier=Tier.MEMORY_BANK, tags=("t",))
     )
     async with client_of(world.services, {"Authorization": f"Bearer {secret}"}) as api:

@@ -16,8 +16,7 @@ from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.fake_services import World
-from tests.support.index_points import SCHEMA
+from tests.support.harness import Harness
 from tests.unit.api.test_ghost import NOA, stored
 
 OPS = "/api/memory/ops"
@@ -33,17 +32,16 @@ async def asked(api: httpx.AsyncClient, method: str, path: str, body: Any = None
     return response.json()
 
 
-async def total(world: World, user_id: str) -> int:
-    found = await world.store.tier_counts(ReadScope(user_id, include_shared=False))
+async def total(world: Harness, user_id: str) -> int:
+    found = await world.items.tier_counts(ReadScope(user_id, include_shared=False))
     return sum(row.active + row.archived for row in found)
 
 
 # --- sizes
 
 
-async def test_sizes_name_collections_and_index(api: httpx.AsyncClient, world: World) -> None:
+async def test_sizes_name_collections_and_index(api: httpx.AsyncClient, world: Harness) -> None:
     await stored(api, "tea")
-    await world.jobs.index.open(SCHEMA)
     answer = await asked(api, "GET", "/api/system/data-sizes")
     items = next(row for row in answer["mongo"] if row["name"] == "memory_items")
     assert items["count"] == 1
@@ -60,13 +58,13 @@ async def test_compacting_says_when_there_is_nothing_to_do(api: httpx.AsyncClien
 # --- cleanup
 
 
-async def a_session(world: World, user_id: str, days: int) -> None:
+async def a_session(world: Harness, user_id: str, days: int) -> None:
     at = world.clock.now() - timedelta(days=days)
-    await world.store.insert(an_item(user_id=user_id, stored_at=at))
+    await world.items.insert(an_item(user_id=user_id, stored_at=at))
 
 
 async def test_a_cleanup_counts_and_only_removes_when_told_to(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     await a_session(world, SESSION, days=40)
     await a_session(world, "cd" * 32, days=2)
@@ -86,7 +84,7 @@ async def test_a_cleanup_counts_and_only_removes_when_told_to(
     assert [await total(world, user) for user in (SESSION, "cd" * 32, "dana")] == [0, 1, 1]
 
 
-async def test_a_session_that_has_a_key_is_somebody(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_session_that_has_a_key_is_somebody(api: httpx.AsyncClient, world: Harness) -> None:
     await a_session(world, SESSION, days=40)
     await world.services.api_keys.add(
         ApiKey(
@@ -100,7 +98,7 @@ async def test_a_session_that_has_a_key_is_somebody(api: httpx.AsyncClient, worl
     assert (await asked(api, "GET", CLEANUP))["stats"]["orphaned_users"] == 0
 
 
-async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: World) -> None:
+async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: Harness) -> None:
     await a_session(world, SESSION, days=5)
     stats = (await asked(api, "GET", f"{CLEANUP}?quiet_days=3"))["stats"]
     assert stats["orphaned_users"] == 1
@@ -112,7 +110,7 @@ async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: World
 OLD_IDS = ("65a000000000000000000001", "65a000000000000000000002")
 
 
-def old_facts(world: World, user_id: str = "admin") -> None:
+def old_facts(world: Harness, user_id: str = "admin") -> None:
     created = datetime(2025, 1, 2, tzinfo=UTC)
     rows: list[dict[str, Any]] = [
         {"text": "Dana drinks tea", "tags": ["taste", 5, ""], "createdAt": created},
@@ -127,7 +125,7 @@ def old_facts(world: World, user_id: str = "admin") -> None:
 
 
 async def test_old_facts_move_in_once_under_their_old_ids(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     old_facts(world)
     status = (await asked(api, "GET", f"{OPS}/migrate"))["status"]
@@ -136,10 +134,10 @@ async def test_old_facts_move_in_once_under_their_old_ids(
     assert (dry["stats"]["migrated"], await total(world, "admin")) == (2, 0)
     done = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
     assert (done["migrated"], done["rejected"], len(done["problems"])) == (2, 2, 2)
-    first = await world.store.get(ADMIN, "65a000000000000000000001")
+    first = await world.items.get(ADMIN, "65a000000000000000000001")
     assert first is not None
     assert (first.tier, first.tags, first.created_at.year) == (Tier.MEMORY_BANK, ("taste",), 2025)
-    second = await world.store.get(ADMIN, "65a000000000000000000002")
+    second = await world.items.get(ADMIN, "65a000000000000000000002")
     assert second is not None
     assert (second.status.value, second.quality.importance) == ("archived", 0.8)
     again = (await asked(api, "POST", f"{OPS}/migrate"))["stats"]
@@ -148,13 +146,13 @@ async def test_old_facts_move_in_once_under_their_old_ids(
     assert (found["verified"], found["present"], found["missing"]) == (True, 2, [])
 
 
-async def test_verification_names_what_is_missing(api: httpx.AsyncClient, world: World) -> None:
+async def test_verification_names_what_is_missing(api: httpx.AsyncClient, world: Harness) -> None:
     old_facts(world)
     found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
     assert (found["verified"], len(found["missing"])) == (False, 2)
 
 
-async def test_a_fact_that_is_known_is_not_doubled(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_fact_that_is_known_is_not_doubled(api: httpx.AsyncClient, world: Harness) -> None:
     old_facts(world)
     body = {"text": "Dana drinks tea", "tags": ["x"]}
     assert (await api.post("/api/memory/memory-bank", json=body)).status_code == 200
@@ -162,7 +160,7 @@ async def test_a_fact_that_is_known_is_not_doubled(api: httpx.AsyncClient, world
     assert (done["migrated"], done["duplicates"]) == (1, 1)
 
 
-async def test_facts_go_to_the_user_who_is_named(api: httpx.AsyncClient, world: World) -> None:
+async def test_facts_go_to_the_user_who_is_named(api: httpx.AsyncClient, world: Harness) -> None:
     old_facts(world, "noa")
     await asked(api, "POST", f"{OPS}/migrate", {"userId": "noa"})
     assert [await total(world, user) for user in ("admin", "noa")] == [0, 2]
@@ -175,7 +173,7 @@ async def moved(api: httpx.AsyncClient) -> tuple[int, int]:
 
 @pytest.mark.parametrize("indexed", [False, True])
 async def test_what_a_user_deleted_after_the_move_stays_deleted(
-    api: httpx.AsyncClient, world: World, indexed: bool
+    api: httpx.AsyncClient, world: Harness, indexed: bool
 ) -> None:
     """Also once the indexer took the tombstone away."""
     old_facts(world)
@@ -183,7 +181,7 @@ async def test_what_a_user_deleted_after_the_move_stays_deleted(
     for memory_id in OLD_IDS:
         assert (await api.delete(f"/api/memory/items/{memory_id}")).status_code == 200
     if indexed:
-        world.store._rows.clear()
+        world.items._rows.clear()
     assert await moved(api) == (0, 2)
     assert await total(world, "admin") == 0
     found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
@@ -191,24 +189,24 @@ async def test_what_a_user_deleted_after_the_move_stays_deleted(
 
 
 async def test_an_equal_fact_that_is_deleted_later_does_not_come_back_either(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     old_facts(world)
     body = {"text": "Dana drinks tea", "tags": ["x"]}
     assert (await api.post("/api/memory/memory-bank", json=body)).status_code == 200
     await moved(api)
-    world.store._rows.clear()
+    world.items._rows.clear()
     assert await moved(api) == (0, 2)
 
 
-async def test_a_dry_run_marks_nothing(api: httpx.AsyncClient, world: World) -> None:
+async def test_a_dry_run_marks_nothing(api: httpx.AsyncClient, world: Harness) -> None:
     old_facts(world)
     await asked(api, "POST", f"{OPS}/migrate", {"dryRun": True})
     assert await moved(api) == (2, 0)
 
 
 async def test_a_move_that_broke_off_is_ended(
-    api: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    api: httpx.AsyncClient, world: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An archived fact was stored, and the process ended before it archived it."""
     old_facts(world)
@@ -217,30 +215,30 @@ async def test_a_move_that_broke_off_is_ended(
         raise StoreDown("MongoDB is away.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.store, "replace", broken)
+        patched.setattr(world.items, "replace", broken)
         assert (await api.post(f"{OPS}/migrate")).status_code == 503
-    item = await world.store.get(ADMIN, OLD_IDS[1])
+    item = await world.items.get(ADMIN, OLD_IDS[1])
     assert item is not None
     assert item.status is Status.ACTIVE
     found = (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]
     assert (found["verified"], found["missing"]) == (False, [OLD_IDS[1]])
     assert (await asked(api, "GET", f"{OPS}/migrate"))["status"]["needed"] is True
     assert await moved(api) == (1, 1)
-    item = await world.store.get(ADMIN, OLD_IDS[1])
+    item = await world.items.get(ADMIN, OLD_IDS[1])
     assert item is not None
     assert item.status is Status.ARCHIVED
     assert (await asked(api, "PUT", f"{OPS}/migrate"))["verification"]["verified"] is True
 
 
 async def test_a_fact_that_a_user_restored_stays_active(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     old_facts(world)
     await moved(api)
     path = f"/api/memory/items/{OLD_IDS[1]}/restore"
     assert (await api.post(path)).status_code == 200
     assert await moved(api) == (0, 2)
-    item = await world.store.get(ADMIN, OLD_IDS[1])
+    item = await world.items.get(ADMIN, OLD_IDS[1])
     assert item is not None
     assert item.status is Status.ACTIVE
 
@@ -248,7 +246,7 @@ async def test_a_fact_that_a_user_restored_stays_active(
 # --- encoded files
 
 
-async def test_encoded_files_are_taken_out_of_texts(api: httpx.AsyncClient, world: World) -> None:
+async def test_encoded_files_are_taken_out_of_texts(api: httpx.AsyncClient, world: Harness) -> None:
     mixed = await stored(api, f"The invoice החשבונית: {BLOB}")
     whole = await stored(api, BLOB)
     plain = await stored(api, "Dana drinks tea")
@@ -260,27 +258,27 @@ async def test_encoded_files_are_taken_out_of_texts(api: httpx.AsyncClient, worl
     assert len(dry["samples"]) == 2
     done = await asked(api, "POST", f"{OPS}/sanitize", {"dry_run": False})
     assert (done["totalSanitized"], done["totalFailed"], done["nextCursor"]) == (2, 0, None)
-    first, second, third = [await world.store.get(ADMIN, one) for one in (mixed, whole, plain)]
+    first, second, third = [await world.items.get(ADMIN, one) for one in (mixed, whole, plain)]
     assert first is not None
     assert second is not None
     assert third is not None
     assert first.text.startswith("The invoice החשבונית: [encoded file removed")
     assert (first.version, first.index.sync_state.value) == (2, "pending")
-    assert len(await world.store.versions(ADMIN, mixed, 9)) == 1
+    assert len(await world.items.versions(ADMIN, mixed, 9)) == 1
     assert second.status.value == "archived"
     assert (third.text, third.version) == ("Dana drinks tea", 1)
     assert (await asked(api, "GET", f"{OPS}/sanitize"))["totalCorrupted"] == 0
 
 
 async def test_what_says_the_same_without_its_file_is_archived(
-    api: httpx.AsyncClient, world: World
+    api: httpx.AsyncClient, world: Harness
 ) -> None:
     note = "[encoded file removed: 1200 characters]"
     await stored(api, f"The invoice {note}")
     double = await stored(api, f"The invoice {BLOB}")
     done = await asked(api, "POST", f"{OPS}/sanitize", {"dry_run": False})
     assert done["totalSanitized"] == 1
-    item = await world.store.get(ADMIN, double)
+    item = await world.items.get(ADMIN, double)
     assert item is not None
     assert item.status.value == "archived"
 

@@ -26,7 +26,7 @@ from rayapp.core.errors import Conflict, InvalidInput, JobsDown, NotFound, Rayap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from tests.support.clock import FakeClock
-from tests.support.fake_jobs import FakeLauncher
+from tests.support.jobs import FakeLauncher
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore
 

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from rayapp.api.app import create_api
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)
@@ -21,7 +21,7 @@ FAST = RetryPolicy(attempts=3, base_s=0.001)
 class RealService(FakeService):
     """The real application in the place of the small one."""
 
-    world: World = field(default_factory=fake_world)
+    world: Harness = field(default_factory=Harness.ready)
 
     def app(self) -> Starlette:
         return create_api(self.world.services)

@@ -12,8 +12,8 @@ from rayapp.api.app import create_api
 from rayapp.bulk.model import Job, JobState, Step
 from rayapp.client import JobView, MemoryClient, RetryPolicy
 from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown, JobsDown, NotFound
-from tests.support.fake_jobs import a_job
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
+from tests.support.jobs import FixedConsistency, a_job
 from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=2, base_s=0.001)
@@ -23,7 +23,11 @@ FAST = RetryPolicy(attempts=2, base_s=0.001)
 class RealService(FakeService):
     """The real application in the place of the small one."""
 
-    world: World = field(default_factory=fake_world)
+    sweeps: FixedConsistency = field(default_factory=FixedConsistency)
+    world: Harness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.world = Harness.ready(consistency=self.sweeps)
 
     def app(self) -> Starlette:
         return create_api(self.world.services)
@@ -37,7 +41,7 @@ def service() -> Iterator[RealService]:
 
 
 def launched(service: RealService) -> list[Job]:
-    return service.world.jobs.launcher.launched
+    return service.world.launcher.launched
 
 
 async def test_jobs_are_submitted_with_their_conditions(service: RealService) -> None:
@@ -62,7 +66,7 @@ async def test_jobs_are_submitted_with_their_conditions(service: RealService) ->
 async def test_a_sampled_look_is_typed(service: RealService) -> None:
     async with MemoryClient(service.url) as client:
         found = await client.ops.consistency(sample=50, repair=False)
-    assert service.world.jobs.consistency.asked == [(50, False)]
+    assert service.sweeps.asked == [(50, False)]
     assert (found.total_checked, found.issues_found) == (0, 0)
 
 
@@ -79,7 +83,7 @@ async def test_jobs_are_listed_paused_and_resumed(service: RealService) -> None:
 
 
 async def test_without_a_cluster_the_reason_reaches_the_caller(service: RealService) -> None:
-    service.world.jobs.launcher.error = JobsDown("The cluster takes no jobs.")
+    service.world.launcher.error = JobsDown("The cluster takes no jobs.")
     async with MemoryClient(service.url, retry=FAST) as client:
         with pytest.raises(DependencyDown, match="The cluster takes no jobs"):
             await client.ops.reindex()
@@ -91,7 +95,7 @@ async def test_waiting_ends_with_the_job_and_shows_its_progress(
 ) -> None:
     jobs = service.world.jobs
     await a_job(jobs, JobState.RUNNING)
-    await jobs.store.checkpoint("job-1", 0, 1, Step(cursor=None, done=10))
+    await jobs.checkpoint("job-1", 0, 1, Step(cursor=None, done=10))
     seen: list[JobView] = []
 
     async with MemoryClient(service.url) as client:
@@ -99,18 +103,18 @@ async def test_waiting_ends_with_the_job_and_shows_its_progress(
         def note(job: JobView) -> None:
             seen.append(job)
 
-        read = jobs.store.get
+        read = jobs.get
         reads = 0
 
         async def get(job_id: str) -> Job | None:
             nonlocal reads
             reads += 1
             if reads == 4:
-                await jobs.store.progress(job_id, 1)
-                await jobs.store.end(job_id, 1, state)
+                await jobs.progress(job_id, 1)
+                await jobs.end(job_id, 1, state)
             return await read(job_id)
 
-        jobs.store.get = get  # type: ignore[method-assign]
+        jobs.get = get
         job = await client.ops.wait_job("job-1", poll_s=0.001, on_progress=note)
     assert (job.state, job.done) == (state.value, 10)
     assert seen[0].done == 0

@@ -18,8 +18,8 @@ from rayapp.index.consistency.rules import Drift
 from rayapp.learning.leader import ONCE, RETRY_S, Duties, Duty
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from tests.support.clock import FakeClock
-from tests.support.fake_jobs import FakeLauncher, FixedConsistency
 from tests.support.harness import Harness
+from tests.support.jobs import FakeLauncher, FixedConsistency
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore
 

@@ -22,7 +22,7 @@ from rayapp.memory.item import Outcome
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.builders import an_item
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.sessions import InMemorySessionStore
 
@@ -91,10 +91,10 @@ class LostSessions(InMemorySessionStore):
 
 class Rig:
     def __init__(self) -> None:
-        self.world: World = fake_world()
+        self.world: Harness = Harness.ready()
         self.sessions = DyingSessions(self.world.clock)
         self.queue = DyingQueue(self.world.clock)
-        runtime = self.world.hooks.runtime
+        runtime = self.world.parts.runtime
         services = self.world.services
         self.outcomes = DyingOutcomes(services.outcomes, self.sessions, runtime=runtime)
         self.hooks = HooksService(
@@ -103,7 +103,7 @@ class Rig:
             self.outcomes,
             HookStores(
                 sessions=self.sessions,
-                receipts=self.world.learning.receipts,
+                receipts=self.world.receipts,
                 exchanges=self.queue,
             ),
             runtime=runtime,
@@ -118,7 +118,7 @@ class Rig:
         """A context was put before the assistant, with one memory in it."""
         now = self.world.clock.now()
         item = an_item(user_id="dana", memory_id="mem-1", text="Dana live in Haifa", stored_at=now)
-        await self.world.store.insert(item)
+        await self.world.items.insert(item)
         await self.hooks.exchange(DANA, exchange(answer=None))
 
     async def turn(
@@ -142,12 +142,13 @@ class Rig:
     async def newer(self) -> None:
         """A memory that stands before the other one in the next context."""
         now = self.world.clock.now()
-        text = "Where does Dana live now? איפה דנה גרה? Eilat"
-        item = an_item(user_id="dana", memory_id="mem-2", text=text, stored_at=now)
-        await self.world.store.insert(item)
+        item = an_item(
+            user_id="dana", memory_id="mem-2", text="Dana", stored_at=now, always_inject=True
+        )
+        await self.world.items.insert(item)
 
     async def uses(self, memory_id: str = "mem-1") -> int:
-        item = await self.world.store.get(READS, memory_id)
+        item = await self.world.items.get(READS, memory_id)
         assert item is not None
         return item.stats.uses
 
@@ -237,7 +238,7 @@ async def test_marks_that_an_earlier_try_counted_pay_for_the_turn(rig: Rig) -> N
 
 async def test_what_a_repetition_would_inject_is_no_echo_of_the_answer(rig: Rig) -> None:
     now = rig.world.clock.now()
-    await rig.world.store.insert(
+    await rig.world.items.insert(
         an_item(user_id="dana", memory_id="mem-1", text=f"Where {PLAIN}", stored_at=now)
     )
     rig.outcomes.deaths = rig.queue.deaths = 1
@@ -281,7 +282,7 @@ async def test_stored_turns_count_for_the_promotion_of_their_user(rig: Rig) -> N
     for n in range(3):
         await rig.hooks.exchange(DANA, exchange(f"m-{n}", f"Answer number {n}. {ANSWER}"))
     await rig.hooks.exchange(DANA, exchange("m-1", "said again"))
-    assert await rig.world.learning.lifecycle.activity(since) == [("dana", 3, 1)]
+    assert await rig.world.lifecycle.activity(since) == [("dana", 3, 1)]
 
 
 async def test_no_question_is_refused(rig: Rig) -> None:
@@ -314,11 +315,11 @@ async def test_the_marks_mean_the_context_before_the_answer(rig: Rig) -> None:
 
 
 async def test_a_session_that_is_away_fails_no_context_and_no_score() -> None:
-    world = fake_world()
-    lost, runtime = LostSessions(world.clock), world.hooks.runtime
+    world = Harness.ready()
+    lost, runtime = LostSessions(world.clock), world.parts.runtime
     now = world.clock.now()
     item = an_item(user_id="dana", memory_id="mem-1", text="Dana live in Haifa", stored_at=now)
-    await world.store.insert(item)
+    await world.items.insert(item)
     context = RememberedContext(world.services.context, lost, runtime=runtime)
     found = await context.prefetch(READS, ContextRequest(query="Dana live", conversation_id="c-1"))
     assert found.block.lines
@@ -333,7 +334,7 @@ async def test_a_session_that_is_away_fails_no_context_and_no_score() -> None:
 
 
 async def test_without_a_conversation_nothing_is_remembered(rig: Rig) -> None:
-    runtime = rig.world.hooks.runtime
+    runtime = rig.world.parts.runtime
     context = RememberedContext(rig.world.services.context, rig.sessions, runtime=runtime)
     await context.prefetch(READS, ContextRequest(query="Dana live"))
     assert not rig.sessions.rows
@@ -393,7 +394,7 @@ async def test_a_thumb_without_memories_judges_no_standing_one(rig: Rig) -> None
     standing = an_item(
         user_id="dana", memory_id="mem-2", text="כתוב בקצרה", stored_at=now, always_inject=True
     )
-    await rig.world.store.insert(standing)
+    await rig.world.items.insert(standing)
     await rig.asked()
     asked = await rig.hooks.exchange(DANA, exchange(answer=PLAIN))
     assert {line.memory_id for line in asked.context.block.lines} >= {"mem-1", "mem-2"}

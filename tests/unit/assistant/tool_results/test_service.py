@@ -17,7 +17,7 @@ from rayapp.core.errors import RayappError, StoreDown
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 from tests.unit.api.serving import settings_with
 
 DANA, NOA = WriteScope("dana", "key"), WriteScope("noa", "key")
@@ -29,32 +29,32 @@ def saying(number: int, **fields: Any) -> ToolResult:
     return ToolResult(tool_name="tavily_search", text=f"{number}: {TEXT}", **fields)
 
 
-def service(world: World, summarise: Summarise | None = None) -> ToolResultService:
+def service(world: Harness, summarise: Summarise | None = None) -> ToolResultService:
     runtime = bootstrap.runtime_of(world.services.settings, world.metrics, world.clock)
     return ToolResultService(
-        world.services.memories, world.store, runtime=runtime, summarise=summarise
+        world.services.memories, world.items, runtime=runtime, summarise=summarise
     )
 
 
 @pytest.fixture
-def world() -> World:
-    return fake_world(settings_with(tool_results={"per_conversation": 3}))
+def world() -> Harness:
+    return Harness.ready(settings_with(tool_results={"per_conversation": 3}))
 
 
-async def one(world: World, result: ToolResult, scope: WriteScope = DANA) -> Ingested:
+async def one(world: Harness, result: ToolResult, scope: WriteScope = DANA) -> Ingested:
     (done,) = await service(world).ingest(scope, [result])
     world.clock.advance(1)
     return done
 
 
-async def item(world: World, memory_id: str | None, user: str = "dana") -> MemoryItem:
+async def item(world: Harness, memory_id: str | None, user: str = "dana") -> MemoryItem:
     assert memory_id is not None
     return await world.services.memories.get(ReadScope(user), memory_id)
 
 
-async def in_conversation(world: World, conversation: str = "conv-1") -> list[MemoryItem]:
+async def in_conversation(world: Harness, conversation: str = "conv-1") -> list[MemoryItem]:
     where = ItemFilter(tags_all=(f"conversation:{conversation}",))
-    page = await world.store.page(ReadScope("dana"), where, sort="recent", limit=100)
+    page = await world.items.page(ReadScope("dana"), where, sort="recent", limit=100)
     return page.items
 
 
@@ -62,7 +62,7 @@ def texts(items: Sequence[MemoryItem]) -> set[str]:
     return {one.text.split("\n\n")[1].split(":")[0] for one in items}
 
 
-async def test_a_result_is_durable_and_pending_when_the_answer_comes(world: World) -> None:
+async def test_a_result_is_durable_and_pending_when_the_answer_comes(world: Harness) -> None:
     done = await one(world, saying(1))
     stored = await item(world, done.memory_id)
     assert (done.status, stored.tier, stored.trust) == ("stored", Tier.WORKING, 0.6)
@@ -70,7 +70,7 @@ async def test_a_result_is_durable_and_pending_when_the_answer_comes(world: Worl
     assert stored.stored_by == "key"
 
 
-async def test_an_equal_answer_is_one_memory_that_knows_both_conversations(world: World) -> None:
+async def test_an_equal_answer_is_one_memory_that_knows_both_conversations(world: Harness) -> None:
     first = await one(world, saying(1))
     again = await one(world, saying(1, conversation_id="conv-2", query="רכבת"))
     stored = await item(world, again.memory_id)
@@ -82,14 +82,14 @@ async def test_an_equal_answer_is_one_memory_that_knows_both_conversations(world
     assert (same.status, stored.quality.mentioned_count, stored.version) == ("duplicate", 3, 2)
 
 
-async def test_users_do_not_share_results(world: World) -> None:
+async def test_users_do_not_share_results(world: Harness) -> None:
     hers = await one(world, saying(1))
     other = await one(world, saying(1), NOA)
     assert (hers.status, other.status) == ("stored", "stored")
     assert (await item(world, other.memory_id, "noa")).user_id == "noa"
 
 
-async def test_equal_answers_at_the_same_time_are_one_memory(world: World) -> None:
+async def test_equal_answers_at_the_same_time_are_one_memory(world: Harness) -> None:
     ingesting = service(world)
     done = await asyncio.gather(*(ingesting.ingest(DANA, [saying(1)]) for _ in range(8)))
     assert sorted(row.status for (row,) in done) == ["duplicate"] * 7 + ["stored"]
@@ -97,7 +97,7 @@ async def test_equal_answers_at_the_same_time_are_one_memory(world: World) -> No
 
 
 @pytest.mark.parametrize("reason", [None, "no longer true", "ghost:מביך"])
-async def test_what_a_person_put_away_stays_away(world: World, reason: str | None) -> None:
+async def test_what_a_person_put_away_stays_away(world: Harness, reason: str | None) -> None:
     first = await one(world, saying(1))
     assert first.memory_id is not None
     away = await world.services.memories.archive(DANA, first.memory_id, reason=reason)
@@ -108,7 +108,7 @@ async def test_what_a_person_put_away_stays_away(world: World, reason: str | Non
 
 @pytest.mark.parametrize("reason", ["capacity", "expired"])
 async def test_what_the_service_archived_comes_back_when_a_tool_says_it_again(
-    world: World, reason: str
+    world: Harness, reason: str
 ) -> None:
     first = await one(world, saying(1))
     assert first.memory_id is not None
@@ -118,7 +118,7 @@ async def test_what_the_service_archived_comes_back_when_a_tool_says_it_again(
     assert (await item(world, first.memory_id)).status is Status.ACTIVE
 
 
-async def test_an_expired_result_gets_a_new_lifetime(world: World) -> None:
+async def test_an_expired_result_gets_a_new_lifetime(world: Harness) -> None:
     first = await one(world, saying(1))
     world.clock.advance(30 * 3600)
     await one(world, saying(1))
@@ -127,14 +127,14 @@ async def test_an_expired_result_gets_a_new_lifetime(world: World) -> None:
     assert expires > world.clock.now()
 
 
-async def test_what_was_deleted_may_be_said_again(world: World) -> None:
+async def test_what_was_deleted_may_be_said_again(world: Harness) -> None:
     first = await one(world, saying(1))
     assert first.memory_id is not None
     await world.services.memories.delete(DANA, first.memory_id)
     assert (await one(world, saying(1))).status == "stored"
 
 
-async def test_a_full_conversation_lets_the_oldest_go(world: World) -> None:
+async def test_a_full_conversation_lets_the_oldest_go(world: Harness) -> None:
     for number in range(3):
         assert (await one(world, saying(number))).archived == ()
     last = await one(world, saying(3))
@@ -144,17 +144,17 @@ async def test_a_full_conversation_lets_the_oldest_go(world: World) -> None:
     assert (left.status, left.archived_reason) == (Status.ARCHIVED, "capacity")
 
 
-async def test_a_result_that_helped_stays_before_a_newer_one(world: World) -> None:
+async def test_a_result_that_helped_stays_before_a_newer_one(world: Harness) -> None:
     first = await one(world, saying(0))
     stored = await item(world, first.memory_id)
-    row = world.store._rows[stored.point_id]
+    row = world.items._rows[stored.point_id]
     row.item = replace(stored, stats=replace(stored.stats, score=0.9, uses=2))
     for number in range(1, 4):
         await one(world, saying(number))
     assert texts(await in_conversation(world)) == {"0", "2", "3"}
 
 
-async def test_other_conversations_and_other_memories_do_not_count(world: World) -> None:
+async def test_other_conversations_and_other_memories_do_not_count(world: Harness) -> None:
     for number in range(3):
         await one(world, saying(number))
     assert (await one(world, saying(9, conversation_id="conv-2"))).archived == ()
@@ -162,13 +162,13 @@ async def test_other_conversations_and_other_memories_do_not_count(world: World)
     assert len(await in_conversation(world)) == 3
 
 
-async def test_many_writers_never_leave_more_than_the_cap(world: World) -> None:
+async def test_many_writers_never_leave_more_than_the_cap(world: Harness) -> None:
     ingesting = service(world)
     await asyncio.gather(*(ingesting.ingest(DANA, [saying(n)]) for n in range(12)))
     assert len(await in_conversation(world)) == 3
 
 
-async def test_each_result_of_a_request_has_its_answer(world: World) -> None:
+async def test_each_result_of_a_request_has_its_answer(world: Harness) -> None:
     asked = [
         saying(1),
         ToolResult(tool_name="clock", text="12:00"),
@@ -188,16 +188,13 @@ async def test_each_result_of_a_request_has_its_answer(world: World) -> None:
     assert world.metrics.counters["tool_results", (("status", "too_short"),)] == 1
 
 
-async def test_a_store_that_is_away_is_said(world: World) -> None:
-    async def away(*_: Any) -> Any:
-        raise StoreDown("MongoDB is away.")
-
-    world.store.insert = away  # type: ignore[method-assign]
+async def test_a_store_that_is_away_is_said(world: Harness) -> None:
+    world.items.error = StoreDown("MongoDB is away.")
     with pytest.raises(StoreDown):
         await service(world).ingest(DANA, [saying(1)])
 
 
-async def test_a_summary_comes_after_the_answer_and_without_secrets(world: World) -> None:
+async def test_a_summary_comes_after_the_answer_and_without_secrets(world: Harness) -> None:
     may_go, asked = asyncio.Event(), []
 
     async def model(scope: WriteScope, text: str) -> str:
@@ -216,7 +213,7 @@ async def test_a_summary_comes_after_the_answer_and_without_secrets(world: World
 
 
 @pytest.mark.parametrize("answer", [None, "", RayappError("no model")])
-async def test_a_result_without_a_summary_stays_as_it_is(world: World, answer: Any) -> None:
+async def test_a_result_without_a_summary_stays_as_it_is(world: Harness, answer: Any) -> None:
     async def model(scope: WriteScope, text: str) -> str | None:
         if isinstance(answer, RayappError):
             raise answer
@@ -229,7 +226,7 @@ async def test_a_result_without_a_summary_stays_as_it_is(world: World, answer: A
     assert (stored.summary, stored.version) == (None, 1)
 
 
-async def test_short_results_are_not_summarised_and_summaries_are_bounded(world: World) -> None:
+async def test_short_results_are_not_summarised_and_summaries_are_bounded(world: Harness) -> None:
     begun, may_go = [], asyncio.Event()
 
     async def model(scope: WriteScope, text: str) -> str | None:

@@ -16,7 +16,7 @@ from rayapp.inference.ports import ChatAnswer, Message
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.chat_models import ScriptedChat, model_calls
-from tests.support.fake_services import World, fake_world
+from tests.support.harness import Harness
 
 DANA = WriteScope("dana", "key")
 EN = "The light rail between Haifa and Nazareth has 20 stops and opens in 2027. " * 40
@@ -36,13 +36,13 @@ class Slow(ScriptedChat):
 
 async def ingested(
     chat: ScriptedChat, text: str, **settings: Any
-) -> tuple[World, MemoryItem, MemoryItem]:
+) -> tuple[Harness, MemoryItem, MemoryItem]:
     """The item at the answer, and after the summaries in work."""
-    world = fake_world()
+    world = Harness.ready()
     models = model_calls(chat, clock=world.clock, **settings)
     runtime = bootstrap.runtime_of(world.services.settings, world.metrics, world.clock)
     service = ToolResultService(
-        world.services.memories, world.store, runtime=runtime, summarise=summarising(models)
+        world.services.memories, world.items, runtime=runtime, summarise=summarising(models)
     )
     (done,) = await service.ingest(DANA, [ToolResult(tool_name="tavily_search", text=text)])
     assert done.memory_id is not None

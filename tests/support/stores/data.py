@@ -1,21 +1,14 @@
-"""Personalities and the data pages over in-memory stores."""
+"""The stores of the data pages, in memory."""
 
 from __future__ import annotations
 
 from collections.abc import MutableMapping
 from typing import Any
 
-from rayapp.admin.ports import ApiKeyStore
-from rayapp.admin.upkeep import UpkeepStores
 from rayapp.container.parts import DataStores
-from rayapp.container.services import DataServices, data_services
-from rayapp.core.runtime import Runtime
-from rayapp.memory.service import MemoriesService
-from tests.support.fake_jobs import JobParts
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.housekeeping import InMemoryHousekeeping, InMemoryLegacyBank
-from tests.support.stores.jobs import InMemoryItemScan
 from tests.support.stores.personality import InMemoryPersonalityStore
 from tests.support.stores.stores import InMemoryReceiptStore
 from tests.support.stores.user_rows import InMemoryUserRows
@@ -55,21 +48,3 @@ def data_stores(
         legacy=InMemoryLegacyBank(),
         personality=personality,
     )
-
-
-def fake_data_services(
-    stores: DataStores,
-    items: InMemoryMemoryStore,
-    jobs: JobParts,
-    api_keys: ApiKeyStore,
-    memories: MemoriesService,
-    runtime: Runtime,
-) -> DataServices:
-    others = UpkeepStores(
-        housekeeping=stores.housekeeping,
-        scan=InMemoryItemScan(items),
-        jobs=jobs.store,
-        api_keys=api_keys,
-        index=jobs.index,
-    )
-    return data_services(stores, others, items, memories, runtime)
