@@ -241,15 +241,34 @@ def _signals(runner: JobRunner) -> Iterator[None]:
 
     for one in watched:
         loop.add_signal_handler(one, once, one)
+    # Thread stacks come first: that works even when the loop does not turn.
+    faulthandler.unregister(signal.SIGUSR1)
+    loop.add_signal_handler(signal.SIGUSR1, print_awaits)
+    faulthandler.register(signal.SIGUSR1, file=STDERR, chain=True)
     try:
         yield
     finally:
-        for one in watched:
+        faulthandler.unregister(signal.SIGUSR1)
+        for one in (*watched, signal.SIGUSR1):
             loop.remove_signal_handler(one)
+        faulthandler.register(signal.SIGUSR1, file=STDERR)
+
+
+def print_awaits() -> None:
+    """What each task of this loop waits for, the innermost call last."""
+    lines = []
+    for task in asyncio.all_tasks():
+        lines.append(f"Task {task.get_name()} waits in:")
+        waiting: Any = task.get_coro()
+        while (frame := getattr(waiting, "cr_frame", None)) is not None:
+            code = frame.f_code
+            lines.append(f"  {code.co_filename}:{frame.f_lineno} {code.co_qualname}")
+            waiting = waiting.cr_await
+    os.write(STDERR, "\n".join([*lines, ""]).encode())
 
 
 def _shown_on(bar: Bar) -> Callable[[Job], None]:
-    return lambda job: bar.at(job.done, job.total)
+    return lambda job: bar.at(job.done, job.total, job.stage)
 
 
 def report_table(job: Job) -> Table:

@@ -30,36 +30,34 @@ class Bar(Protocol):
 
     def advance(self, count: int = 1) -> None: ...
 
-    def at(self, done: int, total: int | None = None) -> None: ...
+    def at(self, done: int, total: int | None = None, stage: str = "") -> None: ...
 
 
 class _TerminalBar:
     def __init__(self, progress: RichProgress, name: str, total: int) -> None:
-        self._progress = progress
+        self._progress, self._name = progress, name
         self._task = progress.add_task(name, total=total)
 
     def advance(self, count: int = 1) -> None:
         self._progress.advance(self._task, count)
 
-    def at(self, done: int, total: int | None = None) -> None:
-        if total is None:
-            self._progress.update(self._task, completed=done)
-        else:
-            self._progress.update(self._task, completed=done, total=total)
+    def at(self, done: int, total: int | None = None, stage: str = "") -> None:
+        name = f"{self._name}: {stage}" if stage else self._name
+        self._progress.update(self._task, description=name, completed=done, total=total)
 
 
 class _LineBar:
     def __init__(self, console: Console, name: str, total: int, now: Callable[[], float]) -> None:
         self._console, self._name, self._total, self._now = console, name, total, now
-        self._done = 0
+        self._done, self._stage = 0, ""
         self._last: tuple[int, int] | None = None
         self._started = self._printed = now()
 
     def advance(self, count: int = 1) -> None:
         self.at(self._done + count)
 
-    def at(self, done: int, total: int | None = None) -> None:
-        self._done = done
+    def at(self, done: int, total: int | None = None, stage: str = "") -> None:
+        self._done, self._stage = done, stage
         self._total = self._total if total is None else total
         if self._now() - self._printed >= LINE_INTERVAL_S:
             self.line()
@@ -73,6 +71,7 @@ class _LineBar:
         self._printed, self._last = self._now(), (self._done, self._total)
         row = {
             "step": self._name,
+            **({"stage": self._stage} if self._stage else {}),
             "done": self._done,
             "total": self._total,
             "elapsed_s": round(self._printed - self._started, 1),

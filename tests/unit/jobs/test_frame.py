@@ -87,6 +87,21 @@ def test_a_driver_says_where_it_stands_when_asked(
     assert "test_a_driver_says_where_it_stands" in capfd.readouterr().err
 
 
+async def test_a_driver_says_what_each_task_waits_for(capfd: pytest.CaptureFixture[str]) -> None:
+    async def inner() -> None:
+        await asyncio.Event().wait()
+
+    async def outer() -> None:
+        await inner()
+
+    task = asyncio.create_task(outer(), name="catalogue")
+    await asyncio.sleep(0)
+    frame.print_awaits()
+    task.cancel()
+    said = capfd.readouterr().err.split("Task catalogue waits in:")[1].splitlines()[1:4]
+    assert [line.split()[-1].split(".")[-1] for line in said] == ["outer", "inner", "wait"]
+
+
 def test_a_good_run_answers_0_and_writes_its_report(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "report.json"
     assert run("--out", str(out)) == 0
@@ -162,7 +177,7 @@ def test_the_progress_is_never_beyond_its_end() -> None:
         def advance(self, count: int = 1) -> None:
             raise AssertionError
 
-        def at(self, done: int, total: int | None = None) -> None:
+        def at(self, done: int, total: int | None = None, stage: str = "") -> None:
             self.at_ = (done, total)
 
     bar = Shown()
