@@ -50,6 +50,9 @@ class Lenient(Body):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+_UNKNOWN = object()
+
+
 class Answer(BaseModel):
     """A shape of answers: routes build it, the API document shows it, the client reads it.
 
@@ -70,7 +73,8 @@ class Answer(BaseModel):
     def of(cls, value: object, **others: Any) -> Self:
         """Each field from the attribute of `value` that has its name, or from `others`."""
         names = cls.model_fields.keys() - others.keys()
-        same = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        found = {name: getattr(value, name, _UNKNOWN) for name in names}
+        same = {name: one for name, one in found.items() if one is not _UNKNOWN}
         return cls.model_validate(same | others)
 
 

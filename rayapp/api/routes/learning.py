@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from rayapp.api.call import Call
 from rayapp.api.idempotency import key_of
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, KEEPS_KEY, CurrentCall, router
-from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from rayapp.core.errors import Conflict, NotFound
 from rayapp.learning.records import (
     FeedbackRequest,
     OutcomeAnswer,
@@ -18,8 +17,8 @@ from rayapp.learning.records import (
     Signal,
 )
 from rayapp.learning.rules.outcomes import fingerprint
+from rayapp.learning.rules.scores import once_each, score_requests, together
 from rayapp.memory.item import Outcome
-from rayapp.search.ports import Receipt
 from rayapp.wire.learning import (
     CycleView,
     DecayAnswer,
@@ -121,12 +120,22 @@ async def _feedback_message(call: Call, body: FeedbackBody, found: OutcomeAnswer
 )
 async def score(call: CurrentCall, body: ScoreBody) -> OutcomeAnswerView:
     """One record per outcome; what could be refused is refused before the first one."""
-    requests = score_requests(call, body)
+    whole = OutcomeRequest(
+        outcome=Outcome.UNKNOWN,
+        receipt_id=body.receipt_id,
+        conversation_id=body.conversation_id,
+        idempotency_key=key_of(call),
+        recorder=call.recorder,
+        action=body.action,
+        request_hash=fingerprint(**body.model_dump(mode="json", exclude={"idempotency_key"})),
+    )
+    requests = score_requests(body.scores, whole, by_position=body.has_receipt)
     receipt_id = body.receipt_id
     if len({request.positions is None for request in requests}) > 1:
         receipt = await call.services.outcomes.shown(call.writes, requests[0])
         if receipt is not None:
-            receipt_id, requests = receipt.receipt_id, once_each(requests, receipt)
+            ids = {one.position: one.memory_id for one in receipt.shown}
+            receipt_id, requests = receipt.receipt_id, once_each(requests, ids)
     if len(requests) > 1:
         for memory_id in [one for request in requests for one in request.memory_ids or ()]:
             await call.services.memories.get(call.reads, memory_id)
@@ -138,77 +147,6 @@ async def score(call: CurrentCall, body: ScoreBody) -> OutcomeAnswerView:
         receipt_id = receipt_id or found.receipt_id
         answers.append(found)
     return OutcomeAnswerView.from_answer(together(answers), call.documents)
-
-
-def score_requests(call: Call, body: ScoreBody) -> list[OutcomeRequest]:
-    """One per outcome, each memory in one of them. Positions before ids, and the largest position
-    first: if it exists, all of them do."""
-    positions: dict[Outcome, set[int]] = {}
-    ids: dict[Outcome, tuple[str, ...]] = {}
-    for target, outcome in body.scores.items():
-        if body.has_receipt and target.isdigit():
-            positions.setdefault(outcome, set()).add(int(target))
-        else:
-            ids[outcome] = (*ids.get(outcome, ()), target)
-    key = key_of(call)
-    whole = OutcomeRequest(
-        outcome=Outcome.UNKNOWN,
-        receipt_id=body.receipt_id,
-        conversation_id=body.conversation_id,
-        recorder=call.recorder,
-        action=body.action,
-        request_hash=fingerprint(**body.model_dump(mode="json", exclude={"idempotency_key"})),
-    )
-
-    def part(outcome: Outcome, kind: str) -> OutcomeRequest:
-        # A space is in no key of a caller: none of theirs is like it.
-        own = None if key is None else f"score {outcome} {kind} {key}"
-        return replace(whole, outcome=outcome, idempotency_key=own)
-
-    by_position = sorted(positions.items(), key=lambda one: -max(one[1]))
-    return [
-        *(replace(part(one, "positions"), positions=tuple(sorted(n))) for one, n in by_position),
-        *(replace(part(one, "ids"), memory_ids=named) for one, named in ids.items()),
-    ]
-
-
-def once_each(requests: Sequence[OutcomeRequest], receipt: Receipt) -> list[OutcomeRequest]:
-    """Requests in which no id names what a position names too.
-
-    Raises:
-        InvalidInput: a memory is given two outcomes.
-    """
-    shown = {one.position: one.memory_id for one in receipt.shown}
-    judged: dict[str, tuple[Outcome, str]] = {}
-    for request in requests:
-        named = [(shown[p], f"position {p}") for p in request.positions or () if p in shown]
-        named += [(one, "its id") for one in request.memory_ids or ()]
-        for memory_id, name in named:
-            outcome, other = judged.setdefault(memory_id, (request.outcome, name))
-            if outcome is not request.outcome:
-                raise InvalidInput(
-                    f"scores: {memory_id} is {outcome} by {other} and {request.outcome} by {name}; "
-                    "send one outcome for it.",
-                    details={"field": "scores", "memory_id": memory_id},
-                )
-    left = []
-    for request in requests:
-        if request.memory_ids is not None:
-            ids = tuple(one for one in request.memory_ids if judged[one][1] == "its id")
-            request = replace(request, memory_ids=ids)
-        if request.memory_ids != ():
-            left.append(request)
-    return left
-
-
-def together(answers: Sequence[OutcomeAnswer]) -> OutcomeAnswer:
-    """Several records as one answer; `duplicate` only when nothing of it was new."""
-    return OutcomeAnswer(
-        updated=tuple(one for answer in answers for one in answer.updated),
-        skipped=tuple(one for answer in answers for one in answer.skipped),
-        duplicate=all(answer.duplicate for answer in answers),
-        receipt_id=next((a.receipt_id for a in answers if a.receipt_id is not None), None),
-    )
 
 
 @routes.post(
