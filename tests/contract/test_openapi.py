@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,53 +12,24 @@ from rayapp.api.app import ROUTES, create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.openapi import examples
-from rayapp.bulk.model import JobState
-from rayapp.graphs.rules.content import content_changes, contribution_of
-from rayapp.memory.scope import WriteScope
-from rayapp.memory.tiers import Tier
 from rayapp.wire.bases import ErrorAnswer
-from tests.support.builders import an_item
+from tests.record_examples import recordable, shape
+from tests.support.example_world import EVENTS, answered, client_of, example_world, shown
 from tests.support.harness import Harness
-from tests.support.jobs import a_job
 from tests.support.shapes import check_shape
 
-EVENTS = "text/event-stream"
 UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", DOCS_FILES}
-A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
 BY_NAME = {f"{one.method} {one.path}": one for one in ROUTES}
 
 
 @pytest.fixture
 async def world() -> Harness:
-    """A world where what the examples name exists, and the content graph knows the memory."""
-    world = Harness.ready()
-    await world.items.insert(
-        an_item(
-            user_id="admin",
-            memory_id="mem-1",
-            tier=Tier.MEMORY_BANK,
-            text="Dana lives in Haifa",
-            tags=("goal", "value"),
-        )
-    )
-    await world.items.insert(
-        an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
-    )
-    await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
-    await world.services.personality.save(
-        WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False
-    )
-    for due in await world.graphs.follow_ups(10):
-        found = contribution_of(due.item)
-        changes = content_changes(due.contributed, found, due.item.memory_id)
-        assert await world.graphs.settle_content(due, found, changes)
-    return world
+    return await example_world()
 
 
 @pytest.fixture
 async def api(world: Harness) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=create_api(world.services))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with client_of(world) as client:
         yield client
 
 
@@ -73,17 +43,6 @@ def described(spec: dict[str, Any], name: str) -> dict[str, Any]:
     method, path = name.split(" ")
     found: dict[str, Any] = spec["paths"][path][method.lower()]
     return found
-
-
-def shown(media: str, example: Any) -> Any:
-    """The value that an answer holds: of a stream, the data of its first event."""
-    if media != EVENTS:
-        return example
-    return next(
-        json.loads(line.removeprefix("data: "))
-        for line in example.splitlines()
-        if line.startswith("data: ")
-    )
 
 
 def test_every_route_is_documented(spec: dict[str, Any]) -> None:
@@ -141,26 +100,18 @@ def test_every_route_shows_examples_errors_and_described_fields(
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-async def test_the_example_request_works_and_its_answer_fits(
-    api: httpx.AsyncClient, world: Harness, spec: dict[str, Any], name: str
+async def test_the_example_request_works_and_is_answered_as_recorded(
+    world: Harness, name: str
 ) -> None:
-    method, path = name.split(" ")
-    if path.startswith("/api/memory/jobs") or path.endswith(("/pause", "/resume", "/cancel")):
-        await a_job(world.jobs, JobState.RUNNING)
-    found = described(spec, name)
-    query = {}
-    for parameter in found["parameters"]:
-        if parameter["in"] == "path":
-            path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
-        elif parameter["in"] == "query" and "example" in parameter:
-            query[parameter["name"]] = parameter["example"]
-    body = found.get("requestBody", {}).get("content", {}).get("application/json", {})
-    response = await api.request(method, path, params=query, json=body.get("example"))
-    assert response.status_code == BY_NAME[name].status, response.text
-    media = response.headers["Content-Type"].split(";")[0]
-    assert media == BY_NAME[name].media
-    body = response.text if media == EVENTS else response.json()
-    check_shape(BY_NAME[name].answer, shown(media, body))
+    """When it is not: `python -m tests.record_examples`."""
+    route = BY_NAME[name]
+    response = await answered(world, route)
+    assert response.status_code == route.status, response.text
+    assert response.headers["Content-Type"].split(";")[0] == route.media
+    body = response.text if route.media == EVENTS else response.json()
+    check_shape(route.answer, shown(route.media, body))
+    if recordable(route) and route.media != EVENTS:
+        assert shape(body) == shape(examples()[name]["answer"])
 
 
 async def test_search_and_store_answers_fit_with_real_values(

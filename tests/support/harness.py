@@ -253,6 +253,11 @@ class Harness:
         behind = (self.items.inner, self.graphs.inner, self.receipts.inner)
         return data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
 
+    async def indexed(self) -> None:
+        """Run the indexer until nothing waits."""
+        while await self.indexing.run_once():
+            pass
+
     async def settle(self) -> int:
         """Run the outbox until nothing is owed; how much was settled."""
         total = 0

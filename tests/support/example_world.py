@@ -1,0 +1,114 @@
+"""A service that was used for a while, in which the examples of the API document are true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from rayapp.api.app import create_api
+from rayapp.api.openapi import examples
+from rayapp.api.route import Route
+from rayapp.bulk.model import JobState
+from rayapp.memory.item import Quality
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.tiers import Tier
+from tests.support.builders import an_item
+from tests.support.harness import Harness
+from tests.support.jobs import a_job
+
+EVENTS = "text/event-stream"
+A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
+TALK = "conv-7"
+FACT = "Dana lives in Haifa with Omri; דנה גרה בחיפה עם עמרי"
+TURNS = (
+    "Dana parks on the second floor of the office; דנה חונה בקומה השנייה",
+    "Restarting the cache fixed the timeout of the payment service",
+    "Raising the timeout of the payment service did not help",
+)
+JOBS = ("/api/memory/jobs", "/api/memory/ops/reindex")
+
+
+def needs_a_job(path: str) -> bool:
+    """Operators' routes act on a job that runs."""
+    return path.startswith(JOBS[0]) or path.endswith(("/pause", "/resume", "/cancel"))
+
+
+async def example_world() -> Harness:
+    """`mem-1` is a fact that helped and was changed, `mem-hidden` is hidden; a few turns are kept,
+    searched and judged, and the graphs know them."""
+    world = Harness.ready()
+    fact = an_item(
+        user_id="admin",
+        memory_id="mem-1",
+        tier=Tier.MEMORY_BANK,
+        text=FACT,
+        tags=("family", "goal", "value"),
+        entities=("Dana", "Omri"),
+        quality=Quality(importance=0.9, confidence=0.8),
+        always_inject=True,
+    )
+    await world.items.insert(fact)
+    await world.items.insert(
+        an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
+    )
+    await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
+    await world.services.personality.save(
+        WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False
+    )
+    async with client_of(world) as http:
+        for number, text in enumerate(TURNS, 1):
+            turn = {"text": text, "tier": "patterns", "memory_id": f"mem-{number + 1}"}
+            await _done(http, "POST", "/api/memory/store", turn)
+        await world.indexed()
+        for query, outcome in (("Where does Dana live?", "worked"), ("payment timeout", "failed")):
+            for _ in range(3):
+                asked = {"query": query, "limit": 1, "conversation_id": TALK}
+                found = await _done(http, "POST", "/api/memory/search", asked)
+                judged = {"outcome": outcome, "receipt_id": found["receipt_id"]}
+                await _done(http, "POST", "/api/memory/outcomes", judged)
+        changed = {"tags": ["family", "goal", "value", "משפחה"], "reason": "a Hebrew tag"}
+        await _done(http, "PATCH", "/api/memory/items/mem-1", changed)
+        await world.indexed()
+        await world.settle()
+    return world
+
+
+@asynccontextmanager
+async def client_of(world: Harness) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=create_api(world.services))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+async def answered(world: Harness, route: Route) -> httpx.Response:
+    """What the example request of the route is answered in this world."""
+    row = examples()[f"{route.method} {route.path}"]
+    if needs_a_job(route.path):
+        await a_job(world.jobs, JobState.RUNNING)
+    async with client_of(world) as http:
+        path = route.path.format(**row.get("path", {}))
+        return await http.request(route.method, path, params=row.get("query"), json=row.get("body"))
+
+
+def shown(media: str, example: Any) -> Any:
+    """The value that an answer holds: of a stream, the data of its first event."""
+    if media != EVENTS:
+        return example
+    return next(
+        json.loads(line.removeprefix("data: "))
+        for line in example.splitlines()
+        if line.startswith("data: ")
+    )
+
+
+async def _done(
+    http: httpx.AsyncClient, method: str, path: str, body: Mapping[str, Any]
+) -> dict[str, Any]:
+    answer = await http.request(method, path, json=body)
+    assert answer.is_success, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
