@@ -7,7 +7,6 @@ import hashlib
 import logging
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +28,8 @@ from rayapp.core.errors import (
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import EmbeddingSettings
 from rayapp.core.vectors import Vector
-from rayapp.inference.batch_queue import BatchCap, BatchQueue, Entry, Splitter
+from rayapp.inference.batch_queue import BatchQueue, Entry, Splitter
+from rayapp.inference.gateway import ModelGateway
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, EmbeddingBackend, TextKind
 
 # Below this norm a float32 direction is rounding noise.
@@ -62,7 +62,7 @@ def unit_vector(vector: Vector, dims: int) -> Vector | BadVector:
     return np.asarray(vector / norm, dtype=np.float32)
 
 
-class EmbeddingService:
+class EmbeddingService(ModelGateway):
     """Implements `Embedder` over one backend. One event loop owns it.
 
     Queries and passages have a lane each, so that a bulk load never stands before a question.
@@ -80,14 +80,10 @@ class EmbeddingService:
         metrics: Metrics,
         clock: Clock,
     ) -> None:
+        super().__init__(settings.batch, traits, breaker=breaker, metrics=metrics, clock=clock)
         self._backend = backend
         self._settings = settings
-        self._text_tokens = traits.text_tokens
         self._gathers = traits.gathers
-        self._breaker = breaker
-        self._metrics = metrics
-        self._clock = clock
-        self._cap = BatchCap(settings.batch.max_size, traits.max_tokens)
         self._lanes = {
             kind: BatchQueue(
                 partial(self._run, kind),
@@ -162,19 +158,13 @@ class EmbeddingService:
             raise _late(timeout_s) from None
         return vectors_or_raise([answer])[0]
 
-    async def breakers(self) -> list[BreakerSnapshot]:
-        return [self._breaker.snapshot(self._clock.monotonic())]
-
     async def reset_breakers(self) -> list[str]:
-        """Close it, then ask the model once: its answer, or its error, is news."""
-        tripped = self._breaker.reset()
-        with suppress(RayappError):
-            await self.embed(["reset"], "query", timeout_s=self._settings.query_timeout_s)
-        return [self._breaker.name] if tripped else []
+        limit_s = self._settings.query_timeout_s
+        return await self._reset(self.embed(["reset"], "query", timeout_s=limit_s))
 
     async def health(self) -> dict[str, Any]:
         """Never raises; `healthy` is False when the breaker is open or the backend is away."""
-        snapshot = self._breaker.snapshot(self._clock.monotonic())
+        snapshot = self._snapshot()
         report: dict[str, Any] = {
             "healthy": snapshot.state is not BreakerState.OPEN,
             "breaker": asdict(snapshot),
@@ -220,8 +210,7 @@ class EmbeddingService:
             for entry in batch:
                 entry.answer(error)
         finally:
-            opened = self._breaker.snapshot(self._clock.monotonic()).state is BreakerState.OPEN
-            self._metrics.gauge("breaker_open", float(opened), dependency=self._breaker.name)
+            self._gauge_breaker()
 
     async def _call(self, kind: TextKind, entries: Sequence[Entry]) -> list[Vector]:
         # The backend's own limit, not the caller's: impatient callers must not open the breaker.

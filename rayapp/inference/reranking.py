@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +14,8 @@ from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RayappError, RerankerDown
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import RerankerSettings
-from rayapp.inference.batch_queue import BatchCap, Splitter
+from rayapp.inference.batch_queue import Splitter
+from rayapp.inference.gateway import ModelGateway
 from rayapp.inference.ports import RerankBackend
 
 # Searches that may wait for the model before the next one keeps its ranked order at once.
@@ -30,7 +30,7 @@ def sigmoid(logit: float) -> float:
     return power / (1.0 + power)
 
 
-class RerankService:
+class RerankService(ModelGateway):
     """Implements `Reranker`. With `backend` None every call answers None.
 
     Scores of a backend are taken as logits. A server that sends probabilities keeps its order
@@ -47,13 +47,9 @@ class RerankService:
         metrics: Metrics,
         clock: Clock,
     ) -> None:
+        super().__init__(settings.batch, traits, breaker=breaker, metrics=metrics, clock=clock)
         self._backend = backend
         self._settings = settings
-        self._text_tokens = traits.text_tokens
-        self._breaker = breaker
-        self._metrics = metrics
-        self._clock = clock
-        self._cap = BatchCap(settings.batch.max_size, traits.max_tokens)
         self._slots = asyncio.Semaphore(traits.concurrency)
         self._waiting = 0
         self._tasks: set[asyncio.Task[list[float]]] = set()
@@ -101,17 +97,13 @@ class RerankService:
 
     async def breakers(self) -> list[BreakerSnapshot]:
         """Empty without a backend."""
-        return [self._breaker.snapshot(self._clock.monotonic())] if self._backend else []
+        return await super().breakers() if self._backend else []
 
     async def reset_breakers(self) -> list[str]:
-        """Close it, then ask the model once: its answer, or its error, is news."""
-        tripped = self._breaker.reset()
-        with suppress(RayappError):
-            await self.warm_up()
-        return [self._breaker.name] if tripped else []
+        return await self._reset(self.warm_up())
 
     async def health(self) -> dict[str, Any]:
-        snapshot = self._breaker.snapshot(self._clock.monotonic())
+        snapshot = self._snapshot()
         return {
             "healthy": snapshot.state is not BreakerState.OPEN,
             "backend": self._backend.name if self._backend else "none",
@@ -132,8 +124,7 @@ class RerankService:
         if not task.cancelled():
             # Read here, because the caller may be gone and an unread error would be logged.
             task.exception()
-        opened = self._breaker.snapshot(self._clock.monotonic()).state is BreakerState.OPEN
-        self._metrics.gauge("breaker_open", float(opened), dependency=self._breaker.name)
+        self._gauge_breaker()
 
     async def _score(self, backend: RerankBackend, query: str, documents: list[str]) -> list[float]:
         """The batches run one after another inside `reranker.timeout_s`."""

@@ -33,6 +33,7 @@ class Recorded:
 
 async def let_go(kind: Any, seen: Recorded) -> None:
     owner = SimpleNamespace(_loops=Loops(), _process=seen, _service=seen)
+    owner._release = lambda: kind._release(owner)
     await kind.__del__(owner)  # as Serve does
 
 

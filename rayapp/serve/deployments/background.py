@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,6 +23,39 @@ from rayapp.serve.job_launcher import RayJobLauncher
 log = logging.getLogger("rayapp.maintenance")
 
 
+class _Owner(ABC):
+    """Serve's health check starts the loops of the replica and notices when one died."""
+
+    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
+        self._settings = settings
+        self._process = Process(settings, embedding)
+        self._started = False
+        self._loops = Loops()
+
+    async def check_health(self) -> None:
+        """Never depends on a server: one blip would restart every replica."""
+        if not self._started:
+            self._started = True
+            self._process.start(self._begin)
+        self._loops.check()
+
+    @abstractmethod
+    def _begin(self, parts: Parts) -> None:
+        """Start the loops, once everything is open."""
+
+    @abstractmethod
+    async def _release(self) -> None:
+        """Give back what is held; no loop runs any more."""
+
+    async def __del__(self) -> None:
+        """Serve awaits this when it drains a replica: the work in hand ends first."""
+        try:
+            await self._loops.stop()
+            await self._release()
+        finally:
+            self._process.stop()
+
+
 # The indexer: drains pending items into the index. Several replicas share the work by claims.
 
 # How often a lost index and the backlog gauges are looked at, seconds.
@@ -32,22 +66,10 @@ INDEX_ERROR_PAUSE_S = 0.5
 OUTAGE_PAUSE_S = 5.0
 
 
-class IndexerDeployment:
-    """One replica; Serve's health check starts its loop and notices when it died."""
+class IndexerDeployment(_Owner):
+    """One replica: claims give each item to one of several."""
 
-    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
-        self._settings = settings
-        self._process = Process(settings, embedding)
-        self._started = False
-        self._loops = Loops()
-        self._service: IndexingService | None = None
-
-    async def check_health(self) -> None:
-        """Never depends on a server: one blip would restart every replica."""
-        if not self._started:
-            self._started = True
-            self._process.start(self._begin)
-        self._loops.check()
+    _service: IndexingService | None = None
 
     def _begin(self, parts: Parts) -> None:
         self._service = service = bootstrap.build_indexing(parts)
@@ -75,14 +97,9 @@ class IndexerDeployment:
             if worked == 0:
                 await asyncio.sleep(pause_s)
 
-    async def __del__(self) -> None:
-        """Serve awaits this when it drains a replica: the batch in work ends, no claim is left."""
-        try:
-            await self._loops.stop()
-            if self._service is not None:
-                await self._service.close()
-        finally:
-            self._process.stop()
+    async def _release(self) -> None:
+        if self._service is not None:
+            await self._service.close()
 
     async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:
         while not self._loops.stopping:
@@ -106,22 +123,10 @@ DUTY_PAUSE_S = 2.0
 LEARN_PAUSE_S = 2.0
 
 
-class MaintenanceDeployment:
+class MaintenanceDeployment(_Owner):
     """Replicas may be several: all drain the outbox, the holder of the lease does the duties."""
 
-    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
-        self._settings = settings
-        self._process = Process(settings, embedding)
-        self._started = False
-        self._loops = Loops()
-        self._service: MaintenanceService | None = None
-
-    async def check_health(self) -> None:
-        """Never depends on a server: one blip would restart every replica."""
-        if not self._started:
-            self._started = True
-            self._process.start(self._begin)
-        self._loops.check()
+    _service: MaintenanceService | None = None
 
     def _begin(self, parts: Parts) -> None:
         self._service = bootstrap.build_maintenance(parts, RayJobLauncher(self._settings))
@@ -158,16 +163,12 @@ class MaintenanceDeployment:
             if learned == 0:
                 await asyncio.sleep(LEARN_PAUSE_S)
 
-    async def __del__(self) -> None:
-        """Serve awaits this when it drains a replica."""
+    async def _release(self) -> None:
         try:
-            await self._loops.stop()
             if self._service is not None:
                 await self._service.release()
         except RayappError as error:
             log.info("the lease ends by its time: %s", error.message)
-        finally:
-            self._process.stop()
 
 
 def _log_waiting(what: str, error: Exception) -> None:

@@ -20,29 +20,18 @@ from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.inference.reranking import RerankService
 from rayapp.serve.deployments.process import RayMetrics
 
-# Ray replica of the embedding gateway: own deployment, because models, GPUs and batches live here.
-#
-# Undecorated: `serve/app.py` wraps and binds it. Many callers share the batches of one replica, so
-# it is scaled by GPUs, not by traffic.
 
+class _ModelDeployment:
+    """What the replicas of a model share.
 
-class EmbeddingDeployment:
-    """A shim over `EmbeddingService`."""
+    Undecorated: `serve/app.py` wraps and binds them. Many callers share the batches of one replica,
+    so they are scaled by GPUs, not by traffic.
+    """
 
-    def __init__(self, build: Callable[[], EmbeddingService]) -> None:
-        """`build` runs in the replica, because a loaded model cannot be sent to it."""
-        self._service = build()
+    _service: EmbeddingService | RerankService
+
+    def __init__(self) -> None:
         self._warm = False
-
-    async def embed(self, texts: list[str], kind: TextKind, timeout_s: float) -> Vector:
-        """float32 `[n, dims]`: one array crosses the handle, not n lists of floats."""
-        vectors = await self._service.embed(texts, kind, timeout_s=timeout_s)
-        if not vectors:
-            return np.empty((0, 0), dtype=np.float32)
-        return np.stack(vectors)
-
-    async def info(self) -> EmbedderInfo:
-        return await self._service.info()
 
     async def health(self) -> dict[str, Any]:
         return await self._service.health()
@@ -65,47 +54,46 @@ class EmbeddingDeployment:
         try:
             await self._service.warm_up()
         except DependencyDown:
-            # The replica serves anyway: `health` shows it and callers get EmbedderDown.
+            # The replica serves anyway: `health` shows it, callers get EmbedderDown and searches
+            # keep their ranked order.
             return
 
 
-# Ray replica of the reranker: own deployment, because models, GPUs and batches live here.
-#
-# Undecorated: `serve/app.py` wraps and binds it.
+class EmbeddingDeployment(_ModelDeployment):
+    """A shim over `EmbeddingService`."""
+
+    _service: EmbeddingService
+
+    def __init__(self, build: Callable[[], EmbeddingService]) -> None:
+        """`build` runs in the replica, because a loaded model cannot be sent to it."""
+        super().__init__()
+        self._service = build()
+
+    async def embed(self, texts: list[str], kind: TextKind, timeout_s: float) -> Vector:
+        """float32 `[n, dims]`: one array crosses the handle, not n lists of floats."""
+        vectors = await self._service.embed(texts, kind, timeout_s=timeout_s)
+        if not vectors:
+            return np.empty((0, 0), dtype=np.float32)
+        return np.stack(vectors)
+
+    async def info(self) -> EmbedderInfo:
+        return await self._service.info()
 
 
-class RerankerDeployment:
+class RerankerDeployment(_ModelDeployment):
     """A shim over `RerankService`."""
+
+    _service: RerankService
 
     def __init__(self, build: Callable[[], RerankService]) -> None:
         """`build` runs in the replica, because a loaded model cannot be sent to it."""
+        super().__init__()
         self._service = build()
-        self._warm = False
 
     async def rerank(
         self, query: str, documents: list[str], timeout_s: float
     ) -> list[float] | None:
         return await self._service.rerank(query, documents, timeout_s=timeout_s)
-
-    async def health(self) -> dict[str, Any]:
-        return await self._service.health()
-
-    async def breakers(self) -> list[BreakerSnapshot]:
-        return await self._service.breakers()
-
-    async def reset_breakers(self) -> list[str]:
-        return await self._service.reset_breakers()
-
-    async def check_health(self) -> None:
-        """Warms the model up before the replica counts as ready; depends on nothing else later."""
-        if self._warm:
-            return
-        self._warm = True
-        try:
-            await self._service.warm_up()
-        except DependencyDown:
-            # The replica serves anyway: `health` shows it and searches keep their ranked order.
-            return
 
 
 class Embedding(EmbeddingDeployment):
