@@ -14,9 +14,10 @@ import pytest
 from rayapp.container import bootstrap
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
+from tests.support.examples import examples
 from tests.support.harness import Harness
 
-NEIGHBOURS, IDENTIFIERS = 120, 100
+NEIGHBOURS, IDENTIFIERS = 120, examples(100)
 Maker = Callable[[random.Random], str]
 
 

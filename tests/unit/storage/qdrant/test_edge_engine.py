@@ -40,6 +40,9 @@ from tests.support.index_points import (
     vector,
 )
 
+# Folders of the real engine are built, broken and opened again.
+pytestmark = pytest.mark.engine
+
 ANN = ReadScope("ann")
 FULL = [index_point(f"m{i}") for i in range(12)]
 
