@@ -240,6 +240,63 @@ def test_no_two_arguments_share_a_name() -> None:
         assert len(names) == len(set(names)), tool.name
 
 
+MEMORY = "must be the number of a search result (from 1) or a memory id"
+OUTCOMES = "must be one of worked, partial, unknown, failed"
+MANY = list(range(1, 300))
+SENTENCES: list[tuple[ToolDefinition, Any, str]] = [
+    (SEARCH, {}, "query: is missing; search_memory needs it"),
+    (SEARCH, {"q": "  "}, "query: is blank; say something"),
+    (SEARCH, {"q": f" {'x' * 4001}"}, "query: has 4001 characters; send at most 4000"),
+    (SEARCH, {"q": "a\x00b"}, "query: holds a control character U+0000 at character 1; remove it"),
+    (SEARCH, {"q": "tea", "limit": "x"}, "limit: must be a whole number from 1 to 20"),
+    (SEARCH, {"q": "tea", "limit": 0}, "limit: must be at least 1"),
+    (SEARCH, {"q": "tea", "tiers": []}, "tiers: is empty; leave it out to search all tiers"),
+    (
+        SEARCH,
+        {"q": "tea", "tiers": "attic"},
+        "tiers: names no tier; the tiers are working, history, patterns, books, memory_bank, "
+        "datagov_schema, datagov_expansion, documents, all",
+    ),
+    (SEARCH, {"q": "tea", "tiers": {"a": 1}}, "tiers: must be a list"),
+    (SEARCH, {"q": "tea", "sort": "mood"}, "sort_by: must be one of relevance, recency, score"),
+    (SEARCH, {"q": "tea", "tags": [1]}, "tags: must be a list of texts"),
+    (SEARCH, {"q": "tea", "tag": "x" * 201}, "tags: holds a tag of more than 200 characters"),
+    (SEARCH, {"q": "tea", "tags": "a,b," * 99}, "tags: holds 198 tags; send at most 64"),
+    (SEARCH, {"q": "tea", "more": "perhaps"}, "more: must be true or false"),
+    (SEARCH, {"q": "t", "query": "c"}, "query: is given twice with different values; send one"),
+    (SEARCH, [1], "arguments: must be a JSON object"),
+    (ADD, {"content": "x", "importance": 8}, "importance: must be a number from 0 to 1"),
+    (RESPONSE, {"text": "x", "outcome": "fine"}, f"outcome: {OUTCOMES}"),
+    (RESPONSE, {"text": "x", "related": ["the first"]}, f"related: {MEMORY}"),
+    (RESPONSE, {"text": "x", "related": MANY}, "related: names 299 memories; send at most 200"),
+    (
+        SCORE,
+        {"scores": []},
+        'scores: must be a list such as [{"memory": 1, "outcome": "worked"}]',
+    ),
+    (
+        SCORE,
+        {"scores": [1]},
+        'scores: must hold objects such as {"memory": 1, "outcome": "worked"}',
+    ),
+    (SCORE, {"scores": [{"id": 1}]}, "scores: needs a memory and an outcome in each entry"),
+    (SCORE, {"scores": {"1": "fine"}}, f"scores: {OUTCOMES}"),
+    (SCORE, {"scores": {"no id!": "worked"}}, f"scores: {MEMORY}"),
+    (
+        SCORE,
+        {"scores": {"memory": MANY, "outcome": "worked"}},
+        "scores: names 299 memories; send at most 200",
+    ),
+    (ARCHIVE, {"why": "x" * 200}, "reason: has 200 characters; send at most 100"),
+    (UPDATE, {"id": 0, "text": "x"}, f"memory_id: {MEMORY}"),
+]
+
+
+@pytest.mark.parametrize(("tool", "sent", "sentence"), SENTENCES)
+def test_a_refusal_says_what_to_send(tool: ToolDefinition, sent: Any, sentence: str) -> None:
+    assert refusal(tool, sent).message == f"{sentence}."
+
+
 WORDS = st.text(max_size=6) | st.sampled_from(
     ["worked", "1", "[1]", "all", "true", '{"q":1}', "\x00"]
 )

@@ -15,6 +15,7 @@ from rayapp.assistant.tools.rules.definitions import (
     json_schema,
     openai_function,
     strict_schema,
+    tools_named,
 )
 
 FILE = Path(__file__).parent / "schemas.json"
@@ -23,10 +24,16 @@ BY_NAME = pytest.mark.parametrize("tool", TOOLS, ids=lambda one: one.name)
 
 
 def shown() -> dict[str, Any]:
-    return {
+    """Every tool as it is listed, and search once more for callers that say `documents`."""
+    found = {
         tool.name: {"openai": openai_function(tool), "json_schema": json_schema(tool)}
         for tool in TOOLS
     }
+    named = {tool.name: json_schema(tool) for tool in tools_named(documents=True)}
+    changed = {
+        name: schema for name, schema in named.items() if schema != found[name]["json_schema"]
+    }
+    return found | {"documents": changed}
 
 
 def test_the_schemas_are_those_of_the_golden_file() -> None:
