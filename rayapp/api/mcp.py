@@ -30,8 +30,7 @@ from rayapp.api.responses import ERROR_SCHEMA, JSON
 from rayapp.api.route import CurrentCall, router, unread_body
 from rayapp.api.routes.system import package_version
 from rayapp.api.routes.tools import hints, offered, tool_call
-from rayapp.assistant.tools.records import ToolDefinition
-from rayapp.assistant.tools.rules.definitions import json_schema
+from rayapp.assistant.tools.rules.definitions import Tool, json_schema
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.logging import request_id
 from rayapp.wire.tools import McpAnswer, McpBody, McpError
@@ -179,7 +178,7 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
     return _result(found.text, data, error=False)
 
 
-def tool_view(tool: ToolDefinition) -> types.Tool:
+def tool_view(tool: type[Tool]) -> types.Tool:
     """The definition as MCP lists it."""
     return types.Tool(
         name=tool.name,

@@ -14,8 +14,8 @@ from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
 from rayapp.api.paths import ToolName
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, router, unread_body
-from rayapp.assistant.tools.records import ToolCall, ToolDefinition
-from rayapp.assistant.tools.rules.definitions import json_schema, openai_function
+from rayapp.assistant.tools.records import ToolCall
+from rayapp.assistant.tools.rules.definitions import Tool, json_schema, openai_function
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.wire.tools import (
     ToolAnswerView,
@@ -64,12 +64,12 @@ def tool_call(
     )
 
 
-def offered(call: Call) -> list[ToolDefinition]:
+def offered(call: Call) -> list[type[Tool]]:
     """The tools that this key may call: a model must not be offered what will be refused."""
     return [one for one in call.services.tools.listed() if call.may_write or not one.writes]
 
 
-def hints(tool: ToolDefinition) -> ToolHints:
+def hints(tool: type[Tool]) -> ToolHints:
     """The annotations of MCP."""
     return ToolHints(
         read_only_hint=not tool.writes,

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from rayapp.assistant.ports import SessionStore
-from rayapp.assistant.tools.records import ToolAnswer, ToolCall, ToolDefinition
+from rayapp.assistant.tools.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import texts
-from rayapp.assistant.tools.rules.arguments import Arguments, read_arguments
+from rayapp.assistant.tools.rules.arguments import read_arguments
 from rayapp.assistant.tools.rules.definitions import (
-    ADD,
-    ARCHIVE,
-    INSIGHTS,
-    RESPONSE,
-    SCORE,
-    SEARCH,
     TOOLS_BY_NAME,
-    UPDATE,
+    AddToMemoryBank,
+    ArchiveMemory,
+    GetContextInsights,
+    RecordResponse,
+    ScoreMemories,
+    SearchMemory,
+    Tool,
+    UpdateMemory,
     tools_named,
 )
 from rayapp.assistant.tools.writes import ToolWrites
@@ -56,7 +57,7 @@ class ToolParts:
     sessions: SessionStore
 
 
-Handler = Callable[[WriteScope, ToolCall, Arguments], Awaitable[ToolAnswer]]
+Handler = Callable[[WriteScope, ToolCall, Any], Awaitable[ToolAnswer]]
 
 
 class ToolsService:
@@ -71,16 +72,16 @@ class ToolsService:
             parts.memories, parts.bank, parts.search, parts.outcomes, documents=self._documents
         )
         self._handlers: Mapping[str, Handler] = {
-            INSIGHTS.name: self._insights,
-            SEARCH.name: self._search,
-            RESPONSE.name: writes.record_response,
-            ADD.name: writes.add,
-            UPDATE.name: writes.update,
-            ARCHIVE.name: writes.archive,
-            SCORE.name: writes.score,
+            GetContextInsights.name: self._insights,
+            SearchMemory.name: self._search,
+            RecordResponse.name: writes.record_response,
+            AddToMemoryBank.name: writes.add,
+            UpdateMemory.name: writes.update,
+            ArchiveMemory.name: writes.archive,
+            ScoreMemories.name: writes.score,
         }
 
-    def listed(self) -> tuple[ToolDefinition, ...]:
+    def listed(self) -> tuple[type[Tool], ...]:
         return self._listed
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
@@ -102,7 +103,7 @@ class ToolsService:
         self._runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
         return answer
 
-    async def _answer(self, tool: ToolDefinition, scope: WriteScope, call: ToolCall) -> ToolAnswer:
+    async def _answer(self, tool: type[Tool], scope: WriteScope, call: ToolCall) -> ToolAnswer:
         if tool.writes and not call.may_write:
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
         if tool.writes:
@@ -110,11 +111,13 @@ class ToolsService:
         arguments = read_arguments(tool, call.arguments)
         return await self._handlers[tool.name](scope, call, arguments)
 
-    async def _insights(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
-        query = self._question(args)
+    async def _insights(
+        self, scope: WriteScope, call: ToolCall, args: GetContextInsights
+    ) -> ToolAnswer:
+        self._check_length(args.query)
         found = await self._parts.insights.insights(
             ReadScope(scope.user_id),
-            InsightsRequest(query=query, conversation_id=call.conversation_id),
+            InsightsRequest(query=args.query, conversation_id=call.conversation_id),
         )
         return ToolAnswer(
             tool=call.name,
@@ -122,48 +125,44 @@ class ToolsService:
             data=texts.insights_data(found, self._documents),
         )
 
-    async def _search(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
-        query = self._question(args)
-        more: bool = args.get("more")
-        if not more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
+    async def _search(self, scope: WriteScope, call: ToolCall, args: SearchMemory) -> ToolAnswer:
+        self._check_length(args.query)
+        if not args.more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
-        tags = args.get("tags")
         found = await self._parts.search.search(
             ReadScope(scope.user_id),
             SearchQuery(
-                query=query,
-                limit=args.get("limit"),
-                tiers=args.get("tiers"),
-                sort_by=args.get("sort_by"),
-                where=ItemFilter(tags_any=tags) if tags else ItemFilter(),
+                query=args.query,
+                limit=args.limit,
+                tiers=args.tiers,
+                sort_by=args.sort_by,
+                where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
                 conversation_id=call.conversation_id,
                 principal=call.recorder.principal,
             ),
         )
         made = await self._count(scope, call)
-        if made > SEARCHES_PER_TURN and not more:
+        if made > SEARCHES_PER_TURN and not args.more:
             return await self._limited(scope, call)
         now = self._runtime.clock.now()
         data: dict[str, Any] = {
-            "query": query,
+            "query": args.query,
             "receipt_id": found.receipt_id,
             "confidence": found.confidence,
             "total": found.total,
             "limited": False,
             "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
         }
-        text = texts.found_text(found, query, now, self._documents)
+        text = texts.found_text(found, args.query, now, self._documents)
         return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
 
-    def _question(self, args: Arguments) -> str:
-        query: str = args.get("query")
+    def _check_length(self, query: str) -> None:
         most = self._runtime.settings.http.query_limit_chars
         if len(query) > most:
             raise InvalidInput(
                 f"query: has {len(query)} characters; send at most {most}.",
                 details={"field": "query", "limit": most},
             )
-        return query
 
     # --- the limit of searches in one turn
 

@@ -10,9 +10,16 @@ from typing import Any
 from rayapp.assistant.context.rules.prompt_block import cut_line
 from rayapp.assistant.tools.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import texts
-from rayapp.assistant.tools.rules.arguments import Arguments, the_one
-from rayapp.assistant.tools.rules.definitions import MAX_RESULTS
-from rayapp.assistant.tools.rules.parameters import Reference
+from rayapp.assistant.tools.rules.arguments import the_one
+from rayapp.assistant.tools.rules.definitions import (
+    AddToMemoryBank,
+    ArchiveMemory,
+    FactTool,
+    RecordResponse,
+    ScoreMemories,
+    UpdateMemory,
+)
+from rayapp.assistant.tools.rules.parameters import MAX_RESULTS, Reference
 from rayapp.core.errors import InvalidInput, NotFound
 from rayapp.learning.ports import Outcomes
 from rayapp.learning.records import OutcomeAnswer, OutcomeRequest, ResponseRequest
@@ -54,18 +61,18 @@ class ToolWrites:
     # --- outcomes
 
     async def record_response(
-        self, scope: WriteScope, call: ToolCall, args: Arguments
+        self, scope: WriteScope, call: ToolCall, args: RecordResponse
     ) -> ToolAnswer:
-        related: tuple[Reference, ...] | None = args.get("related")
+        related = args.related
         if related is not None:
             related = tuple([await self._literal(scope, one) for one in related])
         found = await self._outcomes.record_response(
             scope,
             ResponseRequest(
-                key_takeaway=args.get("key_takeaway"),
-                outcome=Outcome(args.get("outcome")),
+                key_takeaway=args.key_takeaway,
+                outcome=args.outcome,
                 related=related,
-                receipt_id=args.get("receipt_id"),
+                receipt_id=args.receipt_id,
                 conversation_id=call.conversation_id,
                 idempotency_key=call.idempotency_key,
                 recorder=call.recorder,
@@ -81,12 +88,11 @@ class ToolWrites:
             },
         )
 
-    async def score(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
-        scores: Sequence[tuple[Reference, str]] = args.get("scores")
-        named = [(await self._literal(scope, one), Outcome(name)) for one, name in scores]
+    async def score(self, scope: WriteScope, call: ToolCall, args: ScoreMemories) -> ToolAnswer:
+        named = [(await self._literal(scope, one.memory), one.outcome) for one in args.scores]
         receipt = await self._scored(scope, call, named)
         if receipt is None:
-            receipt = await self._receipt(scope, call, args.get("receipt_id"))
+            receipt = await self._receipt(scope, call, args.receipt_id)
         requests = _grouped(named, receipt, _base(call, args, receipt))
         ids = [one for request in requests for one in request.memory_ids or ()]
         if len(requests) > 1:
@@ -118,16 +124,16 @@ class ToolWrites:
 
     # --- facts of the memory bank
 
-    async def add(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+    async def add(self, scope: WriteScope, call: ToolCall, args: AddToMemoryBank) -> ToolAnswer:
         kept = await self._bank.add(
             scope,
             NewMemory(
-                text=args.get("content"),
+                text=args.content,
                 tier=Tier.MEMORY_BANK,
-                tags=args.get("tags"),
-                importance=args.get("importance"),
-                confidence=args.get("confidence"),
-                always_inject=args.get("always_inject"),
+                tags=args.tags,
+                importance=args.importance,
+                confidence=args.confidence,
+                always_inject=args.always_inject,
                 source=Source(type=SourceType.ASSISTANT, conversation_id=call.conversation_id),
             ),
         )
@@ -145,16 +151,16 @@ class ToolWrites:
             },
         )
 
-    async def update(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+    async def update(self, scope: WriteScope, call: ToolCall, args: UpdateMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
         changed = await self._memories.edit(
             scope,
             fact.memory_id,
             MemoryEdit(
-                text=args.get("new_content"),
-                tags=args.get("tags") or None,
-                importance=args.get("importance"),
-                confidence=args.get("confidence"),
+                text=args.new_content,
+                tags=args.tags or None,
+                importance=args.importance,
+                confidence=args.confidence,
                 expected_version=fact.version,
                 reason=call.name,
             ),
@@ -165,12 +171,12 @@ class ToolWrites:
             data={"memory_id": changed.memory_id, "version": changed.version, "before": fact.text},
         )
 
-    async def archive(self, scope: WriteScope, call: ToolCall, args: Arguments) -> ToolAnswer:
+    async def archive(self, scope: WriteScope, call: ToolCall, args: ArchiveMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
         was_active = fact.status is Status.ACTIVE
         if was_active:
             fact = await self._memories.archive(
-                scope, fact.memory_id, reason=args.get("reason") or call.name
+                scope, fact.memory_id, reason=args.reason or call.name
             )
         state = "Archived the fact" if was_active else "The fact was archived already"
         return ToolAnswer(
@@ -179,11 +185,10 @@ class ToolWrites:
             data={"memory_id": fact.memory_id, "archived": True, "duplicate": not was_active},
         )
 
-    async def _fact(self, scope: WriteScope, call: ToolCall, args: Arguments) -> MemoryItem:
+    async def _fact(self, scope: WriteScope, call: ToolCall, args: FactTool) -> MemoryItem:
         """The fact that a call means: by its id or number, else by words that only it holds."""
-        reference: Reference | None = args.get("memory_id")
-        if reference is not None:
-            memory_id = await self._named(scope, call, reference)
+        if args.memory_id is not None:
+            memory_id = await self._named(scope, call, args.memory_id)
             fact = await self._memories.get(_own(scope), memory_id)
             if fact.tier is not Tier.MEMORY_BANK:
                 tier = tier_name(fact.tier, self._documents)
@@ -193,13 +198,12 @@ class ToolWrites:
                     details={"field": "memory_id"},
                 )
             return fact
-        match: str | None = args.get("match_query")
-        if match is None:
+        if args.match_query is None:
             raise InvalidInput(
                 f"memory_id: is missing; {call.name} needs it, or match_query.",
                 details={"field": "memory_id"},
             )
-        return await self._matching(scope, match)
+        return await self._matching(scope, args.match_query)
 
     async def _matching(self, scope: WriteScope, match: str) -> MemoryItem:
         # No receipt: this search is not shown to anybody, so no outcome may be about it.
@@ -279,7 +283,7 @@ def _own(scope: WriteScope) -> ReadScope:
     return ReadScope(scope.user_id, include_shared=False)
 
 
-def _base(call: ToolCall, args: Arguments, receipt: Receipt | None) -> OutcomeRequest:
+def _base(call: ToolCall, args: ScoreMemories, receipt: Receipt | None) -> OutcomeRequest:
     """What all outcomes of one call share. `request_hash` is that of the whole call."""
     return OutcomeRequest(
         outcome=Outcome.UNKNOWN,
@@ -288,8 +292,8 @@ def _base(call: ToolCall, args: Arguments, receipt: Receipt | None) -> OutcomeRe
         idempotency_key=call.idempotency_key,
         recorder=call.recorder,
         request_hash=fingerprint(
-            scores=[[str(one), outcome] for one, outcome in args.get("scores")],
-            receipt_id=args.get("receipt_id"),
+            scores=[[str(one.memory), one.outcome.value] for one in args.scores],
+            receipt_id=args.receipt_id,
             conversation_id=call.conversation_id,
         ),
     )

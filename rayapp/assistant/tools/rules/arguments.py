@@ -1,15 +1,18 @@
-"""From what a model sent to the values of a tool's parameters."""
+"""From what a model sent to the model of a tool."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
-from rayapp.assistant.tools.records import ToolDefinition
-from rayapp.assistant.tools.rules.parameters import Parameter, Refused, Text
+from pydantic import AliasChoices, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from rayapp.assistant.tools.rules.definitions import Tool
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import MemoryItem
 from rayapp.text.normalize import canonical
@@ -24,52 +27,62 @@ ECHO_CHARS = 40
 MAX_UNWRAPS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """Values by parameter; what was left out is absent, or its default."""
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def get(self, name: str) -> Any:
-        """The value, None when it was left out."""
-        return self.values.get(name)
+T = TypeVar("T", bound=Tool)
 
 
-def read_arguments(tool: ToolDefinition, sent: Mapping[str, Any] | str | None) -> Arguments:
+def read_arguments(tool: type[T], sent: Mapping[str, Any] | str | None) -> T:
     """The arguments of one call.
 
     Raises:
         InvalidInput: one sentence that names the argument; `details.field` is its name.
     """
-    given = _object(tool, sent)
-    known = {_folded(name): one for one in tool.parameters for name in (one.name, *one.aliases)}
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        parameter = known.get(_folded(name))
-        if parameter is None:
+    known = names_of(tool)
+    values: dict[str, list[Any]] = {}
+    for name, value in _object(tool, sent).items():
+        field = known.get(_folded(name))
+        if field is None:
             raise _unknown(tool, name)
-        if not _nothing(parameter, value):
-            _put(values, parameter, value)
-    for parameter in tool.parameters:
-        if parameter.name in values:
-            continue
-        if parameter.required:
-            raise _refused(parameter.name, f"is missing; {tool.name} needs it")
-        if parameter.default is not None:
-            values[parameter.name] = parameter.kind.read(parameter.default)
-    return Arguments(values)
+        if not _nothing(tool.model_fields[field], value):
+            values.setdefault(field, []).append(value)
+    first = {field: given[0] for field, given in values.items()}
+    found = _validated(tool, first)
+    for field, given in values.items():
+        if any(_validated(tool, first | {field: other}) != found for other in given[1:]):
+            raise _refused(field, "is given twice with different values; send one")
+    return found
 
 
-def _put(values: dict[str, Any], parameter: Parameter, value: Any) -> None:
+def _validated(tool: type[T], values: Mapping[str, Any]) -> T:
     try:
-        found = parameter.kind.read(value)
-    except Refused as refused:
-        raise _refused(parameter.name, str(refused)) from None
-    if values.setdefault(parameter.name, found) != found:
-        raise _refused(parameter.name, "is given twice with different values; send one")
+        return tool.model_validate(values)
+    except ValidationError as error:
+        found = {str(one["loc"][0]): one for one in reversed(error.errors(include_url=False))}
+    # What was sent comes before what is missing, in its order.
+    field = next((name for name in values if name in found), None) or [*found][-1]
+    raise _refused(field, _sentence(tool, found[field]))
 
 
-def _object(tool: ToolDefinition, sent: Any) -> Mapping[str, Any]:
+def _sentence(tool: type[Tool], error: ErrorDetails) -> str:
+    if error["type"] == "missing":
+        return f"is missing; {tool.name} needs it"
+    context = error["ctx"]
+    if error["type"] == "too_long":
+        return f"has {context['actual_length']} characters; send at most {context['max_length']}"
+    return str(context["error"])
+
+
+@cache
+def names_of(tool: type[Tool]) -> Mapping[str, str]:
+    """Its arguments by every name that they have."""
+    names: dict[str, str] = {}
+    for name, field in tool.model_fields.items():
+        aliases = field.validation_alias
+        others = aliases.choices if isinstance(aliases, AliasChoices) else ()
+        names |= {_folded(one): name for one in (name, *others)}
+    return names
+
+
+def _object(tool: type[Tool], sent: Any) -> Mapping[str, Any]:
     for _ in range(MAX_UNWRAPS):
         if sent is None:
             return {}
@@ -85,16 +98,15 @@ def _object(tool: ToolDefinition, sent: Any) -> Mapping[str, Any]:
     raise _refused("arguments", "must be a JSON object")
 
 
-def _wrapped(tool: ToolDefinition, sent: Mapping[str, Any]) -> Any | None:
+def _wrapped(tool: type[Tool], sent: Mapping[str, Any]) -> Any | None:
     if len(sent) != 1:
         return None
     name, inner = next(iter(sent.items()))
-    known = {_folded(n) for one in tool.parameters for n in (one.name, *one.aliases)}
-    wraps = _folded(name) in WRAPPERS and _folded(name) not in known
+    wraps = _folded(name) in WRAPPERS and _folded(name) not in names_of(tool)
     return inner if wraps and isinstance(inner, Mapping | str) else None
 
 
-def _of_text(tool: ToolDefinition, sent: str) -> Any:
+def _of_text(tool: type[Tool], sent: str) -> Any:
     """JSON, or the one thing that the tool needs, said without a name."""
     if not sent.strip():
         return None
@@ -104,18 +116,18 @@ def _of_text(tool: ToolDefinition, sent: str) -> Any:
         found = sent
     if isinstance(found, Mapping) or (isinstance(found, str) and found != sent):
         return found
-    needed = [one for one in tool.parameters if one.required]
+    needed = [name for name, field in tool.model_fields.items() if field.is_required()]
     looks_like_json = sent.lstrip()[:1] in {"{", "["}
-    if len(needed) == 1 and isinstance(needed[0].kind, Text) and not looks_like_json:
-        return {needed[0].name: sent}
+    if len(needed) == 1 and tool.model_fields[needed[0]].annotation is str and not looks_like_json:
+        return {needed[0]: sent}
     raise _refused("arguments", "must be a JSON object")
 
 
-def _nothing(parameter: Parameter, value: Any) -> bool:
+def _nothing(field: FieldInfo, value: Any) -> bool:
     if value is None:
         return True
     blank = isinstance(value, str) and value.strip().lower() in NOTHING
-    return blank and not parameter.required
+    return blank and not field.is_required()
 
 
 def _folded(name: Any) -> str:
@@ -129,9 +141,9 @@ def _shown(name: Any) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
-def _unknown(tool: ToolDefinition, name: Any) -> InvalidInput:
+def _unknown(tool: type[Tool], name: Any) -> InvalidInput:
     """A misspelt filter must not widen a search, so it is no less an error than by HTTP."""
-    known = ", ".join(one.name for one in tool.parameters)
+    known = ", ".join(tool.model_fields)
     return _refused(
         _shown(name).strip() or "arguments", f"unknown argument; {tool.name} takes {known}"
     )

@@ -1,7 +1,7 @@
-"""Arguments of tools: their JSON Schema, and a reading that forgives what is unambiguous.
+"""Types of the arguments of tools, and a reading of them that forgives what is unambiguous.
 
 Small models send numbers as strings, one value for a list, a list as text. What means one thing
-only is taken; anything else is refused with one sentence.
+only is taken; anything else is a ValueError whose sentence says what to send.
 """
 
 from __future__ import annotations
@@ -9,19 +9,57 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.memory.item import Outcome
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import CORE_TIERS, TIER_ALIASES, Tier, parse_tier, tier_name
+from rayapp.search.requests import SortMode
 from rayapp.text.normalize import find_forbidden
 
-Schema = dict[str, Any]
+T = TypeVar("T")
 
 YES = frozenset({"true", "yes", "1", "on", "כן", "אמת"})
 NO = frozenset({"false", "no", "0", "off", "לא", "שקר"})
+OUTCOME_SYNONYMS = {
+    "success": "worked",
+    "successful": "worked",
+    "helped": "worked",
+    "helpful": "worked",
+    "good": "worked",
+    "👍": "worked",
+    "עבד": "worked",
+    "הצליח": "worked",
+    "עזר": "worked",
+    "failure": "failed",
+    "fail": "failed",
+    "wrong": "failed",
+    "bad": "failed",
+    "👎": "failed",
+    "נכשל": "failed",
+    "שגוי": "failed",
+    "partly": "partial",
+    "partially": "partial",
+    "חלקי": "partial",
+    "unclear": "unknown",
+    "neutral": "unknown",
+    "➖": "unknown",
+    "לא ידוע": "unknown",
+}
+SORT_SYNONYMS = {
+    "relevant": "relevance",
+    "recent": "recency",
+    "newest": "recency",
+    "latest": "recency",
+    "date": "recency",
+    "time": "recency",
+    "best": "score",
+    "rating": "score",
+}
 # The largest number in a text that is read as one; longer digits are no count of anything.
 _NUMBER = re.compile(r"[+-]?\d{1,9}(\.\d{1,9})?")
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
@@ -30,252 +68,136 @@ _POSITION = re.compile(r"[\[#(]?\s*(\d{1,5})\s*[\])]?")
 MAX_POSITION = 10_000
 # Memories of one call: as many as one outcome may name.
 MAX_REFERENCES = 200
-
-Reference = int | str
-
-
-class Refused(ValueError):
-    """The value means nothing, or more than one thing; the message says what to send."""
+# Results of one search tool call (client contract).
+DEFAULT_RESULTS = 5
+MAX_RESULTS = 20
 
 
-class Kind(Protocol):
-    """What values an argument takes."""
-
-    def schema(self) -> Schema: ...
-    def read(self, value: Any) -> Any:
-        """The value; Refused when it cannot be one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One argument. `default` is what its absence means, where the schema can say it."""
-
-    name: str
-    text: str
-    kind: Kind
-    required: bool = False
-    default: Any = None
-    aliases: tuple[str, ...] = ()
+def read_text(value: Any) -> str:
+    """Any text that is not blank; the longest one is a bound of the field."""
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    text = value.strip()
+    if not text:
+        raise ValueError("is blank; say something")
+    return _clean(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Any text that is not blank."""
-
-    max_chars: int
-
-    def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1, "maxLength": self.max_chars}
-
-    def read(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise Refused("must be text")
-        text = value.strip()
-        if not text:
-            raise Refused("is blank; say something")
-        if len(text) > self.max_chars:
-            raise Refused(f"has {len(text)} characters; send at most {self.max_chars}")
-        return _clean(text)
+def read_count(value: Any) -> int:
+    """A number of results; above the most it is the most: more was wanted than there is."""
+    number = _number(value)
+    if number is None or not number.is_integer():
+        raise ValueError(f"must be a whole number from 1 to {MAX_RESULTS}")
+    if number < 1:
+        raise ValueError("must be at least 1")
+    return int(min(number, MAX_RESULTS))
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole number; above `high` it is `high`, because more was wanted than there is."""
-
-    low: int
-    high: int
-
-    def schema(self) -> Schema:
-        return {"type": "integer", "minimum": self.low, "maximum": self.high}
-
-    def read(self, value: Any) -> int:
-        number = _number(value)
-        if number is None or not number.is_integer():
-            raise Refused(f"must be a whole number from {self.low} to {self.high}")
-        if number < self.low:
-            raise Refused(f"must be at least {self.low}")
-        return int(min(number, self.high))
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
+def read_share(value: Any) -> float:
     """0 to 1; `80%` is 0.8."""
-
-    def schema(self) -> Schema:
-        return {"type": "number", "minimum": 0, "maximum": 1}
-
-    def read(self, value: Any) -> float:
-        percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-        number = float(percent[1]) / 100 if percent else _number(value)
-        if number is None or not 0.0 <= number <= 1.0:
-            raise Refused("must be a number from 0 to 1")
-        return number
+    percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    number = float(percent[1]) / 100 if percent else _number(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        raise ValueError("must be a number from 0 to 1")
+    return number
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """Yes or no."""
-
-    def schema(self) -> Schema:
-        return {"type": "boolean"}
-
-    def read(self, value: Any) -> bool:
-        word = value.strip().lower() if isinstance(value, str) else None
-        if value in (True, 1) or word in YES:
-            return True
-        if value in (False, 0) or word in NO:
-            return False
-        raise Refused("must be true or false")
+def read_flag(value: Any) -> bool:
+    word = value.strip().lower() if isinstance(value, str) else None
+    if value in (True, 1) or word in YES:
+        return True
+    if value in (False, 0) or word in NO:
+        return False
+    raise ValueError("must be true or false")
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """One of a few names; `synonyms` are other words for them, in both languages."""
-
-    names: tuple[str, ...]
-    synonyms: Mapping[str, str] = field(default_factory=dict)
-
-    def schema(self) -> Schema:
-        return {"type": "string", "enum": list(self.names)}
-
-    def read(self, value: Any) -> str:
-        word = value.strip().lower() if isinstance(value, str) else ""
-        word = self.synonyms.get(word, word)
-        if word not in self.names:
-            raise Refused(f"must be one of {', '.join(self.names)}")
-        return word
+def read_outcome(value: Any) -> str:
+    return _word(value, Outcome, OUTCOME_SYNONYMS)
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+def read_sort(value: Any) -> str:
+    return _word(value, get_args(SortMode), SORT_SYNONYMS)
+
+
+def read_tags(value: Any) -> tuple[str, ...]:
     """Short labels in any script; a text is one label, or several with commas between."""
-
-    examples: tuple[str, ...] = ()
-
-    def schema(self) -> Schema:
-        schema: Schema = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TAGS}
-        return schema | {"examples": [list(self.examples)]} if self.examples else schema
-
-    def read(self, value: Any) -> tuple[str, ...]:
-        found = []
-        for one in _listed(value):
-            if not isinstance(one, str):
-                raise Refused("must be a list of texts")
-            label = _clean(one.strip().lstrip("#").strip())
-            if len(label) > MAX_LABEL_CHARS:
-                raise Refused(f"holds a tag of more than {MAX_LABEL_CHARS} characters")
-            if label:
-                found.append(label)
-        if len(found) > MAX_TAGS:
-            raise Refused(f"holds {len(found)} tags; send at most {MAX_TAGS}")
-        return tuple(dict.fromkeys(found))
+    found = []
+    for one in _listed(value):
+        if not isinstance(one, str):
+            raise ValueError("must be a list of texts")
+        label = _clean(one.strip().lstrip("#").strip())
+        if len(label) > MAX_LABEL_CHARS:
+            raise ValueError(f"holds a tag of more than {MAX_LABEL_CHARS} characters")
+        if label:
+            found.append(label)
+    if len(found) > MAX_TAGS:
+        raise ValueError(f"holds {len(found)} tags; send at most {MAX_TAGS}")
+    return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Tiers:
-    """Tiers to search; `all` is the five core ones, and so is leaving it out.
-
-    `documents`: the name of the books tier in the schema (`tier_name`); both are read.
-    """
-
-    documents: bool = False
-
-    def schema(self) -> Schema:
-        names = [*(tier_name(tier, self.documents) for tier in Tier), "all"]
-        return {"type": "array", "items": {"type": "string", "enum": names}, "minItems": 1}
-
-    def read(self, value: Any) -> tuple[Tier, ...]:
-        found: list[Tier] = []
-        for one in _listed(value):
-            name = re.sub(r"[\s-]+", "_", one.strip().lower()) if isinstance(one, str) else ""
-            tier = parse_tier(name)
-            if name == "all":
-                found.extend(CORE_TIERS)
-            elif tier is not None:
-                found.append(tier)
-            else:
-                names = ", ".join([*Tier, *TIER_ALIASES, "all"])
-                raise Refused(f"names no tier; the tiers are {names}")
-        if not found:
-            raise Refused("is empty; leave it out to search all tiers")
-        return tuple(dict.fromkeys(found))
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRef:
-    """One memory: its number in the last search of the conversation, or its id."""
-
-    def schema(self) -> Schema:
-        return {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}
-
-    def read(self, value: Any) -> Reference:
-        return read_reference(value)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRefs:
-    """Numbers and ids, mixed. An empty list means none of them."""
-
-    def schema(self) -> Schema:
-        return {"type": "array", "items": MemoryRef().schema(), "maxItems": MAX_REFERENCES}
-
-    def read(self, value: Any) -> tuple[Reference, ...]:
-        found = tuple(dict.fromkeys(read_reference(one) for one in _listed(value)))
-        if len(found) > MAX_REFERENCES:
-            raise Refused(f"names {len(found)} memories; send at most {MAX_REFERENCES}")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Memories with an outcome each; an object of number or id and outcome is read as well."""
-
-    outcomes: OneOf
-
-    def schema(self) -> Schema:
-        one = {
-            "type": "object",
-            "properties": {
-                "memory": MemoryRef().schema()
-                | {"description": "Number of the search result, or memory id."},
-                "outcome": self.outcomes.schema(),
-            },
-            "required": ["memory", "outcome"],
-            "additionalProperties": False,
-        }
-        return {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_REFERENCES}
-
-    def read(self, value: Any) -> tuple[tuple[Reference, str], ...]:
-        value = _decoded(value)
-        rows: Sequence[Any]
-        if isinstance(value, Mapping):
-            rows = [value] if _names_one(value) else [_row(k, v) for k, v in value.items()]
+def read_tiers(value: Any) -> tuple[Tier, ...]:
+    """Tiers to search; `all` is the five core ones, and so is leaving it out."""
+    found: list[Tier] = []
+    for one in _listed(value):
+        name = re.sub(r"[\s-]+", "_", one.strip().lower()) if isinstance(one, str) else ""
+        tier = parse_tier(name)
+        if name == "all":
+            found.extend(CORE_TIERS)
+        elif tier is not None:
+            found.append(tier)
         else:
-            rows = value if isinstance(value, list | tuple) else []
-        found = [pair for row in rows for pair in self._pairs(row)]
-        if not found:
-            raise Refused('must be a list such as [{"memory": 1, "outcome": "worked"}]')
-        if len(found) > MAX_REFERENCES:
-            raise Refused(f"names {len(found)} memories; send at most {MAX_REFERENCES}")
-        return tuple(dict.fromkeys(found))
+            names = ", ".join([*Tier, *TIER_ALIASES, "all"])
+            raise ValueError(f"names no tier; the tiers are {names}")
+    if not found:
+        raise ValueError("is empty; leave it out to search all tiers")
+    return tuple(dict.fromkeys(found))
 
-    def _pairs(self, row: Any) -> list[tuple[Reference, str]]:
-        if not isinstance(row, Mapping):
-            raise Refused('must hold objects such as {"memory": 1, "outcome": "worked"}')
-        named = next((row[name] for name in _MEMORY_NAMES if row.get(name) is not None), None)
-        given = next((row[name] for name in _OUTCOME_NAMES if row.get(name) is not None), None)
-        if named is None or given is None:
-            raise Refused("needs a memory and an outcome in each entry")
-        outcome = self.outcomes.read(given)
-        return [(read_reference(one), outcome) for one in _listed(named)]
+
+def tiers_schema(documents: bool) -> WithJsonSchema:
+    """`documents`: the name of the books tier in it (`tier_name`); both names are read."""
+    names = [*(tier_name(tier, documents) for tier in Tier), "all"]
+    items = {"type": "string", "enum": names}
+    return WithJsonSchema({"type": "array", "items": items, "minItems": 1})
+
+
+def read_references(value: Any) -> tuple[int | str, ...]:
+    """Numbers and ids, mixed. An empty list means none of them."""
+    return _counted(dict.fromkeys(read_reference(one) for one in _listed(value)))
+
+
+def read_scores(value: Any) -> list[dict[str, Any]]:
+    """Memories with an outcome each; an object of number or id and outcome is read as well."""
+    value = _decoded(value)
+    rows: Sequence[Any]
+    if isinstance(value, Mapping) and not _names_one(value):
+        rows = [{"memory": memory, "outcome": outcome} for memory, outcome in value.items()]
+    elif isinstance(value, Mapping):
+        rows = [value]
+    else:
+        rows = value if isinstance(value, list | tuple) else []
+    found = [pair for row in rows for pair in _pairs(row)]
+    if not found:
+        raise ValueError('must be a list such as [{"memory": 1, "outcome": "worked"}]')
+    pairs = dict.fromkeys(_counted(found))
+    return [{"memory": memory, "outcome": outcome} for memory, outcome in pairs]
+
+
+def _pairs(row: Any) -> list[tuple[int | str, str]]:
+    if not isinstance(row, Mapping):
+        raise ValueError('must hold objects such as {"memory": 1, "outcome": "worked"}')
+    named = next((row[name] for name in _MEMORY_NAMES if row.get(name) is not None), None)
+    given = next((row[name] for name in _OUTCOME_NAMES if row.get(name) is not None), None)
+    if named is None or given is None:
+        raise ValueError("needs a memory and an outcome in each entry")
+    outcome = read_outcome(given)
+    return [(read_reference(one), outcome) for one in _listed(named)]
 
 
 _MEMORY_NAMES = ("memory", "memory_id", "memoryId", "position", "positions", "id", "related")
 _OUTCOME_NAMES = ("outcome", "score", "result", "rating")
 
 
-def read_reference(value: Any) -> Reference:
+def read_reference(value: Any) -> int | str:
     """A position (from 1) or a memory id."""
     if isinstance(value, str):
         named = value.strip()
@@ -290,11 +212,7 @@ def read_reference(value: Any) -> Reference:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_POSITION:
         return value
-    raise Refused("must be the number of a search result (from 1) or a memory id")
-
-
-def _row(memory: Any, outcome: Any) -> dict[str, Any]:
-    return {"memory": memory, "outcome": outcome}
+    raise ValueError("must be the number of a search result (from 1) or a memory id")
 
 
 def _names_one(value: Mapping[str, Any]) -> bool:
@@ -321,7 +239,7 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [part for part in re.split(r"[,;\n]", value) if part.strip()]
     if isinstance(value, Mapping):
-        raise Refused("must be a list")
+        raise ValueError("must be a list")
     return [value]
 
 
@@ -338,8 +256,61 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _word(value: Any, names: Iterable[str], synonyms: Mapping[str, str]) -> str:
+    """One of a few names; `synonyms` are other words for them, in both languages."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    word = synonyms.get(word, word)
+    if word not in list(names):
+        raise ValueError(f"must be one of {', '.join(names)}")
+    return word
+
+
+def _counted(found: Collection[T]) -> tuple[T, ...]:
+    if len(found) > MAX_REFERENCES:
+        raise ValueError(f"names {len(found)} memories; send at most {MAX_REFERENCES}")
+    return tuple(found)
+
+
 def _clean(text: str) -> str:
     forbidden = find_forbidden(text)
     if forbidden:
-        raise Refused(f"holds a {forbidden}; remove it")
+        raise ValueError(f"holds a {forbidden}; remove it")
     return text
+
+
+# What arguments are made of: the type, its bounds, and how it is read.
+
+Text = Annotated[str, Field(min_length=1), BeforeValidator(read_text)]
+Count = Annotated[int, Field(ge=1, le=MAX_RESULTS), BeforeValidator(read_count)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(read_share)]
+Flag = Annotated[bool, BeforeValidator(read_flag)]
+OutcomeWord = Annotated[
+    Outcome,
+    BeforeValidator(read_outcome),
+    WithJsonSchema({"type": "string", "enum": [one.value for one in Outcome]}),
+]
+SortWord = Annotated[SortMode, BeforeValidator(read_sort)]
+Tags = Annotated[tuple[str, ...], Field(max_length=MAX_TAGS), BeforeValidator(read_tags)]
+Tiers = Annotated[tuple[Tier, ...], BeforeValidator(read_tiers)]
+# One memory: its number in the last search of the conversation, or its id.
+Reference = Annotated[int, Field(ge=1)] | str
+MemoryRef = Annotated[Reference, BeforeValidator(read_reference)]
+MemoryRefs = Annotated[
+    tuple[Reference, ...], Field(max_length=MAX_REFERENCES), BeforeValidator(read_references)
+]
+
+
+class Score(BaseModel):
+    """A memory and what became of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    memory: Reference = Field(description="Number of the search result, or memory id.")
+    outcome: OutcomeWord
+
+
+Scores = Annotated[
+    tuple[Score, ...],
+    Field(min_length=1, max_length=MAX_REFERENCES),
+    BeforeValidator(read_scores),
+]

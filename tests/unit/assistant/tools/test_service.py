@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.assistant.tools.records import ToolAnswer, ToolCall
+from rayapp.assistant.tools.rules.arguments import names_of
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
 from rayapp.core.errors import (
     BankFull,
@@ -477,7 +478,7 @@ VALUES = st.recursive(
 @pytest.mark.parametrize("name", TOOLS_BY_NAME)
 def test_any_arguments_are_answered_or_refused(name: str) -> None:
     tool = TOOLS_BY_NAME[name]
-    names = st.sampled_from([n for one in tool.parameters for n in (one.name, *one.aliases)])
+    names = st.sampled_from(sorted(names_of(tool)))
 
     async def once(sent: Any) -> None:
         desk = Desk(await Harness.open())

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rayapp.assistant.tools.records import ToolDefinition
 from rayapp.assistant.tools.rules.definitions import (
     TOOLS,
+    Tool,
     json_schema,
     openai_function,
     strict_schema,
@@ -54,14 +54,14 @@ def test_the_tools_are_the_seven_of_the_contract() -> None:
 
 
 @BY_NAME
-def test_a_description_speaks_both_languages(tool: ToolDefinition) -> None:
+def test_a_description_speaks_both_languages(tool: type[Tool]) -> None:
     english, hebrew = tool.description.split("\n")
     assert english.isascii()
     assert any(ord(letter) in HEBREW for letter in hebrew)
 
 
 @BY_NAME
-def test_the_json_schema_is_valid(tool: ToolDefinition) -> None:
+def test_the_json_schema_is_valid(tool: type[Tool]) -> None:
     for schema in (json_schema(tool), strict_schema(tool)):
         jsonschema.Draft202012Validator.check_schema(schema)
 
@@ -77,7 +77,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 
 @BY_NAME
-def test_a_strict_schema_keeps_the_rules_of_strict_calling(tool: ToolDefinition) -> None:
+def test_a_strict_schema_keeps_the_rules_of_strict_calling(tool: type[Tool]) -> None:
     schema = strict_schema(tool)
     for one in objects(schema):
         assert one["additionalProperties"] is False
@@ -89,15 +89,14 @@ def test_a_strict_schema_keeps_the_rules_of_strict_calling(tool: ToolDefinition)
 
 
 @BY_NAME
-def test_in_a_strict_schema_optional_arguments_may_be_null(tool: ToolDefinition) -> None:
-    optional = {one.name: None for one in tool.parameters if not one.required}
-    schema = strict_schema(tool)
-    for name in optional:
-        jsonschema.validate(None, schema["properties"][name])
-    for one in tool.parameters:
-        if one.required:
+def test_in_a_strict_schema_optional_arguments_may_be_null(tool: type[Tool]) -> None:
+    properties = strict_schema(tool)["properties"]
+    for name, field in tool.model_fields.items():
+        if not field.is_required():
+            jsonschema.validate(None, properties[name])
+        else:
             with pytest.raises(jsonschema.ValidationError):
-                jsonschema.validate(None, schema["properties"][one.name])
+                jsonschema.validate(None, properties[name])
 
 
 if __name__ == "__main__":
