@@ -220,9 +220,21 @@ class HealthService:
             "degraded": [c.name for c in components if not c.healthy],
         }
         if metrics:
-            body["metrics"] = self._snapshot()
+            body["metrics"] = self.metrics()
         body["diagnostics_ms"] = round((self._clock.monotonic() - begun) * 1000, 3)
         return body
+
+    def metrics(self) -> dict[str, Any]:
+        """What this process counted and measured since it started."""
+        return {
+            "timestamp": self._clock.now().isoformat(),
+            "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
+            "latencies": self._latencies(),
+            "operations": {
+                name + "".join(f"[{k}={v}]" for k, v in labels): value
+                for (name, labels), value in self._metrics.counters.items()
+            },
+        }
 
     async def _learning(self) -> dict[str, Any]:
         """Events that still owe an effect, and who owns the tiers now."""
@@ -283,17 +295,6 @@ class HealthService:
             critical=critical,
             details=details,
         )
-
-    def _snapshot(self) -> dict[str, Any]:
-        return {
-            "timestamp": self._clock.now().isoformat(),
-            "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
-            "latencies": self._latencies(),
-            "operations": {
-                name + "".join(f"[{k}={v}]" for k, v in labels): value
-                for (name, labels), value in self._metrics.counters.items()
-            },
-        }
 
     def _latencies(self) -> dict[str, dict[str, float]]:
         """By the names of the metrics, in their units; then by those of the client contract."""

@@ -354,6 +354,10 @@ class Health(Protocol):
         """Close them by hand; the names of those that were not closed."""
         ...
 
+    def metrics(self) -> dict[str, Any]:
+        """What this process counted and measured; no server is asked."""
+        ...
+
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         """The body of `GET /api/memory/diagnostics`, contract fields included."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -86,18 +87,10 @@ def create_api(
         starting: what `/readyz` says until then.
     """
     get = services if callable(services) else lambda: services
-    version = system.package_version()
-    app = FastAPIOffline(redoc_url=None, title="rayapp", version=version, redirect_slashes=False)
+    app = FastAPIOffline(redoc_url=None, title="rayapp", redirect_slashes=False)
     app.router.routes.extend(copy(route) for route in ROUTES)
     app.router.routes.extend(probe_routes(get, starting))
-    described: dict[str, Any] = {}
-
-    def openapi() -> dict[str, Any]:
-        if not described:
-            described.update(document(ROUTES, version=version))
-        return described
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this as its hook
+    app.openapi = _described  # type: ignore[method-assign]  # FastAPI documents this as its hook
     for route in app.router.routes:
         _guard(route)
     app.add_exception_handler(HTTPException, _http_error)
@@ -109,6 +102,12 @@ def create_api(
         unread_paths=later.UNREAD_PATHS,
     )
     return app
+
+
+@cache
+def _described() -> dict[str, Any]:
+    """The API document: the same for every application of a process, and slow to make."""
+    return document(ROUTES, version=system.package_version())
 
 
 def _guard(route: BaseRoute) -> None:

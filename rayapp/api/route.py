@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, params
+from fastapi import Depends, Header, Query, params
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.routing import APIRoute, APIRouter
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -28,8 +28,8 @@ from rayapp.api.idempotency import once
 from rayapp.api.json_answer import model_answer
 from rayapp.api.json_body import read_model, read_query
 from rayapp.api.paths import ID_PATTERN, read_path
-from rayapp.api.responses import JSON, common_responses, merged
-from rayapp.core.errors import ConfigError
+from rayapp.api.responses import JSON, common_responses, merged, raises
+from rayapp.core.errors import ConfigError, RayappError
 from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN, Body
 
 FOR_USER = Header(alias="X-User-Id", description="Acts for this user.", pattern=ID_PATTERN)
@@ -61,9 +61,18 @@ def own_idempotency_key(key: Annotated[str, KEY] = "") -> None:
     """The service keeps the key with its own result, for ever; nothing is remembered here."""
 
 
+QueryT = TypeVar("QueryT", bound=Body)
 CurrentCall = Annotated[Call, Depends(current_call)]
+InQuery = Annotated[QueryT, Query()]
 IDEMPOTENT = Depends(idempotency_key)
 KEEPS_KEY = Depends(own_idempotency_key)
+
+
+def writes(*kinds: type[RayappError], key: params.Depends = IDEMPOTENT) -> dict[str, Any]:
+    """Of a route that writes: it takes an idempotency key, and these errors may be its answer."""
+    return {"responses": raises(*kinds), "dependencies": [key]}
+
+
 KNOWN: set[Any] = {current_call, idempotency_key, own_idempotency_key}
 
 

@@ -7,12 +7,7 @@ from typing import Any, Literal, Unpack
 
 from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
-from rayapp.wire.hooks import (
-    ExchangeAnswerView,
-    HookContextAnswer,
-    HookScoreAnswer,
-    HookScoreState,
-)
+from rayapp.wire.hooks import ExchangeAnswerView, HookContextAnswer, HookScoreAnswer, HookScoreState
 from rayapp.wire.models import ResponseCheckAnswer, UsageAnswer
 from rayapp.wire.tools import ToolAnswerView, ToolResultsAnswer, ToolsAnswer
 

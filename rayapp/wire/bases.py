@@ -195,8 +195,7 @@ MemoryId = Annotated[
 Label = Annotated[str, Field(max_length=MAX_LABEL_CHARS), AfterValidator(_label)]
 Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_TAGS)]
 Values = Annotated[
-    tuple[Annotated[str, Field(max_length=MAX_ID_CHARS)], ...],
-    Field(max_length=MAX_FILTER_VALUES),
+    tuple[Annotated[str, Field(max_length=MAX_ID_CHARS)], ...], Field(max_length=MAX_FILTER_VALUES)
 ]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]

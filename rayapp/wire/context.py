@@ -98,9 +98,7 @@ def one_per_message(value: object) -> object:
 
 
 Messages = Annotated[
-    tuple[ChatMessage, ...],
-    BeforeValidator(one_per_message),
-    Field(max_length=MAX_MESSAGES),
+    tuple[ChatMessage, ...], BeforeValidator(one_per_message), Field(max_length=MAX_MESSAGES)
 ]
 ToolNames = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],

@@ -320,9 +320,7 @@ class BatchResult(Answer):
     def from_result(cls, result: StoreResult) -> Self:
         kept = result.status != "rejected"
         return cls.of(
-            result,
-            memory_id=result.memory_id if kept else None,
-            archived=result.archived or None,
+            result, memory_id=result.memory_id if kept else None, archived=result.archived or None
         )
 
 

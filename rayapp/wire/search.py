@@ -89,11 +89,7 @@ def _trimmed(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
-CategorySlug = Annotated[
-    str,
-    Field(max_length=MAX_ID_CHARS),
-    AfterValidator(known_category),
-]
+CategorySlug = Annotated[str, Field(max_length=MAX_ID_CHARS), AfterValidator(known_category)]
 CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=MAX_FILTER_VALUES)]
 
 
@@ -102,10 +98,7 @@ class Filters(Strict):
 
     tags: Values | None = Field(None, description="Any of these tags.")
     tags_all: Values | None = Field(
-        None,
-        min_length=1,
-        description="All of these tags.",
-        json_schema_extra={"minItems": 1},
+        None, min_length=1, description="All of these tags.", json_schema_extra={"minItems": 1}
     )
     entities: Values | None = Field(None, description="Any of these entities.")
     source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
@@ -204,9 +197,7 @@ def _comma_list(value: Any) -> Any:
 
 
 Sort = Annotated[
-    SortMode,
-    BeforeValidator(_sort),
-    Field(description="`recent` is another name of `recency`."),
+    SortMode, BeforeValidator(_sort), Field(description="`recent` is another name of `recency`.")
 ]
 Categories = Annotated[
     tuple[CategorySlug, ...],

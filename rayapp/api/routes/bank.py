@@ -4,35 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Annotated
-
-from fastapi import Query
 
 from rayapp.api.call import Call
 from rayapp.api.paths import MemoryIdPart
 from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import BankFull, Conflict, DuplicateMemory, NotFound, TooLarge
 from rayapp.memory.item import Status
-from rayapp.wire.bank import (
-    BankBody,
-    BankEdit,
-    BankItemAnswer,
-    BankListAnswer,
-    BankQuery,
-    BankStatsAnswer,
-    BankStoreAnswer,
-    BankView,
-    BulkArchiveAnswer,
-    BulkArchiveBody,
-    BulkBody,
-    BulkDeleteAnswer,
-    GoalsAnswer,
-    ListedBody,
-    ListedQuery,
-    ListedView,
-    ValuesAnswer,
-)
+from rayapp.wire import bank as wire
 from rayapp.wire.memories import DoneAnswer
 
 routes = router("memory bank")
@@ -46,36 +25,34 @@ BULK = (
 FACTS = "Facts of the memory bank only: the id of a memory of another tier is 404, and it stays."
 
 
-def _add_list(name: str, tag: str, shape: type[GoalsAnswer | ValuesAnswer]) -> None:
+def _add_list(name: str, tag: str, shape: type[wire.GoalsAnswer | wire.ValuesAnswer]) -> None:
     """One list: `name` in the path and in the answer, `tag` on its facts."""
     path = f"{BANK}/{name}"
 
     @routes.get(path, summary=f"List the {name}", response_model=shape)
     async def page(
-        call: CurrentCall, query: Annotated[ListedQuery, Query()]
-    ) -> GoalsAnswer | ValuesAnswer:
+        call: CurrentCall, query: InQuery[wire.ListedQuery]
+    ) -> wire.GoalsAnswer | wire.ValuesAnswer:
         found = await call.services.bank.listed(call.reads, tag, query.limit)
-        return shape.of(found, **{name: tuple(map(ListedView.from_item, found.items))})
+        return shape.of(found, **{name: tuple(map(wire.ListedView.from_item, found.items))})
 
     @routes.post(
         path,
         summary=f"Add to the {name}",
         description=f"A fact of the memory bank with the tag `{tag}`; the same text again is a "
         "duplicate with the same id.",
-        responses=raises(TooLarge, BankFull),
-        dependencies=[IDEMPOTENT],
+        **writes(TooLarge, BankFull),
     )
-    async def add(call: CurrentCall, body: ListedBody) -> BankStoreAnswer:
+    async def add(call: CurrentCall, body: wire.ListedBody) -> wire.BankStoreAnswer:
         result = await call.services.bank.add(call.writes, body.new_memory(tag))
-        return BankStoreAnswer.from_result(result)
+        return wire.BankStoreAnswer.from_result(result)
 
     @routes.delete(
         f"{path}/{{memory_id}}",
         summary=f"Remove from the {name}",
         description="A fact with no other tag is archived, so it can be restored. Others only "
         "leave the list.",
-        responses=raises(NotFound, Conflict),
-        dependencies=[IDEMPOTENT],
+        **writes(NotFound, Conflict),
     )
     async def remove(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
         await call.services.bank.unlist(call.writes, tag, memory_id)
@@ -83,12 +60,12 @@ def _add_list(name: str, tag: str, shape: type[GoalsAnswer | ValuesAnswer]) -> N
 
 
 # Before the facts, whose `{memory_id}` would match their names.
-_add_list("goals", "goal", GoalsAnswer)
-_add_list("values", "value", ValuesAnswer)
+_add_list("goals", "goal", wire.GoalsAnswer)
+_add_list("values", "value", wire.ValuesAnswer)
 
 
 @routes.get(BANK, summary="List the memory bank")
-async def bank_page(call: CurrentCall, query: Annotated[BankQuery, Query()]) -> BankListAnswer:
+async def bank_page(call: CurrentCall, query: InQuery[wire.BankQuery]) -> wire.BankListAnswer:
     page = await call.services.bank.page(
         call.reads,
         status=Status(query.status),
@@ -96,39 +73,34 @@ async def bank_page(call: CurrentCall, query: Annotated[BankQuery, Query()]) -> 
         limit=query.limit,
         offset=query.offset,
     )
-    return BankListAnswer(
-        memories=tuple(BankView.from_item(item, call.documents) for item in page.items),
+    return wire.BankListAnswer(
+        memories=tuple(wire.BankView.from_item(item, call.documents) for item in page.items),
         total=page.total if page.total is not None else len(page.items),
     )
 
 
-@routes.post(
-    BANK,
-    summary="Keep a fact",
-    responses=raises(TooLarge, BankFull),
-    dependencies=[IDEMPOTENT],
-)
-async def bank_add(call: CurrentCall, body: BankBody) -> BankStoreAnswer:
+@routes.post(BANK, summary="Keep a fact", **writes(TooLarge, BankFull))
+async def bank_add(call: CurrentCall, body: wire.BankBody) -> wire.BankStoreAnswer:
     """Without tags the fact is tagged `pinned`. With `memory_id` the memory of that id is pinned:
     it stays where it is, and the fact takes over where it came from. A full bank archives its least
     useful fact (`archived`), never one that is pinned, a goal or a value; a fact that is less
     useful than all is refused with `bank_full`."""
     bank, new = call.services.bank, body.new_memory()
     if body.memory_id is None:
-        return BankStoreAnswer.from_result(await bank.add(call.writes, new))
-    return BankStoreAnswer.from_result(await bank.pin(call.writes, body.memory_id, new))
+        return wire.BankStoreAnswer.from_result(await bank.add(call.writes, new))
+    return wire.BankStoreAnswer.from_result(await bank.pin(call.writes, body.memory_id, new))
 
 
 @routes.get(f"{BANK}/stats", summary="Counts of the memory bank")
-async def bank_stats(call: CurrentCall) -> BankStatsAnswer:
+async def bank_stats(call: CurrentCall) -> wire.BankStatsAnswer:
     stats = await call.services.bank.stats(call.reads)
-    return BankStatsAnswer.of(stats, total_memories=stats.total, unique_tags=len(stats.tags))
+    return wire.BankStatsAnswer.of(stats, total_memories=stats.total, unique_tags=len(stats.tags))
 
 
 @routes.get(BANK_ITEM, summary="Read a memory of any tier", responses=raises(NotFound))
-async def bank_get(call: CurrentCall, memory_id: MemoryIdPart) -> BankItemAnswer:
+async def bank_get(call: CurrentCall, memory_id: MemoryIdPart) -> wire.BankItemAnswer:
     item = await call.services.memories.get(call.reads, memory_id)
-    return BankItemAnswer(memory=BankView.from_item(item, call.documents))
+    return wire.BankItemAnswer(memory=wire.BankView.from_item(item, call.documents))
 
 
 async def _check_fact(call: Call, memory_id: str) -> None:
@@ -140,10 +112,9 @@ async def _check_fact(call: Call, memory_id: str) -> None:
     BANK_ITEM,
     summary="Archive, restore, tag or rewrite a fact",
     description=FACTS,
-    responses=raises(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
-    dependencies=[IDEMPOTENT],
+    **writes(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
 )
-async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: BankEdit) -> DoneAnswer:
+async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: wire.BankEdit) -> DoneAnswer:
     """Fields first, because only they can be refused; then the status."""
     await _check_fact(call, memory_id)
     memories, edit = call.services.memories, body.edit()
@@ -156,13 +127,7 @@ async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: BankEdit) 
     return DoneAnswer(memory_id=memory_id, message="Memory changed.")
 
 
-@routes.delete(
-    BANK_ITEM,
-    summary="Delete a fact",
-    description=FACTS,
-    responses=raises(NotFound, Conflict),
-    dependencies=[IDEMPOTENT],
-)
+@routes.delete(BANK_ITEM, summary="Delete a fact", description=FACTS, **writes(NotFound, Conflict))
 async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
     await _check_fact(call, memory_id)
     await call.services.memories.delete(call.writes, memory_id)
@@ -170,15 +135,12 @@ async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
 
 
 @routes.post(
-    "/api/memory/bulk/archive",
-    summary="Archive many memories",
-    description=BULK,
-    dependencies=[IDEMPOTENT],
+    "/api/memory/bulk/archive", summary="Archive many memories", description=BULK, **writes()
 )
-async def bulk_archive(call: CurrentCall, body: BulkArchiveBody) -> BulkArchiveAnswer:
+async def bulk_archive(call: CurrentCall, body: wire.BulkArchiveBody) -> wire.BulkArchiveAnswer:
     results = await call.services.bank.archive_many(call.writes, body.ids, body.archived_reason)
     counts = Counter(one.status for one in results)
-    return BulkArchiveAnswer.from_results(
+    return wire.BulkArchiveAnswer.from_results(
         results,
         matched=counts["archived"] + counts["already_archived"],
         modified=counts["archived"],
@@ -186,12 +148,9 @@ async def bulk_archive(call: CurrentCall, body: BulkArchiveBody) -> BulkArchiveA
 
 
 @routes.post(
-    "/api/memory/bulk/delete",
-    summary="Delete many memories",
-    description=BULK,
-    dependencies=[IDEMPOTENT],
+    "/api/memory/bulk/delete", summary="Delete many memories", description=BULK, **writes()
 )
-async def bulk_delete(call: CurrentCall, body: BulkBody) -> BulkDeleteAnswer:
+async def bulk_delete(call: CurrentCall, body: wire.BulkBody) -> wire.BulkDeleteAnswer:
     results = await call.services.bank.delete_many(call.writes, body.ids)
     deleted = sum(one.status == "deleted" for one in results)
-    return BulkDeleteAnswer.from_results(results, deleted=deleted)
+    return wire.BulkDeleteAnswer.from_results(results, deleted=deleted)

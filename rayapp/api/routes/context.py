@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
 from starlette.responses import Response
 
 from rayapp.api.call import Call
 from rayapp.api.json_answer import model_answer
-from rayapp.api.route import CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.records import AssistantContext, ContextRequest
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta, retrieval_debug
 from rayapp.graphs.records import InsightsRequest
 from rayapp.inference.ports import Message
-from rayapp.wire.context import (
-    ColdStartAnswer,
-    ColdStartBody,
-    ContextAnswer,
-    InsightsAnswer,
-    InsightsBody,
-    InsightsQuery,
-    PrefetchAnswer,
-    PrefetchBody,
-)
+from rayapp.wire import context as wire
 
 routes = router("context")
 INSIGHTS = "/api/memory/context/insights"
@@ -37,31 +25,31 @@ COLD_TEXT = (
 
 
 @routes.post(INSIGHTS, summary="Insights before a search", description=INSIGHTS_TEXT)
-async def insights(call: CurrentCall, body: InsightsBody) -> InsightsAnswer:
+async def insights(call: CurrentCall, body: wire.InsightsBody) -> wire.InsightsAnswer:
     check_query(call, body.query)
     recent = (one if isinstance(one, str) else one.content for one in body.recent_messages)
     request = InsightsRequest(
         query=body.query, conversation_id=body.conversation_id, recent=tuple(recent)
     )
     found = await call.services.insights.insights(call.reads, request)
-    return InsightsAnswer.from_insights(found, call.documents)
+    return wire.InsightsAnswer.from_insights(found, call.documents)
 
 
 @routes.get(
     INSIGHTS, summary="Insights before a search, by query fields", description=INSIGHTS_TEXT
 )
 async def insights_by_query(
-    call: CurrentCall, query: Annotated[InsightsQuery, Query()]
-) -> InsightsAnswer:
+    call: CurrentCall, query: InQuery[wire.InsightsQuery]
+) -> wire.InsightsAnswer:
     return await insights(call, query)
 
 
 @routes.post(
     "/api/memory/context",
     summary="Context of a question, ready for a prompt",
-    response_model=ContextAnswer,
+    response_model=wire.ContextAnswer,
 )
-async def context(call: CurrentCall, body: PrefetchBody) -> Response:
+async def context(call: CurrentCall, body: wire.PrefetchBody) -> Response:
     """Insights, standing memories and the one search, packed under a token budget. The stable part
     comes first and stays equal, byte by byte, until one of its memories changes (`ETag`). Positions
     are those of the receipt, so that marks like `<!-- MEM: 1👍 -->` in an answer mean its lines.
@@ -71,7 +59,7 @@ async def context(call: CurrentCall, body: PrefetchBody) -> Response:
     block, shown = found.block, body.include_context
     meta = memory_meta(found, user_id=call.user_id, documents=call.documents)
     return _tagged(
-        ContextAnswer.from_context(
+        wire.ContextAnswer.from_context(
             found,
             latency_ms=call.ms_since(started),
             stable_text=block.stable if shown else None,
@@ -85,13 +73,13 @@ async def context(call: CurrentCall, body: PrefetchBody) -> Response:
     "/api/memory/prefetch",
     summary="Context of a question, for the first client",
     description="What `POST /api/memory/context` does, in the names of the first client.",
-    response_model=PrefetchAnswer,
+    response_model=wire.PrefetchAnswer,
 )
-async def prefetch(call: CurrentCall, body: PrefetchBody) -> Response:
+async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
     started = call.services.clock.monotonic()
     found = await _context(call, body)
     return _tagged(
-        PrefetchAnswer.from_context(
+        wire.PrefetchAnswer.from_context(
             found,
             latency_ms=call.ms_since(started),
             debug=retrieval_debug(found) | {"confidence": found.confidence},
@@ -103,7 +91,7 @@ async def prefetch(call: CurrentCall, body: PrefetchBody) -> Response:
     )
 
 
-async def _context(call: Call, body: PrefetchBody) -> AssistantContext:
+async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
     check_query(call, body.query)
     request = ContextRequest(
         query=body.query,
@@ -126,7 +114,7 @@ async def _context(call: Call, body: PrefetchBody) -> AssistantContext:
     return found
 
 
-def _before(body: PrefetchBody) -> tuple[Message, ...]:
+def _before(body: wire.PrefetchBody) -> tuple[Message, ...]:
     """The messages before the question: programs often send the question among them."""
     found = tuple(Message(role=one.role, content=one.content) for one in body.recent_messages)
     if found and found[-1].role == "user" and found[-1].content.strip() == body.query.strip():
@@ -134,24 +122,24 @@ def _before(body: PrefetchBody) -> tuple[Message, ...]:
     return found
 
 
-def _tagged(shown: ContextAnswer | PrefetchAnswer) -> Response:
+def _tagged(shown: wire.ContextAnswer | wire.PrefetchAnswer) -> Response:
     return model_answer(shown, headers={"ETag": f'"{shown.etag}"'})
 
 
 @routes.post(COLD, summary="What is known before the first question", description=COLD_TEXT)
-async def cold_start(call: CurrentCall, body: ColdStartBody | None = None) -> ColdStartAnswer:
+async def cold_start(
+    call: CurrentCall, body: wire.ColdStartBody | None = None
+) -> wire.ColdStartAnswer:
     started = call.services.clock.monotonic()
     conversation_id = body.conversation_id if body else None
     found = await call.services.context.cold_start(call.reads, conversation_id)
-    return ColdStartAnswer.from_start(found, call.documents, call.ms_since(started))
+    return wire.ColdStartAnswer.from_start(found, call.documents, call.ms_since(started))
 
 
 @routes.get(
-    COLD,
-    summary="What is known before the first question, by query fields",
-    description=COLD_TEXT,
+    COLD, summary="What is known before the first question, by query fields", description=COLD_TEXT
 )
 async def cold_start_by_query(
-    call: CurrentCall, query: Annotated[ColdStartBody, Query()]
-) -> ColdStartAnswer:
+    call: CurrentCall, query: InQuery[wire.ColdStartBody]
+) -> wire.ColdStartAnswer:
     return await cold_start(call, query)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated
 
 import orjson
-from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -23,7 +21,7 @@ from rayapp.admin.ports import (
 from rayapp.api.call import Call
 from rayapp.api.json_answer import OPTIONS
 from rayapp.api.responses import EventStream, raises
-from rayapp.api.route import CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, UNICODE_BREAKS
 from rayapp.core.errors import Forbidden, Overloaded
 from rayapp.core.runtime import Clock
@@ -44,7 +42,7 @@ _FIELDS = {"from": "from_tier"}
     response_model=None,
     responses={200: {"model": StreamEventView}, **raises(Overloaded)},
 )
-async def events(call: CurrentCall, query: Annotated[EventsQuery, Query()]) -> Response:
+async def events(call: CurrentCall, query: InQuery[EventsQuery]) -> Response:
     """Server-sent events in the order in which they were committed: `stored`, `indexed`, `outcome`,
     `promoted`, `demoted`, `archived`, `restored`, `updated`, `merged`, and for the scope `admin`
     the progress of bulk jobs, `job`. No text is among them. The server ends a stream after

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from rayapp.api.auth import CONCEPT
 from rayapp.api.paths import ConceptId
 from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import NotFound
 from rayapp.graphs.rules.listing import in_order, listed_concepts, within
 from rayapp.graphs.rules.views import action_totals, beside
 from rayapp.memory.tiers import Tier
+from rayapp.wire import graphs as wire
 from rayapp.wire.bases import MAX_PAGE, BuiltIn
-from rayapp.wire.graphs import (
-    BackfillAnswer,
-    BackfillBody,
-    BackfillBodyView,
-    ContentStatsAnswer,
-    ContentStatsBody,
-    CountMeta,
-    DefinitionAnswer,
-    GraphAnswer,
-    GraphMeta,
-    GraphQuery,
-    KgActionView,
-    KgAnswer,
-    KgBody,
-    KgConceptView,
-    KgMeta,
-    KgNoteAnswer,
-    KgQuery,
-    NodeView,
-    PathAnswer,
-    PathQuery,
-    PatternsAnswer,
-    PatternView,
-    RollupQuery,
-    RollupsAnswer,
-    rollups,
-)
+from rayapp.wire.graphs import rollups
 
 routes = router("graphs")
 MEMORY = "/api/memory"
@@ -52,19 +23,19 @@ ACTION_ROWS = MAX_PAGE * len(Tier)
 
 
 @routes.get(f"{MEMORY}/graph", summary="Picture of the graphs")
-async def graph(call: CurrentCall, query: Annotated[GraphQuery, Query()]) -> GraphAnswer:
+async def graph(call: CurrentCall, query: InQuery[wire.GraphQuery]) -> wire.GraphAnswer:
     found = await call.services.graphs.picture(call.reads, query.mode)
     if query.include_datagov:
         found = beside(found, await call.services.graphs.catalogue())
-    nodes = tuple(NodeView.from_node(node, call.documents) for node in found.nodes)
-    meta = GraphMeta(
+    nodes = tuple(wire.NodeView.from_node(node, call.documents) for node in found.nodes)
+    meta = wire.GraphMeta(
         built_ms=call.built_ms, node_count=len(found.nodes), edge_count=len(found.edges)
     )
-    return GraphAnswer.of(found, nodes=nodes, meta=meta)
+    return wire.GraphAnswer.of(found, nodes=nodes, meta=meta)
 
 
 @routes.get(f"{MEMORY}/kg", summary="List concepts")
-async def kg(call: CurrentCall, query: Annotated[KgQuery, Query()]) -> KgAnswer:
+async def kg(call: CurrentCall, query: InQuery[wire.KgQuery]) -> wire.KgAnswer:
     """Concepts of both graphs, merged by their lemma, and how actions did."""
     listing = await call.services.graphs.listing(
         call.reads, query.mode, concepts=MAX_PAGE, actions=ACTION_ROWS
@@ -74,12 +45,12 @@ async def kg(call: CurrentCall, query: Annotated[KgQuery, Query()]) -> KgAnswer:
         found = [one for one in found if one.node is not None]
     shown = in_order(within(found, query.time_filter, call.services.clock.now()), query.sort_by)
     actions = action_totals(listing.actions)[:MAX_PAGE]
-    return KgAnswer(
+    return wire.KgAnswer(
         concepts=tuple(
-            KgConceptView.from_listed(one, call.documents) for one in shown[: query.limit]
+            wire.KgConceptView.from_listed(one, call.documents) for one in shown[: query.limit]
         ),
-        action_effectiveness=tuple(map(KgActionView.from_total, actions)),
-        meta=KgMeta(
+        action_effectiveness=tuple(map(wire.KgActionView.from_total, actions)),
+        meta=wire.KgMeta(
             mode=query.mode,
             routing_count=sum(one.row is not None for one in found),
             content_count=sum(one.node is not None for one in found),
@@ -94,61 +65,57 @@ async def kg(call: CurrentCall, query: Annotated[KgQuery, Query()]) -> KgAnswer:
     summary="Acknowledge a concept",
     description="Stores nothing; kept for the first client.",
 )
-async def kg_note(call: CurrentCall, body: KgBody) -> KgNoteAnswer:
-    return KgNoteAnswer()
+async def kg_note(call: CurrentCall, body: wire.KgBody) -> wire.KgNoteAnswer:
+    return wire.KgNoteAnswer()
 
 
 @routes.get(f"{MEMORY}/kg/action-rollups", summary="How actions did")
-async def action_rollups(
-    call: CurrentCall, query: Annotated[RollupQuery, Query()]
-) -> RollupsAnswer:
+async def action_rollups(call: CurrentCall, query: InQuery[wire.RollupQuery]) -> wire.RollupsAnswer:
     """By context type; the row with the tier `*` is over all tiers."""
     rows = await call.services.graphs.actions(
         call.reads, context_type=query.context_type, limit=ACTION_ROWS
     )
     found = rollups(rows, tiers=query.include_tiers, documents=call.documents)[: query.limit]
-    return RollupsAnswer(rollups=found, meta=CountMeta(built_ms=call.built_ms, count=len(found)))
-
-
-@routes.get(CONCEPT, summary="Everything known of a concept", responses=raises(NotFound))
-async def definition(call: CurrentCall, concept_id: ConceptId) -> DefinitionAnswer:
-    found = await call.services.graphs.definition(call.reads, concept_id)
-    return DefinitionAnswer.from_definition(found, call.documents, call.built_ms)
-
-
-@routes.get(f"{MEMORY}/kg/path", summary="Shortest way between two concepts")
-async def path(call: CurrentCall, query: Annotated[PathQuery, Query()]) -> PathAnswer:
-    """Over concepts that occur in the same memories; `found` false when there is no way."""
-    found = await call.services.graphs.path(call.reads, query.source, query.target)
-    return PathAnswer.from_path(found, call.built_ms)
-
-
-@routes.get(f"{MEMORY}/content-graph/stats", summary="Size of the content graph")
-async def content_stats(call: CurrentCall) -> ContentStatsAnswer:
-    found = await call.services.graphs.stats(call.reads)
-    return ContentStatsAnswer(
-        stats=ContentStatsBody.of(found), meta=BuiltIn(built_ms=call.built_ms)
+    return wire.RollupsAnswer(
+        rollups=found, meta=wire.CountMeta(built_ms=call.built_ms, count=len(found))
     )
 
 
-@routes.post(
-    f"{MEMORY}/content-graph/backfill",
-    summary="Take memories up again",
-    dependencies=[IDEMPOTENT],
-)
-async def backfill(call: CurrentCall, body: BackfillBody | None = None) -> BackfillAnswer:
+@routes.get(CONCEPT, summary="Everything known of a concept", responses=raises(NotFound))
+async def definition(call: CurrentCall, concept_id: ConceptId) -> wire.DefinitionAnswer:
+    found = await call.services.graphs.definition(call.reads, concept_id)
+    return wire.DefinitionAnswer.from_definition(found, call.documents, call.built_ms)
+
+
+@routes.get(f"{MEMORY}/kg/path", summary="Shortest way between two concepts")
+async def path(call: CurrentCall, query: InQuery[wire.PathQuery]) -> wire.PathAnswer:
+    """Over concepts that occur in the same memories; `found` false when there is no way."""
+    found = await call.services.graphs.path(call.reads, query.source, query.target)
+    return wire.PathAnswer.from_path(found, call.built_ms)
+
+
+@routes.get(f"{MEMORY}/content-graph/stats", summary="Size of the content graph")
+async def content_stats(call: CurrentCall) -> wire.ContentStatsAnswer:
+    found = await call.services.graphs.stats(call.reads)
+    return wire.ContentStatsAnswer(
+        stats=wire.ContentStatsBody.of(found), meta=BuiltIn(built_ms=call.built_ms)
+    )
+
+
+@routes.post(f"{MEMORY}/content-graph/backfill", summary="Take memories up again", **writes())
+async def backfill(call: CurrentCall, body: wire.BackfillBody | None = None) -> wire.BackfillAnswer:
     """Asks for memories that the content graph does not know yet; they are added in the background
     within seconds."""
-    how = body or BackfillBody()
+    how = body or wire.BackfillBody()
     found = await call.services.graphs.backfill(call.writes, how.limit, dry_run=how.dry_run)
-    result = BackfillBodyView.of(found, processed_memories=found.processed)
-    return BackfillAnswer(result=result, meta=BuiltIn(built_ms=call.built_ms))
+    result = wire.BackfillBodyView.of(found, processed_memories=found.processed)
+    return wire.BackfillAnswer(result=result, meta=BuiltIn(built_ms=call.built_ms))
 
 
 @routes.get(f"{MEMORY}/patterns/performance", summary="The best patterns")
-async def patterns(call: CurrentCall) -> PatternsAnswer:
+async def patterns(call: CurrentCall) -> wire.PatternsAnswer:
     found = await call.services.graphs.patterns(call.reads, PATTERNS)
-    return PatternsAnswer(
-        patterns=tuple(map(PatternView.from_item, found)),
-        meta=CountMeta(count=len(found), built_ms=call.built_ms),
+    return wire.PatternsAnswer(
+        patterns=tuple(map(wire.PatternView.from_item, found)),
+        meta=wire.CountMeta(count=len(found), built_ms=call.built_ms),
     )

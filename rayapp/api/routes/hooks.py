@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query
-
-from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.records import ExchangeAnswer, ExchangeRequest
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
@@ -19,19 +16,8 @@ from rayapp.core.errors import Conflict
 from rayapp.inference.ports import Message
 from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import SearchQuery
+from rayapp.wire import hooks as wire
 from rayapp.wire.context import GatingView
-from rayapp.wire.hooks import (
-    ExchangeAnswerView,
-    ExchangeBody,
-    HookContextAnswer,
-    HookContextQuery,
-    HookContextView,
-    HookScoreAnswer,
-    HookScoreBody,
-    HookScoreQuery,
-    HookScoreState,
-    ScoringView,
-)
 
 routes = router("hooks")
 CONTEXT = "/api/hooks/context"
@@ -40,7 +26,7 @@ SCORE = "/api/hooks/score"
 
 
 @routes.post(CONTEXT, summary="Memories for a prompt", description=CONTEXT_TEXT)
-async def context(call: CurrentCall, body: HookContextQuery) -> HookContextAnswer:
+async def context(call: CurrentCall, body: wire.HookContextQuery) -> wire.HookContextAnswer:
     started = call.services.clock.monotonic()
     check_query(call, body.query)
     tiers = body.tiers if body.tiers is not None else CORE_TIERS
@@ -59,32 +45,31 @@ async def context(call: CurrentCall, body: HookContextQuery) -> HookContextAnswe
     owed = None
     if body.conversation_id is not None:
         owed = await call.services.hooks.owed(call.reads, body.conversation_id)
-    return HookContextAnswer.of(
+    return wire.HookContextAnswer.of(
         found,
-        contexts=tuple(HookContextView.from_hit(hit, call.documents) for hit in found.hits),
+        contexts=tuple(wire.HookContextView.from_hit(hit, call.documents) for hit in found.hits),
         total=len(found.hits),
         query=body.query,
         tiers_searched=tuple(tier_name(tier, call.documents) for tier in found.tiers or tiers),
         latency_ms=call.ms_since(started),
         scoring_required=owed is not None,
-        scoring=ScoringView.from_owed(owed),
+        scoring=wire.ScoringView.from_owed(owed),
     )
 
 
 @routes.get(CONTEXT, summary="Memories for a prompt, by query fields", description=CONTEXT_TEXT)
 async def context_by_query(
-    call: CurrentCall, query: Annotated[HookContextQuery, Query()]
-) -> HookContextAnswer:
+    call: CurrentCall, query: InQuery[wire.HookContextQuery]
+) -> wire.HookContextAnswer:
     return await context(call, query)
 
 
 @routes.post(
     "/api/hooks/exchange",
     summary="Enrich the messages, and keep a finished turn",
-    responses=raises(Conflict),
-    dependencies=[IDEMPOTENT],
+    **writes(Conflict),
 )
-async def exchange(call: CurrentCall, body: ExchangeBody) -> ExchangeAnswerView:
+async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeAnswerView:
     """The context stands in the first system message, in place of an earlier one. When the last
     message is the assistant's, the turn is kept once per conversation and message, its marks are
     scored, and the answer says whether a score is owed."""
@@ -104,7 +89,7 @@ async def exchange(call: CurrentCall, body: ExchangeBody) -> ExchangeAnswerView:
     context = found.context
     call.notes |= {"stages": context.timings_ms, "degraded": context.degraded}
     owed = OwedScore(message_id=found.owed) if found.owed is not None else None
-    return ExchangeAnswerView.of(
+    return wire.ExchangeAnswerView.of(
         found,
         messages=_messages(request.messages, raw, found),
         memory_meta=memory_meta(
@@ -115,7 +100,7 @@ async def exchange(call: CurrentCall, body: ExchangeBody) -> ExchangeAnswerView:
             unnamed=UNNAMED,
         ),
         scoring_required=owed is not None,
-        scoring=ScoringView.from_owed(owed),
+        scoring=wire.ScoringView.from_owed(owed),
         required_scoring=owed is not None,
         current_state="unscored" if owed is not None else "scored",
         gating=GatingView.from_decision(context.gating),
@@ -124,13 +109,8 @@ async def exchange(call: CurrentCall, body: ExchangeBody) -> ExchangeAnswerView:
     )
 
 
-@routes.post(
-    SCORE,
-    summary="Score an answer",
-    responses=raises(Conflict),
-    dependencies=[IDEMPOTENT],
-)
-async def score(call: CurrentCall, body: HookScoreBody) -> HookScoreAnswer:
+@routes.post(SCORE, summary="Score an answer", **writes(Conflict))
+async def score(call: CurrentCall, body: wire.HookScoreBody) -> wire.HookScoreAnswer:
     """The newest thumb on a memory of an answer counts: the same one again changes nothing. It ends
     the waiting for a score of this answer."""
     found = await call.services.hooks.score(
@@ -143,15 +123,15 @@ async def score(call: CurrentCall, body: HookScoreBody) -> HookScoreAnswer:
             recorder=call.recorder,
         ),
     )
-    return HookScoreAnswer.of(found, message_id=body.message_id, timestamp=found.at)
+    return wire.HookScoreAnswer.of(found, message_id=body.message_id, timestamp=found.at)
 
 
 @routes.get(SCORE, summary="Whether an answer was scored")
 async def score_state(
-    call: CurrentCall, query: Annotated[HookScoreQuery, Query()]
-) -> HookScoreState:
+    call: CurrentCall, query: InQuery[wire.HookScoreQuery]
+) -> wire.HookScoreState:
     found = await call.services.hooks.state(call.reads, query.message_id, query.conversation_id)
-    return HookScoreState.from_state(found)
+    return wire.HookScoreState.from_state(found)
 
 
 def _messages(

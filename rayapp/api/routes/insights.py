@@ -5,32 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import Query
 from starlette.responses import Response
 
 from rayapp.admin.ports import Component
 from rayapp.api.json_answer import answer
-from rayapp.api.route import CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.graphs.rules.views import action_totals
 from rayapp.memory.tiers import Tier, tier_name
+from rayapp.wire import insights as wire
 from rayapp.wire.bases import BuiltIn
-from rayapp.wire.insights import (
-    ActionStatsView,
-    ComponentView,
-    DiagnosticsAnswer,
-    DiagnosticsQuery,
-    GrowthAnswer,
-    GrowthQuery,
-    GrowthRow,
-    HealthAnswer,
-    HealthQuery,
-    HealthSummary,
-    StatsAnswer,
-    StatsBody,
-    TierStatsView,
-)
 
 routes = router("insights")
 MEMORY = "/api/memory"
@@ -44,7 +29,7 @@ ACTION_ROWS = MAX_ACTIONS * len(Tier)
 
 
 @routes.get(f"{MEMORY}/stats", summary="Counts per tier")
-async def stats(call: CurrentCall) -> StatsAnswer:
+async def stats(call: CurrentCall) -> wire.StatsAnswer:
     statistics = call.services.statistics
     rows, actions = await asyncio.gather(
         statistics.tiers(call.reads),
@@ -52,26 +37,31 @@ async def stats(call: CurrentCall) -> StatsAnswer:
     )
     active = sum(row.active for row in rows if row.tier in MOVING_TIERS)
     rates = await statistics.rates(call.reads, active, timedelta(milliseconds=RATE_WINDOW_MS))
-    body = StatsBody(
+    body = wire.StatsBody(
         user_id=call.user_id,
         as_of=call.services.clock.now(),
         cache_hit_rate=rates.cache_hit,
         promotion_rate=rates.promotion,
         demotion_rate=rates.demotion,
         derived_window_ms=RATE_WINDOW_MS,
-        tiers={tier_name(row.tier, call.documents): TierStatsView.from_stats(row) for row in rows},
+        tiers={
+            tier_name(row.tier, call.documents): wire.TierStatsView.from_stats(row) for row in rows
+        },
         action_effectiveness=tuple(
-            ActionStatsView.from_total(one, actions) for one in action_totals(actions)[:MAX_ACTIONS]
+            wire.ActionStatsView.from_total(one, actions)
+            for one in action_totals(actions)[:MAX_ACTIONS]
         ),
     )
-    return StatsAnswer(stats=body, meta=BuiltIn(built_ms=call.built_ms))
+    return wire.StatsAnswer(stats=body, meta=BuiltIn(built_ms=call.built_ms))
 
 
 @routes.get(f"{MEMORY}/growth", summary="Memories per day")
-async def growth(call: CurrentCall, query: Annotated[GrowthQuery, Query()]) -> GrowthAnswer:
+async def growth(call: CurrentCall, query: InQuery[wire.GrowthQuery]) -> wire.GrowthAnswer:
     """A bare array: one row per UTC day, gaps filled, oldest first."""
     rows = await call.services.statistics.growth(call.reads, query.days)
-    return GrowthAnswer(tuple(GrowthRow.of(row, total_memories=row.total) for row in rows))
+    return wire.GrowthAnswer(
+        tuple(wire.GrowthRow.of(row, total_memories=row.total) for row in rows)
+    )
 
 
 def overall(components: Sequence[Component]) -> Literal["healthy", "degraded", "unhealthy"]:
@@ -86,24 +76,22 @@ def overall(components: Sequence[Component]) -> Literal["healthy", "degraded", "
     summary="Health of the components",
     responses={
         503: {
-            "model": HealthAnswer,
+            "model": wire.HealthAnswer,
             "description": "A component without which nothing works is away; same body.",
         }
     },
 )
-async def health(call: CurrentCall, query: Annotated[HealthQuery, Query()]) -> HealthAnswer:
+async def health(call: CurrentCall, query: InQuery[wire.HealthQuery]) -> wire.HealthAnswer:
     components = await call.services.health.components()
     well = sum(component.healthy for component in components)
-    found = HealthAnswer(
+    found = wire.HealthAnswer(
         status=overall(components),
         timestamp=call.services.clock.now(),
-        components=tuple(map(ComponentView.of, components)),
-        summary=HealthSummary(
+        components=tuple(map(wire.ComponentView.of, components)),
+        summary=wire.HealthSummary(
             total=len(components), healthy=well, unhealthy=len(components) - well
         ),
-        metrics=(await call.services.health.diagnostics(metrics=True)).get("metrics")
-        if query.full
-        else None,
+        metrics=call.services.health.metrics() if query.full else None,
         check_duration_ms=call.built_ms,
     )
     call.status = 503 if found.status == "unhealthy" else 200
@@ -113,9 +101,9 @@ async def health(call: CurrentCall, query: Annotated[HealthQuery, Query()]) -> H
 @routes.get(
     f"{MEMORY}/diagnostics",
     summary="Counts, backlog and issues over all users",
-    response_model=DiagnosticsAnswer,
+    response_model=wire.DiagnosticsAnswer,
 )
-async def diagnostics(call: CurrentCall, query: Annotated[DiagnosticsQuery, Query()]) -> Response:
+async def diagnostics(call: CurrentCall, query: InQuery[wire.DiagnosticsQuery]) -> Response:
     body = await call.services.health.diagnostics(metrics=query.metrics)
     if "by_tier" in body:
         rows = [row | {"tier": tier_name(row["tier"], call.documents)} for row in body["by_tier"]]

@@ -5,28 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated
 
 import orjson
-from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.json_answer import OPTIONS
 from rayapp.api.paths import JobIdPart
 from rayapp.api.responses import EventStream, raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.bulk.model import JobWish
 from rayapp.core.errors import Conflict, JobsDown, NotFound, RayappError
-from rayapp.wire.jobs import (
-    JobActionAnswer,
-    JobAnswer,
-    JobEvent,
-    JobEventsQuery,
-    JobListAnswer,
-    JobListQuery,
-    JobView,
-    PartitionsView,
-)
+from rayapp.wire import jobs as wire
 
 # Progress of one job as server-sent events.
 #
@@ -45,11 +34,11 @@ RETRY_MS = 500
 # Line breaks that JSON leaves as they are, and their escapes.
 UNICODE_BREAKS = {one.encode(): f"\\u{ord(one):04x}".encode() for one in "\x85\u2028\u2029"}
 
-ReadJob = Callable[[], Awaitable[JobView]]
+ReadJob = Callable[[], Awaitable[wire.JobView]]
 Pause = Callable[[float], Awaitable[None]]
 
 
-def event_id(job: JobView) -> str:
+def event_id(job: wire.JobView) -> str:
     """The same for the same state, in every process."""
     return hashlib.blake2b(_data(job), digest_size=8).hexdigest()
 
@@ -90,16 +79,16 @@ async def progress_events(
             yield b": alive\n\n"
 
 
-def _data(job: JobView) -> bytes:
+def _data(job: wire.JobView) -> bytes:
     """On one line, also for readers that break lines where Unicode does."""
-    event = JobEvent(job=job).model_dump()
+    event = wire.JobEvent(job=job).model_dump()
     data = orjson.dumps(event, option=OPTIONS | orjson.OPT_SORT_KEYS)
     for raw, escaped in UNICODE_BREAKS.items():
         data = data.replace(raw, escaped)
     return data
 
 
-def _event(name: str, this_id: str, job: JobView) -> bytes:
+def _event(name: str, this_id: str, job: wire.JobView) -> bytes:
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (this_id.encode(), name.encode(), _data(job))
 
 
@@ -112,19 +101,20 @@ JOB = f"{JOBS}/{{job_id}}"
 
 
 @routes.get(JOBS, summary="List jobs")
-async def listed(call: CurrentCall, query: Annotated[JobListQuery, Query()]) -> JobListAnswer:
+async def listed(call: CurrentCall, query: InQuery[wire.JobListQuery]) -> wire.JobListAnswer:
     """Bulk jobs of every kind, newest first."""
     found = await call.services.jobs.recent(query.kind, query.limit)
-    jobs = tuple(JobView.from_job(job, call.documents) for job in found)
-    return JobListAnswer(jobs=jobs, total=len(jobs))
+    jobs = tuple(wire.JobView.from_job(job, call.documents) for job in found)
+    return wire.JobListAnswer(jobs=jobs, total=len(jobs))
 
 
 @routes.get(JOB, summary="One job", responses=raises(NotFound))
-async def one(call: CurrentCall, job_id: JobIdPart) -> JobAnswer:
+async def one(call: CurrentCall, job_id: JobIdPart) -> wire.JobAnswer:
     job = await call.services.jobs.get(job_id)
     rows = await call.services.jobs.partitions(job_id)
-    return JobAnswer(
-        job=JobView.from_job(job, call.documents), partitions=PartitionsView.from_rows(rows)
+    return wire.JobAnswer(
+        job=wire.JobView.from_job(job, call.documents),
+        partitions=wire.PartitionsView.from_rows(rows),
     )
 
 
@@ -133,12 +123,11 @@ def _add_action(name: str, wish: JobWish, summary: str, description: str) -> Non
         f"{JOB}/{name}",
         summary=summary,
         description=description,
-        responses=raises(NotFound, Conflict, JobsDown),
-        dependencies=[IDEMPOTENT],
+        **writes(NotFound, Conflict, JobsDown),
     )
-    async def action(call: CurrentCall, job_id: JobIdPart) -> JobActionAnswer:
+    async def action(call: CurrentCall, job_id: JobIdPart) -> wire.JobActionAnswer:
         job = await call.services.jobs.wish(job_id, wish)
-        return JobActionAnswer(job=JobView.from_job(job, call.documents))
+        return wire.JobActionAnswer(job=wire.JobView.from_job(job, call.documents))
 
 
 _add_action(
@@ -169,13 +158,13 @@ _add_action(
     response_class=EventStream,
     response_model=None,
     responses={
-        200: {"model": JobEvent},
+        200: {"model": wire.JobEvent},
         204: {"description": "There is nothing more to come."},
         **raises(NotFound),
     },
 )
 async def events(
-    call: CurrentCall, job_id: JobIdPart, query: Annotated[JobEventsQuery, Query()]
+    call: CurrentCall, job_id: JobIdPart, query: InQuery[wire.JobEventsQuery]
 ) -> Response:
     """Server-sent events: `progress` on every change, at most two per second, and `end` with the
     report. The id of an event stands for the state: after a reconnect with `Last-Event-ID` only
@@ -183,8 +172,8 @@ async def events(
     reconnects; 204 means that there is nothing more to come."""
     last_id = dict(call.scope["headers"]).get(b"last-event-id", b"").decode("latin-1") or None
 
-    async def read() -> JobView:
-        return JobView.from_job(await call.services.jobs.get(job_id), call.documents)
+    async def read() -> wire.JobView:
+        return wire.JobView.from_job(await call.services.jobs.get(job_id), call.documents)
 
     job = await read()
     if job.final and last_id == event_id(job):

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from rayapp.api.call import Call
 from rayapp.api.idempotency import key_of
-from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, KEEPS_KEY, CurrentCall, router
+from rayapp.api.route import KEEPS_KEY, CurrentCall, router, writes
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.learning.records import (
     FeedbackRequest,
@@ -19,65 +18,37 @@ from rayapp.learning.records import (
 from rayapp.learning.rules.outcomes import fingerprint
 from rayapp.learning.rules.scores import once_each, score_requests, together
 from rayapp.memory.item import Outcome
-from rayapp.wire.learning import (
-    CycleView,
-    DecayAnswer,
-    FeedbackAnswer,
-    FeedbackBody,
-    OutcomeAnswerView,
-    OutcomeBody,
-    PromoteAnswer,
-    PromoteBody,
-    ResponseAnswerView,
-    ResponseBody,
-    ScheduleAnswer,
-    ScheduleView,
-    ScoreBody,
-)
+from rayapp.wire import learning as wire
 
 routes = router("learning")
 MEMORY = "/api/memory"
-REFUSALS = raises(NotFound, Conflict)
+REFUSALS = writes(NotFound, Conflict)
+KEPT = writes(NotFound, Conflict, key=KEEPS_KEY)
 
 
-@routes.post(
-    f"{MEMORY}/outcomes",
-    summary="Record an outcome",
-    responses=REFUSALS,
-    dependencies=[KEEPS_KEY],
-)
-async def outcomes(call: CurrentCall, body: OutcomeBody) -> OutcomeAnswerView:
+@routes.post(f"{MEMORY}/outcomes", summary="Record an outcome", **KEPT)
+async def outcomes(call: CurrentCall, body: wire.OutcomeBody) -> wire.OutcomeAnswerView:
     """About the memories named by id or by position of a receipt, else about all that the receipt
     shows. A retry with the same idempotency key gets the first result, for ever."""
     signal = Signal(source=body.signal.source, confidence=body.signal.confidence)
     own = {"signal": signal, "idempotency_key": key_of(call), "recorder": call.recorder}
     request = OutcomeRequest(**{**dict(body), **own})
     found = await call.services.outcomes.record(call.writes, request)
-    return OutcomeAnswerView.from_answer(found, call.documents)
+    return wire.OutcomeAnswerView.from_answer(found, call.documents)
 
 
-@routes.post(
-    f"{MEMORY}/record_response",
-    summary="Keep what an answer taught",
-    responses=REFUSALS,
-    dependencies=[KEEPS_KEY],
-)
-async def record_response(call: CurrentCall, body: ResponseBody) -> ResponseAnswerView:
+@routes.post(f"{MEMORY}/record_response", summary="Keep what an answer taught", **KEPT)
+async def record_response(call: CurrentCall, body: wire.ResponseBody) -> wire.ResponseAnswerView:
     """Stores the takeaway in `working` and scores `related`, or all that the receipt shows. A retry
     with the same idempotency key gets the first result, for ever."""
     own = {"idempotency_key": key_of(call), "recorder": call.recorder}
     request = ResponseRequest(**{**dict(body), **own})
     found = await call.services.outcomes.record_response(call.writes, request)
-    return ResponseAnswerView.from_response(found, call.documents)
+    return wire.ResponseAnswerView.from_response(found, call.documents)
 
 
-@routes.post(
-    f"{MEMORY}/feedback",
-    summary="Rate an answer",
-    responses=REFUSALS,
-    dependencies=[IDEMPOTENT],
-)
-async def feedback(call: CurrentCall, body: FeedbackBody) -> FeedbackAnswer:
+@routes.post(f"{MEMORY}/feedback", summary="Rate an answer", **REFUSALS)
+async def feedback(call: CurrentCall, body: wire.FeedbackBody) -> wire.FeedbackAnswer:
     """Scores each citation. The newest thumb on a citation of a message counts: the same one again
     changes nothing, another one takes its place. Message ids are those of their conversation."""
     request = FeedbackRequest(
@@ -89,12 +60,12 @@ async def feedback(call: CurrentCall, body: FeedbackBody) -> FeedbackAnswer:
     )
     found = await call.services.outcomes.feedback(call.writes, request)
     message = await _feedback_message(call, body, found)
-    return FeedbackAnswer.of(
+    return wire.FeedbackAnswer.of(
         found, message=message, score=body.score, citations_scored=len(found.updated)
     )
 
 
-async def _feedback_message(call: Call, body: FeedbackBody, found: OutcomeAnswer) -> str:
+async def _feedback_message(call: Call, body: wire.FeedbackBody, found: OutcomeAnswer) -> str:
     """A thumb that moved nothing says why: the client cannot see what is known here."""
     if found.duplicate:
         return "Known already."
@@ -115,10 +86,9 @@ async def _feedback_message(call: Call, body: FeedbackBody, found: OutcomeAnswer
     f"{MEMORY}/score",
     summary="Score memories one by one",
     description="Like an outcome, each memory with its own.",
-    responses=REFUSALS,
-    dependencies=[IDEMPOTENT],
+    **REFUSALS,
 )
-async def score(call: CurrentCall, body: ScoreBody) -> OutcomeAnswerView:
+async def score(call: CurrentCall, body: wire.ScoreBody) -> wire.OutcomeAnswerView:
     """One record per outcome; what could be refused is refused before the first one."""
     whole = OutcomeRequest(
         outcome=Outcome.UNKNOWN,
@@ -146,34 +116,26 @@ async def score(call: CurrentCall, body: ScoreBody) -> OutcomeAnswerView:
         found = await call.services.outcomes.record(call.writes, named)
         receipt_id = receipt_id or found.receipt_id
         answers.append(found)
-    return OutcomeAnswerView.from_answer(together(answers), call.documents)
+    return wire.OutcomeAnswerView.from_answer(together(answers), call.documents)
 
 
-@routes.post(
-    f"{MEMORY}/ops/promote",
-    summary="Run a promotion cycle",
-    responses=raises(Conflict),
-    dependencies=[IDEMPOTENT],
-)
-async def promote(call: CurrentCall, body: PromoteBody | None = None) -> PromoteAnswer:
+@routes.post(f"{MEMORY}/ops/promote", summary="Run a promotion cycle", **writes(Conflict))
+async def promote(call: CurrentCall, body: wire.PromoteBody | None = None) -> wire.PromoteAnswer:
     """For the acting user, or for all users. Running it twice changes nothing."""
     of_all = body is not None and body.all_users
     report = await call.services.promotion.run(None if of_all else call.user_id)
-    return PromoteAnswer(stats=CycleView.of(report))
+    return wire.PromoteAnswer(stats=wire.CycleView.of(report))
 
 
 @routes.get(f"{MEMORY}/decay/schedule", summary="When promotion runs")
-async def decay_schedule(call: CurrentCall) -> ScheduleAnswer:
+async def decay_schedule(call: CurrentCall) -> wire.ScheduleAnswer:
     schedule = await call.services.promotion.schedule(call.user_id)
-    return ScheduleAnswer(schedule=ScheduleView.of(schedule))
+    return wire.ScheduleAnswer(schedule=wire.ScheduleView.of(schedule))
 
 
 @routes.post(
-    f"{MEMORY}/decay/force",
-    summary="Run a promotion cycle for the acting user",
-    responses=raises(Conflict),
-    dependencies=[IDEMPOTENT],
+    f"{MEMORY}/decay/force", summary="Run a promotion cycle for the acting user", **writes(Conflict)
 )
-async def decay_force(call: CurrentCall) -> DecayAnswer:
+async def decay_force(call: CurrentCall) -> wire.DecayAnswer:
     report = await call.services.promotion.run(call.user_id)
-    return DecayAnswer(result=CycleView.of(report))
+    return wire.DecayAnswer(result=wire.CycleView.of(report))

@@ -4,51 +4,25 @@ DataGov, breakers. Long work is a job: the answer comes at once and names it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query
 from starlette.responses import Response
 
 from rayapp.admin.ports import Component
 from rayapp.api.call import Call
 from rayapp.api.errors import error_body, status_of
 from rayapp.api.json_answer import answer
-from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.system import public_url
 from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, JobWish
 from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput, JobsDown
-from rayapp.wire.ops import (
-    MAX_SAMPLE,
-    BreakerAnswer,
-    BreakerBody,
-    BreakerView,
-    CancelledAnswer,
-    ConsistencyAnswer,
-    ConsistencyBody,
-    ConsistencyResult,
-    DatagovBody,
-    DatagovStatusAnswer,
-    DeferredAnswer,
-    DeferredBody,
-    DeferredCountAnswer,
-    DeferredQuery,
-    DeferredResult,
-    PausedAnswer,
-    ProgressAnswer,
-    ProgressView,
-    ReindexAnswer,
-    ReindexBody,
-    ResumedAnswer,
-    SubmittedAnswer,
-    SubmittedView,
-)
+from rayapp.wire import ops as wire
 
 routes = router("operations")
 OPS = "/api/memory/ops"
 REINDEXES, WAITING, DATAGOVS = f"{OPS}/reindex", f"{OPS}/reindex/deferred", f"{OPS}/datagov"
 BREAKERS = f"{OPS}/circuit-breaker"
-SUBMITS = raises(Conflict, JobsDown)
+SUBMITS = writes(Conflict, JobsDown)
 EMBEDDING = "embedding"
 # What becomes of a job that a driver has.
 AFTER_WISH = {
@@ -74,35 +48,30 @@ async def _newest(call: Call, kind: str) -> Job | None:
     return next(going_on, None) or next(driven, None) or next(iter(found), None)
 
 
-async def _submit(call: Call, kind: str, **params: Any) -> SubmittedView:
+async def _submit(call: Call, kind: str, **params: Any) -> wire.SubmittedView:
     job = await call.services.jobs.submit(kind, params, requested_by=call.principal)
-    return SubmittedView.from_job(job)
+    return wire.SubmittedView.from_job(job)
 
 
 # --- reindex
 
 
 @routes.get(REINDEXES, summary="Progress of the newest reindex")
-async def reindex_progress(call: CurrentCall) -> ProgressAnswer:
+async def reindex_progress(call: CurrentCall) -> wire.ProgressAnswer:
     job = await _newest(call, REINDEX)
-    return ProgressAnswer(progress=job and ProgressView.from_job(job))
+    return wire.ProgressAnswer(progress=job and wire.ProgressView.from_job(job))
 
 
-@routes.post(
-    REINDEXES,
-    summary="Fill a new collection behind the running one",
-    responses=SUBMITS,
-    dependencies=[IDEMPOTENT],
-)
-async def reindex(call: CurrentCall, body: ReindexBody | None = None) -> SubmittedAnswer:
+@routes.post(REINDEXES, summary="Fill a new collection behind the running one", **SUBMITS)
+async def reindex(call: CurrentCall, body: wire.ReindexBody | None = None) -> wire.SubmittedAnswer:
     """Submits a job and answers at once; searches see the new collection only when it is complete
     and verified."""
     params = body.model_dump(mode="json", exclude={"idempotency_key"}) if body else {}
-    return SubmittedAnswer(result=await _submit(call, REINDEX, **params))
+    return wire.SubmittedAnswer(result=await _submit(call, REINDEX, **params))
 
 
 def _add_wish(
-    name: str, wish: JobWish, summary: str, shape: type[ReindexAnswer], word: str
+    name: str, wish: JobWish, summary: str, shape: type[wire.ReindexAnswer], word: str
 ) -> None:
     """The first client asks without an id: the newest reindex is meant, if it has not ended."""
 
@@ -111,10 +80,9 @@ def _add_wish(
         summary=summary,
         description=f"The newest reindex; `{word}` is false when it has ended or there is none.",
         response_model=shape,
-        responses=SUBMITS,
-        dependencies=[IDEMPOTENT],
+        **SUBMITS,
     )
-    async def ask(call: CurrentCall) -> ReindexAnswer:
+    async def ask(call: CurrentCall) -> wire.ReindexAnswer:
         job = await _newest(call, REINDEX)
         if job is None or job.final:
             message = "No reindex is going on."
@@ -123,9 +91,9 @@ def _add_wish(
         return shape.of(job, message=_what_happens(job, wish), **{word: True})
 
 
-_add_wish("pause", JobWish.PAUSE, "Pause the reindex", PausedAnswer, "paused")
-_add_wish("resume", JobWish.RUN, "Go on with the reindex", ResumedAnswer, "resumed")
-_add_wish("cancel", JobWish.CANCEL, "Cancel the reindex", CancelledAnswer, "cancelled")
+_add_wish("pause", JobWish.PAUSE, "Pause the reindex", wire.PausedAnswer, "paused")
+_add_wish("resume", JobWish.RUN, "Go on with the reindex", wire.ResumedAnswer, "resumed")
+_add_wish("cancel", JobWish.CANCEL, "Cancel the reindex", wire.CancelledAnswer, "cancelled")
 
 
 def _what_happens(job: Job, wish: JobWish) -> str:
@@ -140,14 +108,11 @@ def _what_happens(job: Job, wish: JobWish) -> str:
 
 
 @routes.post(
-    f"{REINDEXES}/rollback",
-    summary="Go back to the collection before the last reindex",
-    responses=SUBMITS,
-    dependencies=[IDEMPOTENT],
+    f"{REINDEXES}/rollback", summary="Go back to the collection before the last reindex", **SUBMITS
 )
-async def reindex_rollback(call: CurrentCall) -> SubmittedAnswer:
+async def reindex_rollback(call: CurrentCall) -> wire.SubmittedAnswer:
     """Submits a job; possible within `reindex.rollback_h` hours."""
-    return SubmittedAnswer(result=await _submit(call, REINDEX, rollback=True))
+    return wire.SubmittedAnswer(result=await _submit(call, REINDEX, rollback=True))
 
 
 # --- items that the index does not hold yet
@@ -155,23 +120,22 @@ async def reindex_rollback(call: CurrentCall) -> SubmittedAnswer:
 
 @routes.get(WAITING, summary="Count what waits for the index")
 async def deferred_count(
-    call: CurrentCall, query: Annotated[DeferredQuery, Query()]
-) -> DeferredCountAnswer:
+    call: CurrentCall, query: InQuery[wire.DeferredQuery]
+) -> wire.DeferredCountAnswer:
     waiting = await call.services.deferred.waiting(query.user_id)
     message = f"{waiting} memories wait for the index." if waiting else "Nothing waits."
-    return DeferredCountAnswer(pending_reindex=waiting, message=message)
+    return wire.DeferredCountAnswer(pending_reindex=waiting, message=message)
 
 
 @routes.post(
     WAITING,
     summary="Index waiting and failed items now",
-    response_model=DeferredAnswer,
-    responses=raises(EmbedderDown),
-    dependencies=[IDEMPOTENT],
+    response_model=wire.DeferredAnswer,
+    **writes(EmbedderDown),
 )
 async def deferred(
-    call: CurrentCall, body: DeferredBody | None = None
-) -> DeferredAnswer | Response:
+    call: CurrentCall, body: wire.DeferredBody | None = None
+) -> wire.DeferredAnswer | Response:
     """503 with `recoverySteps` while the embedder is away."""
     user_id = body.user_id if body else None
     embedder = await _embedder(call)
@@ -179,8 +143,8 @@ async def deferred(
         return _no_embedder(embedder.message)
     hastened = await call.services.deferred.hasten(user_id)
     waiting = await call.services.deferred.waiting(user_id)
-    return DeferredAnswer(
-        result=DeferredResult(hastened=hastened, pending_reindex=waiting),
+    return wire.DeferredAnswer(
+        result=wire.DeferredResult(hastened=hastened, pending_reindex=waiting),
         message=f"{hastened} memories are due now; {waiting} wait for the index in all.",
     )
 
@@ -204,52 +168,44 @@ def _no_embedder(problem: str) -> Response:
 # --- sweeps
 
 
-@routes.post(
-    f"{OPS}/consistency",
-    summary="Compare index and truth",
-    responses=SUBMITS,
-    dependencies=[IDEMPOTENT],
-)
-async def consistency(call: CurrentCall, body: ConsistencyBody | None = None) -> ConsistencyAnswer:
+@routes.post(f"{OPS}/consistency", summary="Compare index and truth", **SUBMITS)
+async def consistency(
+    call: CurrentCall, body: wire.ConsistencyBody | None = None
+) -> wire.ConsistencyAnswer:
     """A sample from a place that changes with every call, repaired unless `dry_run`. With `full` a
     job looks at everything: `status` is `submitted` then, without counts."""
-    how = body or ConsistencyBody()
+    how = body or wire.ConsistencyBody()
     if how.full:
         job = await _submit(call, CONSISTENCY, full=True, repair=not how.dry_run)
-        return ConsistencyAnswer(result=job)
+        return wire.ConsistencyAnswer(result=job)
     sample = how.sample_size or call.services.settings.consistency.sample
     report = await call.services.consistency.check(
-        sample=min(sample, MAX_SAMPLE), repair=not how.dry_run
+        sample=min(sample, wire.MAX_SAMPLE), repair=not how.dry_run
     )
-    return ConsistencyAnswer(result=ConsistencyResult.from_report(report))
+    return wire.ConsistencyAnswer(result=wire.ConsistencyResult.from_report(report))
 
 
 # --- DataGov
 
 
 @routes.get(DATAGOVS, summary="State of the DataGov tiers")
-async def datagov_status(call: CurrentCall) -> DatagovStatusAnswer:
+async def datagov_status(call: CurrentCall) -> wire.DatagovStatusAnswer:
     job, settings = await _newest(call, DATAGOV), call.services.settings.datagov
-    return DatagovStatusAnswer.of(
+    return wire.DatagovStatusAnswer.of(
         settings,
         source="ckan" if settings.source is None else "folder",
-        progress=job and ProgressView.from_job(job),
+        progress=job and wire.ProgressView.from_job(job),
         report=job and job.report,
     )
 
 
-@routes.post(
-    DATAGOVS,
-    summary="Fill the DataGov tiers",
-    responses=SUBMITS,
-    dependencies=[IDEMPOTENT],
-)
-async def datagov(call: CurrentCall, body: DatagovBody | None = None) -> SubmittedAnswer:
+@routes.post(DATAGOVS, summary="Fill the DataGov tiers", **SUBMITS)
+async def datagov(call: CurrentCall, body: wire.DatagovBody | None = None) -> wire.SubmittedAnswer:
     """Submits a job; records that are there already are not written again."""
     folder = call.services.settings.datagov.source
     # A folder is named by the settings alone, so a job on it names no source.
     source = (body and body.source) or (None if folder is not None else "ckan")
-    return SubmittedAnswer(result=await _submit(call, DATAGOV, source=source))
+    return wire.SubmittedAnswer(result=await _submit(call, DATAGOV, source=source))
 
 
 # --- the circuit breakers: their state, and closing them by hand
@@ -265,11 +221,11 @@ NOT_FORCED = (
 
 
 @routes.get(BREAKERS, summary="State of the breakers")
-async def breakers(call: CurrentCall) -> BreakerAnswer:
+async def breakers(call: CurrentCall) -> wire.BreakerAnswer:
     rows, embedder = await call.services.health.breakers(), await _embedder(call)
     healthy = embedder is None or embedder.healthy
     shown = _breaker(call, rows.get(EMBEDDING) or {}, embedder)
-    return BreakerAnswer(
+    return wire.BreakerAnswer(
         circuit_breaker=shown,
         breakers=rows,
         embedding_service_healthy=healthy,
@@ -282,11 +238,11 @@ async def breakers(call: CurrentCall) -> BreakerAnswer:
     )
 
 
-def _breaker(call: Call, row: Mapping[str, Any], embedder: Component | None) -> BreakerView:
+def _breaker(call: Call, row: Mapping[str, Any], embedder: Component | None) -> wire.BreakerView:
     """That of the embedder, of which an embedder without an error of its own says what it lacks."""
     error, rules = row.get("lastError"), call.services.settings.breaker
     lacks = embedder.message if embedder is not None and not embedder.healthy else None
-    return BreakerView(
+    return wire.BreakerView(
         is_open=bool(row.get("isOpen")),
         failure_count=row.get("failureCount", 0),
         success_count=row.get("successCount", 0),
@@ -303,11 +259,12 @@ def _breaker(call: Call, row: Mapping[str, Any], embedder: Component | None) -> 
     description="Those of the replica that answers, and of every replica of the embedder and of a "
     "model reranker, which are then asked once. 503 while the embedder is still away. `degraded` "
     "with `enabled: true` answers the state and forces nothing.",
-    response_model=BreakerAnswer,
-    responses=raises(EmbedderDown),
-    dependencies=[IDEMPOTENT],
+    response_model=wire.BreakerAnswer,
+    **writes(EmbedderDown),
 )
-async def reset_breakers(call: CurrentCall, body: BreakerBody) -> BreakerAnswer | Response:
+async def reset_breakers(
+    call: CurrentCall, body: wire.BreakerBody
+) -> wire.BreakerAnswer | Response:
     """Close what requests meet: of this replica, of the embedder and of the reranker."""
     _check_action(body)
     if body.enabled and body.action == "degraded":
@@ -323,7 +280,7 @@ async def reset_breakers(call: CurrentCall, body: BreakerBody) -> BreakerAnswer 
     return found.model_copy(update={"message": _reset_message(closed, found.breakers)})
 
 
-def _check_action(body: BreakerBody) -> None:
+def _check_action(body: wire.BreakerBody) -> None:
     if body.action not in {"reset", "degraded"}:
         raise InvalidInput(
             "action must be `reset` or `degraded`.",

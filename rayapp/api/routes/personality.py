@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE
 from rayapp.assistant.ports import SavedPersonality
 from rayapp.core.errors import Conflict, NotFound, TooLarge
-from rayapp.wire.personality import (
-    DeletedAnswer,
-    DeleteQuery,
-    PersonalityAnswer,
-    PersonalityBody,
-    PresetAnswer,
-    PresetQuery,
-    PresetsAnswer,
-    PresetView,
-    PromptAnswer,
-    PromptQuery,
-    SavedAnswer,
-)
+from rayapp.wire import personality as wire
 
 routes = router("personality")
 PERSONALITY = "/api/memory/personality"
 
 
 @routes.get(PERSONALITY, summary="The personality in use")
-async def current(call: CurrentCall) -> PersonalityAnswer:
+async def current(call: CurrentCall) -> wire.PersonalityAnswer:
     found = await call.services.personality.current(call.reads)
     is_default = found.template.preset and found.template.template_id == DEFAULT_TEMPLATE
-    return PersonalityAnswer.from_personality(found, is_default=is_default)
+    return wire.PersonalityAnswer.from_personality(found, is_default=is_default)
 
 
 @routes.post(
-    PERSONALITY,
-    summary="Save a personality, or use one",
-    responses=raises(NotFound, Conflict, TooLarge),
-    dependencies=[IDEMPOTENT],
+    PERSONALITY, summary="Save a personality, or use one", **writes(NotFound, Conflict, TooLarge)
 )
-async def save(call: CurrentCall, body: PersonalityBody) -> SavedAnswer:
+async def save(call: CurrentCall, body: wire.PersonalityBody) -> wire.SavedAnswer:
     """With `content` the template is checked, saved under its name and used; without it the named
     preset or template is used. Sections: identity, communication (both needed), response_behavior,
     memory_usage, formatting, personality_traits, custom_instructions."""
@@ -51,7 +32,7 @@ async def save(call: CurrentCall, body: PersonalityBody) -> SavedAnswer:
         wanted = body.template_id or body.name or DEFAULT_TEMPLATE
         chosen = await personalities.activate(call.writes, wanted)
         used = SavedPersonality(personality=chosen, overwritten=False, activated=True)
-        return SavedAnswer.from_saved(used, "In use from the next request on.")
+        return wire.SavedAnswer.from_saved(used, "In use from the next request on.")
     saved = await personalities.save(
         call.writes,
         body.content,
@@ -60,47 +41,42 @@ async def save(call: CurrentCall, body: PersonalityBody) -> SavedAnswer:
         activate=body.activate,
     )
     message = "Saved; in use from the next request on." if saved.activated else "Saved."
-    return SavedAnswer.from_saved(saved, message)
+    return wire.SavedAnswer.from_saved(saved, message)
 
 
-@routes.delete(
-    PERSONALITY,
-    summary="Delete a template",
-    responses=raises(NotFound, Conflict),
-    dependencies=[IDEMPOTENT],
-)
-async def delete(call: CurrentCall, query: Annotated[DeleteQuery, Query()]) -> DeletedAnswer:
+@routes.delete(PERSONALITY, summary="Delete a template", **writes(NotFound, Conflict))
+async def delete(call: CurrentCall, query: InQuery[wire.DeleteQuery]) -> wire.DeletedAnswer:
     """A preset, and the template in use, cannot be deleted."""
     await call.services.personality.delete(call.writes, query.id)
-    return DeletedAnswer(message="Template deleted.", template_id=query.id)
+    return wire.DeletedAnswer(message="Template deleted.", template_id=query.id)
 
 
 @routes.get(
     f"{PERSONALITY}/presets",
     summary="All templates, or one",
-    response_model=PresetsAnswer,
+    response_model=wire.PresetsAnswer,
     responses=raises(NotFound),
 )
 async def presets(
-    call: CurrentCall, query: Annotated[PresetQuery, Query()]
-) -> PresetsAnswer | PresetAnswer:
+    call: CurrentCall, query: InQuery[wire.PresetQuery]
+) -> wire.PresetsAnswer | wire.PresetAnswer:
     """Presets first, then the user's own. With `id` the answer is that template with its
     `content`."""
     templates, active = await call.services.personality.listed(call.reads)
     if query.id is not None:
-        return PresetAnswer.from_template(
+        return wire.PresetAnswer.from_template(
             await call.services.personality.template(call.reads, query.id), active
         )
-    rows = tuple(PresetView.from_template(one, active) for one in templates)
-    return PresetsAnswer(presets=rows, active=active)
+    rows = tuple(wire.PresetView.from_template(one, active) for one in templates)
+    return wire.PresetsAnswer(presets=rows, active=active)
 
 
 @routes.get(f"{PERSONALITY}/prompt", summary="The prompt of the personality in use")
-async def prompt(call: CurrentCall, query: Annotated[PromptQuery, Query()]) -> PromptAnswer:
+async def prompt(call: CurrentCall, query: InQuery[wire.PromptQuery]) -> wire.PromptAnswer:
     """The first section of a system prompt. The line that tells the user and the assistant apart is
     always there, in both languages."""
     found, text = await call.services.personality.prompt(call.reads, query.lang)
-    return PromptAnswer.of(
+    return wire.PromptAnswer.of(
         found.checked,
         prompt=text,
         template_id=found.template.template_id,

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from rayapp.api.call import Call
 from rayapp.api.json_answer import answer
 from rayapp.api.responses import raises
-from rayapp.api.route import CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.api.routes.memories import check_query
 from rayapp.core.errors import DeadlineExceeded, InvalidInput
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
-from rayapp.wire.search import (
-    RecentAnswer,
-    RecentQuery,
-    RecentView,
-    SearchAnswerView,
-    SearchBody,
-    search_body,
-)
+from rayapp.wire import search as wire
+from rayapp.wire.search import search_body
 
 routes = router("search")
 PATH = "/api/memory/search"
@@ -36,10 +28,10 @@ PATH = "/api/memory/search"
 @routes.post(
     PATH,
     summary="Search memories",
-    response_model=SearchAnswerView,
+    response_model=wire.SearchAnswerView,
     responses=raises(DeadlineExceeded),
 )
-async def search(call: CurrentCall, body: SearchBody) -> Response:
+async def search(call: CurrentCall, body: wire.SearchBody) -> Response:
     """Hybrid search over meaning and words, in Hebrew and English. A question about open government
     data also searches the shared catalogue (`include_datagov`). A stage that had to be skipped is
     named in `degraded`. The receipt is what outcomes refer to."""
@@ -58,7 +50,7 @@ async def search(call: CurrentCall, body: SearchBody) -> Response:
 
 
 @routes.get(PATH, summary="List recent memories")
-async def recent(call: CurrentCall, query: Annotated[RecentQuery, Query()]) -> RecentAnswer:
+async def recent(call: CurrentCall, query: InQuery[wire.RecentQuery]) -> wire.RecentAnswer:
     """The newest or the best scored memories, as the first client shows them. Unknown query fields
     are ignored."""
     tiers = query.tiers if query.tiers is not None else CORE_TIERS
@@ -67,12 +59,14 @@ async def recent(call: CurrentCall, query: Annotated[RecentQuery, Query()]) -> R
         tiers = (*CORE_TIERS, *DATAGOV_ANSWERS)
     parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
     shown = await _page(call, parts, query)
-    return RecentAnswer(
-        memories=tuple(RecentView.from_item(item, call.documents) for item in shown)
+    return wire.RecentAnswer(
+        memories=tuple(wire.RecentView.from_item(item, call.documents) for item in shown)
     )
 
 
-async def _page(call: Call, parts: list[ItemFilter], query: RecentQuery) -> Sequence[MemoryItem]:
+async def _page(
+    call: Call, parts: list[ItemFilter], query: wire.RecentQuery
+) -> Sequence[MemoryItem]:
     """One page of the store, or the merge of two."""
     memories, words = call.services.memories, query.query or None
     if len(parts) == 1:

@@ -12,14 +12,7 @@ from urllib.parse import urlsplit
 
 from rayapp.admin.ports import Component
 from rayapp.api.route import CurrentCall, router
-from rayapp.wire.system import (
-    BuildView,
-    DiskAnswer,
-    DiskView,
-    SystemHealthAnswer,
-    SystemHealthBody,
-    VersionAnswer,
-)
+from rayapp.wire import system as wire
 
 routes = router("system")
 
@@ -34,24 +27,24 @@ def package_version() -> str:
 
 
 @routes.get("/api/system/version", summary="Version")
-async def system_version(call: CurrentCall) -> VersionAnswer:
-    build = BuildView(node_env=call.services.settings.profile)
-    return VersionAnswer(version=package_version(), build=build)
+async def system_version(call: CurrentCall) -> wire.VersionAnswer:
+    build = wire.BuildView(node_env=call.services.settings.profile)
+    return wire.VersionAnswer(version=package_version(), build=build)
 
 
 @routes.get("/api/system/health", summary="Short health")
-async def system_health(call: CurrentCall) -> SystemHealthAnswer:
+async def system_health(call: CurrentCall) -> wire.SystemHealthAnswer:
     components = await call.services.health.components()
     urls = {
         "qdrant": public_url(call.services.settings.qdrant.url),
         "embedding": public_url(call.services.settings.embedding.url),
     }
-    health = SystemHealthBody(
+    health = wire.SystemHealthBody(
         ok=all(component.healthy for component in components),
         warnings=tuple(f"{c.name}: {c.message}" for c in components if not c.healthy),
         services={c.name: _service(c, urls.get(c.name)) for c in components},
     )
-    return SystemHealthAnswer(health=health)
+    return wire.SystemHealthAnswer(health=health)
 
 
 def _service(component: Component, url: str | None) -> dict[str, Any]:
@@ -72,18 +65,18 @@ def public_url(url: str) -> str | None:
 
 
 @routes.get("/api/system/disk-space", summary="Disk space of the data directory")
-async def disk_space(call: CurrentCall) -> DiskAnswer:
+async def disk_space(call: CurrentCall) -> wire.DiskAnswer:
     folder = call.services.settings.data.dir.absolute()
     usage = await asyncio.to_thread(_usage, folder)
     used = usage.total - usage.free
-    disk = DiskView(
+    disk = wire.DiskView(
         path=str(folder),
         total_bytes=usage.total,
         free_bytes=usage.free,
         used_bytes=used,
         used_ratio=round(used / usage.total, 4) if usage.total else 0.0,
     )
-    return DiskAnswer(disk=disk)
+    return wire.DiskAnswer(disk=disk)
 
 
 def _usage(folder: Path) -> Any:

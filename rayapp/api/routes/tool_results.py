@@ -78,9 +78,7 @@ def _result(call: Call, row: dict[str, Any], path: str) -> ToolResult:
         if not path or not isinstance(field, str):
             raise
         raise InvalidInput(
-            path + error.message,
-            code=error.code,
-            details={**error.details, "field": path + field},
+            path + error.message, code=error.code, details={**error.details, "field": path + field}
         ) from None
     limits = call.services.settings.http
     for name, text, most in (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from fastapi import Query
+from typing import Any
 
 from rayapp.api.auth import TOOL
 from rayapp.api.call import Call
@@ -13,18 +11,11 @@ from rayapp.api.idempotency import key_of
 from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
 from rayapp.api.paths import ToolName
 from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router, unread_body
+from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, unread_body
 from rayapp.assistant.tools.records import ToolCall
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema, openai_function
 from rayapp.core.errors import Conflict, NotFound
-from rayapp.wire.tools import (
-    ToolAnswerView,
-    ToolBody,
-    ToolHints,
-    ToolsAnswer,
-    ToolsQuery,
-    ToolView,
-)
+from rayapp.wire import tools as wire
 
 routes = router("tools")
 
@@ -35,7 +26,7 @@ CONVERSATION_HEADER = b"x-conversation-id"
 TURN_HEADER = b"x-turn-id"
 ARGUMENTS = "arguments"
 # Fields that belong to the call and never to the tool.
-OWN_FIELDS = frozenset(ToolBody.model_fields) | ToolBody.aliases.keys()
+OWN_FIELDS = frozenset(wire.ToolBody.model_fields) | wire.ToolBody.aliases.keys()
 
 
 def tool_call(
@@ -52,7 +43,7 @@ def tool_call(
         arguments = {field: value for field, value in body.items() if field not in OWN_FIELDS}
     refuse_forbidden(own)
     headers = _headers(call)
-    read = validated(ToolBody, headers | fold_aliases(own, ToolBody.aliases))
+    read = validated(wire.ToolBody, headers | fold_aliases(own, wire.ToolBody.aliases))
     return ToolCall(
         name=name,
         arguments=arguments,
@@ -69,9 +60,9 @@ def offered(call: Call) -> list[type[Tool]]:
     return [one for one in call.services.tools.listed() if call.may_write or not one.writes]
 
 
-def hints(tool: type[Tool]) -> ToolHints:
+def hints(tool: type[Tool]) -> wire.ToolHints:
     """The annotations of MCP."""
-    return ToolHints(
+    return wire.ToolHints(
         read_only_hint=not tool.writes,
         destructive_hint=tool.destructive,
         idempotent_hint=tool.idempotent,
@@ -86,14 +77,14 @@ def _headers(call: Call) -> dict[str, str]:
 
 
 @routes.get("/api/memory/tools", summary="The tools and their schemas")
-async def list_tools(call: CurrentCall, query: Annotated[ToolsQuery, Query()]) -> ToolsAnswer:
+async def list_tools(call: CurrentCall, query: InQuery[wire.ToolsQuery]) -> wire.ToolsAnswer:
     """`tools` goes into a chat completion as it is. A key without the scope `write` sees only the
     tools that read. MCP serves the same tools at `/mcp`."""
     found = offered(call)
-    return ToolsAnswer(
+    return wire.ToolsAnswer(
         tools=tuple(openai_function(one, strict=query.strict) for one in found),
         definitions=tuple(
-            ToolView.of(
+            wire.ToolView.of(
                 one,
                 description_he=one.text_he,
                 scope="write" if one.writes else "read",
@@ -109,9 +100,9 @@ async def list_tools(call: CurrentCall, query: Annotated[ToolsQuery, Query()]) -
     TOOL,
     summary="Call a tool",
     responses=raises(NotFound, Conflict),
-    dependencies=[IDEMPOTENT, unread_body(ToolBody, required=False)],
+    dependencies=[IDEMPOTENT, unread_body(wire.ToolBody, required=False)],
 )
-async def call_tool(call: CurrentCall, tool_name: ToolName) -> ToolAnswerView:
+async def call_tool(call: CurrentCall, tool_name: ToolName) -> wire.ToolAnswerView:
     """Arguments are read as models send them: other names, numbers as text, one value for a list.
     Tools that write need the scope `write`. With a conversation and a turn `search_memory` searches
     once per turn; `more: true` allows another one."""
@@ -119,4 +110,4 @@ async def call_tool(call: CurrentCall, tool_name: ToolName) -> ToolAnswerView:
     asked = tool_call(call, tool_name, sent, idempotency_key=key_of(call))
     found = await call.services.tools.call(call.writes, asked)
     call.notes["tool"] = found.tool
-    return ToolAnswerView.of(found)
+    return wire.ToolAnswerView.of(found)

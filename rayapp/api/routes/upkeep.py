@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
-
-from fastapi import Query
 
 from rayapp.admin.ports import Cleanup
 from rayapp.api.call import Call
 from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.wire.upkeep import (
-    CleanupAnswer,
-    CleanupBody,
-    CleanupCountAnswer,
-    CleanupResult,
-    CleanupStats,
-    CompactAnswer,
-    CompactView,
-    IndexSizeView,
-    MigrateAnswer,
-    MigrateBody,
-    MigrateQuery,
-    MigrateStatus,
-    MigrateStatusAnswer,
-    QuietQuery,
-    ResetAnswer,
-    ResetBody,
-    ResetPreviewAnswer,
-    ResetPreviewView,
-    ResetResults,
-    SanitizeAnswer,
-    SanitizeBody,
-    SanitizeQuery,
-    SizesAnswer,
-    VerificationView,
-    VerifyAnswer,
-    VerifyBody,
-)
+from rayapp.wire import upkeep as wire
 
 routes = router("upkeep")
 OPS, CLEANUP = "/api/memory/ops", "/api/memory/cleanup"
@@ -53,14 +23,14 @@ MEGABYTE = 1 << 20
 
 
 @routes.get("/api/system/data-sizes", summary="What the data takes on disk")
-async def data_sizes(call: CurrentCall) -> SizesAnswer:
+async def data_sizes(call: CurrentCall) -> wire.SizesAnswer:
     started = time.perf_counter()
     sizes = await call.services.upkeep.sizes()
     rows = sizes.collections
-    return SizesAnswer.of(
+    return wire.SizesAnswer.of(
         sizes,
         mongo=rows,
-        qdrant=sizes.index and IndexSizeView.from_size(sizes.index),
+        qdrant=sizes.index and wire.IndexSizeView.from_size(sizes.index),
         meta={
             "built_ms": round((time.perf_counter() - started) * 1000, 1),
             "total_bytes": sum(size.storage_bytes + size.index_bytes for size in rows),
@@ -70,7 +40,7 @@ async def data_sizes(call: CurrentCall) -> SizesAnswer:
 
 
 @routes.post("/api/data/compact-database", summary="Give free space back to the file system")
-async def compact(call: CurrentCall) -> CompactAnswer:
+async def compact(call: CurrentCall) -> wire.CompactAnswer:
     """One collection at a time, those with at least 1 MiB free. The server goes on serving
     meanwhile. It reuses free space by itself, so that this is needed only after much was deleted,
     and it may give nothing back."""
@@ -82,11 +52,11 @@ async def compact(call: CurrentCall) -> CompactAnswer:
         message = f"{worked} of {len(done)} collections were compacted."
     if not complete:
         message = f"{message} The time was up; ask again for the rest."
-    return CompactAnswer(
+    return wire.CompactAnswer(
         space_reclaimed_mb=round(freed / MEGABYTE, 2),
         space_reclaimed_bytes=freed,
         collections_compacted=worked,
-        compact_results=tuple(map(CompactView.from_compaction, done)),
+        compact_results=tuple(map(wire.CompactView.from_compaction, done)),
         complete=complete,
         message=message,
         timestamp=call.services.clock.now(),
@@ -98,26 +68,22 @@ async def compact(call: CurrentCall) -> CompactAnswer:
 
 @routes.get(CLEANUP, summary="Count session users that nobody can be any more")
 async def cleanup_stats(
-    call: CurrentCall, query: Annotated[QuietQuery, Query()]
-) -> CleanupCountAnswer:
+    call: CurrentCall, query: InQuery[wire.QuietQuery]
+) -> wire.CleanupCountAnswer:
     """A session user has an id of 64 hexadecimal digits. It counts as orphaned when no key is bound
     to it and nothing of it changed for `quiet_days`."""
     report = await call.services.upkeep.cleanup(dry_run=True, quiet_days=query.quiet_days)
-    return CleanupCountAnswer(stats=CleanupStats.from_report(report, query.quiet_days))
+    return wire.CleanupCountAnswer(stats=wire.CleanupStats.from_report(report, query.quiet_days))
 
 
-@routes.post(
-    CLEANUP,
-    summary="Remove session users that nobody can be any more",
-    dependencies=[IDEMPOTENT],
-)
-async def cleanup(call: CurrentCall, body: CleanupBody | None = None) -> CleanupAnswer:
-    how = body or CleanupBody()
+@routes.post(CLEANUP, summary="Remove session users that nobody can be any more", **writes())
+async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wire.CleanupAnswer:
+    how = body or wire.CleanupBody()
     report = await call.services.upkeep.cleanup(dry_run=how.dry_run, quiet_days=how.quiet_days)
-    return CleanupAnswer(
+    return wire.CleanupAnswer(
         dry_run=how.dry_run,
-        stats=CleanupStats.from_report(report, how.quiet_days),
-        result=CleanupResult.from_report(report),
+        stats=wire.CleanupStats.from_report(report, how.quiet_days),
+        result=wire.CleanupResult.from_report(report),
         message=_cleanup_message(report),
     )
 
@@ -135,35 +101,37 @@ def _cleanup_message(report: Cleanup) -> str:
 
 @routes.get(f"{OPS}/migrate", summary="What of the old memory bank is not moved in yet")
 async def migrate_status(
-    call: CurrentCall, query: Annotated[MigrateQuery, Query()]
-) -> MigrateStatusAnswer:
+    call: CurrentCall, query: InQuery[wire.MigrateQuery]
+) -> wire.MigrateStatusAnswer:
     would = await call.services.upkeep.migrate(_writes(call, query), dry_run=True)
-    return MigrateStatusAnswer(status=MigrateStatus.from_migration(would))
+    return wire.MigrateStatusAnswer(status=wire.MigrateStatus.from_migration(would))
 
 
-@routes.post(f"{OPS}/migrate", summary="Move the old memory bank in", dependencies=[IDEMPOTENT])
-async def migrate(call: CurrentCall, body: MigrateBody | None = None) -> MigrateAnswer:
+@routes.post(f"{OPS}/migrate", summary="Move the old memory bank in", **writes())
+async def migrate(call: CurrentCall, body: wire.MigrateBody | None = None) -> wire.MigrateAnswer:
     """Rows of the collection `memoryBank` become memories under their old ids; the old rows stay,
     marked as moved, so that what is deleted afterwards does not come back. Harmless to repeat."""
-    how = body or MigrateBody()
+    how = body or wire.MigrateBody()
     done = await call.services.upkeep.migrate(_writes(call, how), dry_run=how.dry_run)
     word = "would be moved" if how.dry_run else "were moved"
     message = f"{done.migrated} of {done.total} old facts {word}; {done.duplicates} are there."
     if not done.complete:
         message = f"{message} The time was up; ask again to go on."
-    return MigrateAnswer.of(how, stats=done, message=message)
+    return wire.MigrateAnswer.of(how, stats=done, message=message)
 
 
-def _writes(call: Call, whose: MigrateQuery) -> WriteScope:
+def _writes(call: Call, whose: wire.MigrateQuery) -> WriteScope:
     return WriteScope(whose.user_id or call.user_id, call.principal)
 
 
 @routes.put(f"{OPS}/migrate", summary="Prove that the old memory bank was moved in")
-async def migrate_verify(call: CurrentCall, body: VerifyBody | None = None) -> VerifyAnswer:
+async def migrate_verify(
+    call: CurrentCall, body: wire.VerifyBody | None = None
+) -> wire.VerifyAnswer:
     user_id = (body and body.user_id) or call.user_id
     scope = ReadScope(user_id, include_shared=False)
     found = await call.services.upkeep.verify_migration(scope)
-    return VerifyAnswer(verification=VerificationView.from_verification(found))
+    return wire.VerifyAnswer(verification=wire.VerificationView.from_verification(found))
 
 
 # --- encoded files in texts
@@ -171,36 +139,34 @@ async def migrate_verify(call: CurrentCall, body: VerifyBody | None = None) -> V
 
 @routes.get(f"{OPS}/sanitize", summary="Look for encoded files in texts")
 async def sanitize_look(
-    call: CurrentCall, query: Annotated[SanitizeQuery, Query()]
-) -> SanitizeAnswer:
+    call: CurrentCall, query: InQuery[wire.SanitizeQuery]
+) -> wire.SanitizeAnswer:
     return await _sanitize(call, query, dry_run=True)
 
 
-@routes.post(
-    f"{OPS}/sanitize", summary="Take encoded files out of texts", dependencies=[IDEMPOTENT]
-)
-async def sanitize(call: CurrentCall, body: SanitizeBody | None = None) -> SanitizeAnswer:
+@routes.post(f"{OPS}/sanitize", summary="Take encoded files out of texts", **writes())
+async def sanitize(call: CurrentCall, body: wire.SanitizeBody | None = None) -> wire.SanitizeAnswer:
     """Of the caller's user. Each is an edit like any other, with its old version; a memory that is
     nothing but a file is archived."""
-    how = body or SanitizeBody()
+    how = body or wire.SanitizeBody()
     return await _sanitize(call, how, dry_run=how.dry_run)
 
 
-async def _sanitize(call: Call, where: SanitizeQuery, *, dry_run: bool) -> SanitizeAnswer:
+async def _sanitize(call: Call, where: wire.SanitizeQuery, *, dry_run: bool) -> wire.SanitizeAnswer:
     report = await call.services.upkeep.sanitize(
         call.writes, where.tier, dry_run=dry_run, cursor=where.cursor
     )
-    return SanitizeAnswer.from_report(report, call.documents)
+    return wire.SanitizeAnswer.from_report(report, call.documents)
 
 
 # --- reset
 
 
 @routes.get(f"{OPS}/reset", summary="What a reset would remove")
-async def reset_preview(call: CurrentCall) -> ResetPreviewAnswer:
+async def reset_preview(call: CurrentCall) -> wire.ResetPreviewAnswer:
     found = await call.services.upkeep.reset_preview()
-    return ResetPreviewAnswer(
-        preview=ResetPreviewView.from_preview(found),
+    return wire.ResetPreviewAnswer(
+        preview=wire.ResetPreviewView.from_preview(found),
         warning=RESET_WARNING,
         degraded=() if found.index else ("vector_index",),
     )
@@ -214,7 +180,7 @@ async def reset_preview(call: CurrentCall) -> ResetPreviewAnswer:
     # Without a body it is refused like one that does not confirm: with the warning.
     openapi_extra={"requestBody": {"required": True}},
 )
-async def reset(call: CurrentCall, body: ResetBody | None = None) -> ResetAnswer:
+async def reset(call: CurrentCall, body: wire.ResetBody | None = None) -> wire.ResetAnswer:
     if body is None or not body.confirm:
         raise InvalidInput(
             f"{RESET_WARNING} Send confirm: true if you mean it.",
@@ -225,9 +191,9 @@ async def reset(call: CurrentCall, body: ResetBody | None = None) -> ResetAnswer
     step = "Start the DataGov job if open data is wanted: POST /api/memory/ops/datagov."
     if not report.complete:
         step = "The time was up: send the same request again until complete is true."
-    return ResetAnswer(
+    return wire.ResetAnswer(
         message="Everything is removed." if report.complete else "A part is removed.",
         complete=report.complete,
-        results=ResetResults.from_report(report),
+        results=wire.ResetResults.from_report(report),
         next_steps=(step,),
     )

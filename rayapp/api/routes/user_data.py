@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
-from rayapp.api.responses import raises
-from rayapp.api.route import IDEMPOTENT, CurrentCall, router
+from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
-from rayapp.wire.data import (
-    ClearAnswer,
-    ClearBody,
-    DataStatsAnswer,
-    GhostBody,
-    GhostDone,
-    GhostQuery,
-    GhostsAnswer,
-    GhostView,
-    UnhideBody,
-)
+from rayapp.wire import data as wire
 
 routes, data_routes = router("hidden memories"), router("data")
 GHOST = "/api/memory/ghost"
@@ -34,13 +19,8 @@ TARGET_ALIASES = {
 }
 
 
-@routes.post(
-    GHOST,
-    summary="Hide a memory",
-    responses=raises(NotFound, Conflict),
-    dependencies=[IDEMPOTENT],
-)
-async def hide(call: CurrentCall, body: GhostBody) -> GhostDone:
+@routes.post(GHOST, summary="Hide a memory", **writes(NotFound, Conflict))
+async def hide(call: CurrentCall, body: wire.GhostBody) -> wire.GhostDone:
     """It is archived with this reason: no search, no context shows it, its source stays, and it can
     be shown again."""
     hidden = await call.services.user_data.hide(call.writes, body.memory_id, body.reason)
@@ -48,49 +28,48 @@ async def hide(call: CurrentCall, body: GhostBody) -> GhostDone:
 
 
 @routes.get(GHOST, summary="List the hidden memories")
-async def listed(call: CurrentCall, query: Annotated[GhostQuery, Query()]) -> GhostsAnswer:
+async def listed(call: CurrentCall, query: InQuery[wire.GhostQuery]) -> wire.GhostsAnswer:
     found = await call.services.user_data.hidden(call.reads, query.limit)
-    rows = tuple(GhostView.from_hidden(one, call.documents) for one in found)
-    return GhostsAnswer(memories=rows, total=len(rows))
+    rows = tuple(wire.GhostView.from_hidden(one, call.documents) for one in found)
+    return wire.GhostsAnswer(memories=rows, total=len(rows))
 
 
 @routes.delete(
     GHOST,
     summary="Show a hidden memory again",
     description="The memory is named in the body or in the query.",
-    responses=raises(NotFound, Conflict),
-    dependencies=[IDEMPOTENT],
+    **writes(NotFound, Conflict),
 )
-async def unhide(call: CurrentCall, body: UnhideBody | None = None) -> GhostDone:
+async def unhide(call: CurrentCall, body: wire.UnhideBody | None = None) -> wire.GhostDone:
     """The first client sends a body with DELETE; others may name the memory in the query."""
-    wanted = body or read_query(UnhideBody, call.scope["query_string"])
+    wanted = body or read_query(wire.UnhideBody, call.scope["query_string"])
     item = await call.services.user_data.unhide(call.writes, wanted.memory_id)
     return _done(wanted.memory_id, "Memory shown again.", item.status.value)
 
 
-def _done(memory_id: str, message: str, status: str, reason: str | None = None) -> GhostDone:
-    return GhostDone(
+def _done(memory_id: str, message: str, status: str, reason: str | None = None) -> wire.GhostDone:
+    return wire.GhostDone(
         memory_id=memory_id, memoryId=memory_id, message=message, status=status, reason=reason
     )
 
 
 @data_routes.get("/api/data/stats", summary="What there is of the user")
-async def stats(call: CurrentCall) -> DataStatsAnswer:
+async def stats(call: CurrentCall) -> wire.DataStatsAnswer:
     """Archived memories are counted, deleted ones are not."""
     counts = await call.services.user_data.counts(call.reads)
-    return DataStatsAnswer.from_counts(counts, call.documents)
+    return wire.DataStatsAnswer.from_counts(counts, call.documents)
 
 
-@data_routes.post(
-    "/api/data/clear/{target}", summary="Delete all of one kind", dependencies=[IDEMPOTENT]
-)
-async def clear(call: CurrentCall, target: Target, body: ClearBody | None = None) -> ClearAnswer:
+@data_routes.post("/api/data/clear/{target}", summary="Delete all of one kind", **writes())
+async def clear(
+    call: CurrentCall, target: Target, body: wire.ClearBody | None = None
+) -> wire.ClearAnswer:
     """Of the caller's user, for good: memories with their versions, and the indexer takes their
     points. It ends within the time of a request; `remaining` says what is left, and asking again
     goes on. Clearing the graph keeps the memories; `POST /api/memory/content-graph/backfill` builds
     the content graph anew."""
     cleared = await call.services.user_data.clear(call.writes, _target(target))
-    return ClearAnswer.from_cleared(cleared, call.documents)
+    return wire.ClearAnswer.from_cleared(cleared, call.documents)
 
 
 def _target(name: str) -> ClearTarget:

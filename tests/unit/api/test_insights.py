@@ -10,7 +10,7 @@ import pytest
 
 from rayapp.api.app import create_api
 from rayapp.api.routes.system import public_url
-from rayapp.core.errors import DependencyDown
+from rayapp.core.errors import DependencyDown, StoreDown
 from tests.support.harness import Harness
 from tests.unit.api.serving import LOCAL, client_of, settings_with
 
@@ -78,6 +78,20 @@ async def test_health_follows_its_components(
     assert body["metrics"]["uptime_ms"] == 0
     short = (await api.get("/api/system/health")).json()["health"]
     assert (short["ok"], len(short["warnings"])) == (False, 1)
+
+
+async def test_full_health_asks_no_store_for_its_metrics(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
+    async def fails(*_: object) -> None:
+        raise StoreDown("MongoDB does not answer.")
+
+    for name in ("ping", "backlog", "failures", "tier_counts"):
+        setattr(world.items, name, fails)
+    response = await api.get("/api/memory/health?full=true")
+    body = response.json()
+    assert (response.status_code, body["status"]) == (503, "unhealthy")
+    assert body["metrics"].keys() == {"timestamp", "uptime_ms", "latencies", "operations"}
 
 
 async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Harness) -> None:
