@@ -57,7 +57,6 @@ def explained(names: Iterable[str]) -> list[str]:
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 P = ParamSpec("P")
 T = TypeVar("T")
-ErrorT = TypeVar("ErrorT", bound=RayappError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +79,9 @@ class Pause:
 Step: TypeAlias = Request | Pause
 # What comes of a step: an answer, why there is none, or nothing (after a pause).
 Came: TypeAlias = httpx.Response | httpx.RequestError | None
+# A JSON object that is sent.
+Json: TypeAlias = Mapping[str, Any] | None
 Talk: TypeAlias = Generator[Step, Came, T]
-
-
-def cut(error: ErrorT) -> ErrorT:
-    """The error without the steps inside this client: its sentence says what to do."""
-    return error.with_traceback(None)
 
 
 class AsyncDriver(ABC):
@@ -103,8 +99,8 @@ class AsyncDriver(ABC):
         except StopIteration as end:
             result: T = end.value
             return result
-        except RayappError as error:
-            raise cut(error) from None
+        except RayappError as error:  # without the steps in here: its sentence says what to do
+            raise error.with_traceback(None) from None
         finally:
             talk.close()
 
@@ -124,8 +120,8 @@ class SyncDriver(ABC):
         except StopIteration as end:
             result: T = end.value
             return result
-        except RayappError as error:
-            raise cut(error) from None
+        except RayappError as error:  # without the steps in here: its sentence says what to do
+            raise error.with_traceback(None) from None
         finally:
             talk.close()
 
@@ -153,34 +149,6 @@ class call(Generic[P, T]):  # a decorator
             return client._drive(steps(client, *args, **kwargs))
 
         return made
-
-
-class Calls(ABC):
-    """What the groups of calls ask of the class that knows the service and the user."""
-
-    @abstractmethod
-    def reading(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
-    ) -> Talk[AnswerT]:
-        """One call that changes nothing, as `model`; a POST when it has a body."""
-
-    @abstractmethod
-    def writing(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        method: str = "POST",
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Talk[AnswerT]:
-        """One write that may be repeated safely, as `model`."""
 
 
 class Reader(TypedDict, total=False):

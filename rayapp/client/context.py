@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.core import Core
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
 from rayapp.wire.hooks import ExchangeAnswerView, HookContextAnswer, HookScoreAnswer, HookScoreState
 from rayapp.wire.models import ResponseCheckAnswer, UsageAnswer
@@ -16,7 +17,7 @@ HOOKS = "/api/hooks"
 ChatMessage = Mapping[str, Any]  # role and content
 
 
-class ContextCalls(Calls):
+class ContextCalls(Core):
     """The calls before an answer."""
 
     @call
@@ -75,7 +76,7 @@ class ContextCalls(Calls):
         return self.reading(InsightsAnswer, path, given(body), **who)
 
 
-class HookCalls(Calls):
+class HookCalls(Core):
     """The calls around a turn, for programs that run the conversation themselves."""
 
     @call
@@ -157,7 +158,7 @@ class HookCalls(Calls):
         return self.reading(HookScoreState, path, **who)
 
 
-class ToolCalls(Calls):
+class ToolCalls(Core):
     """The calls about the tools of an assistant."""
 
     @call

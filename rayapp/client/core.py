@@ -13,13 +13,13 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 import orjson
 from pydantic import ValidationError
 
-from rayapp.client.calls import AnswerT, Calls, Pause, Request, Talk
+from rayapp.client.calls import AnswerT, Json, Pause, Reader, Request, Talk, Writer
 from rayapp.client.retry import RetryPolicy, may_retry
 from rayapp.core.errors import (
     Conflict,
@@ -79,49 +79,36 @@ ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
 }
 
 
-class Core(Calls):
+class Core:
     """What both clients know; it yields requests and never makes one."""
 
     def __init__(self, url: str, *, user_id: str | None, retry: RetryPolicy | None) -> None:
         self.url = checked_url(url)
         self._user_id = usable(user_id)
         self._retry = retry or RetryPolicy()
-        self._heeded = False
+        self._told: set[str] = set()
 
     def reading(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
+        self, model: type[AnswerT], path: str, body: Json = None, **who: Unpack[Reader]
     ) -> Talk[AnswerT]:
-        request = Request(
-            method="GET" if body is None else "POST",
-            path=path,
-            content=None if body is None else orjson.dumps(body),
-            headers=self.headers_of(user_id),
-        )
-        return parsed(model, (yield from self.asking(request)))
+        """One call that changes nothing, as `model`; a POST when it has a body."""
+        headers = self.headers_of(who.get("user_id"))
+        method = "GET" if body is None else "POST"
+        return parsed(model, (yield from self.asking(asking_for(method, path, body, headers))))
 
     def writing(
         self,
         model: type[AnswerT],
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Json = None,
         *,
         method: str = "POST",
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
+        **who: Unpack[Writer],
     ) -> Talk[AnswerT]:
-        request = Request(
-            method=method,
-            path=path,
-            content=None if body is None else orjson.dumps(body),
-            headers=self.headers_of(user_id)
-            | {"Idempotency-Key": idempotency_key or uuid.uuid4().hex},
-        )
-        return parsed(model, (yield from self.asking(request)))
+        """One write that may be repeated safely, as `model`."""
+        key = {"Idempotency-Key": who.get("idempotency_key") or uuid.uuid4().hex}
+        headers = self.headers_of(who.get("user_id")) | key
+        return parsed(model, (yield from self.asking(asking_for(method, path, body, headers))))
 
     def asking(self, request: Request) -> Talk[Any]:
         """The JSON of one request, with retries; every attempt is the same request."""
@@ -138,7 +125,7 @@ class Core(Calls):
                 if last or not may_retry(came.status_code, error.code, retry_after_s):
                     raise error
             elif last or isinstance(came, httpx.TimeoutException):
-                raise self.unreachable(came)
+                raise unreachable(self.url, came)
             yield Pause(self._retry.wait_s(attempt, random.random(), retry_after_s))
         raise AssertionError("the last attempt returns or raises")
 
@@ -150,19 +137,26 @@ class Core(Calls):
     def _heed(self, response: httpx.Response) -> None:
         """Say once what the service says of the key that it was sent."""
         notice = response.headers.get(NOTICE_HEADER)
-        if notice and not self._heeded:
-            self._heeded = True
+        if notice and not self._told:
+            self._told.add(notice)
             logger.warning("%s: %s", self.url, notice)
 
-    def unreachable(self, error: object) -> DependencyDown:
-        """Why there was no answer, and what to do."""
-        if isinstance(error, httpx.TimeoutException):
-            return DependencyDown(
-                f"{self.url} did not answer in time: look at its health with `rayapp doctor`."
-            )
+
+def asking_for(method: str, path: str, body: Json, headers: Mapping[str, str]) -> Request:
+    """The request with this JSON body."""
+    content = None if body is None else orjson.dumps(body)
+    return Request(method=method, path=path, content=content, headers=headers)
+
+
+def unreachable(url: str, error: object) -> DependencyDown:
+    """Why there was no answer, and what to do."""
+    if isinstance(error, httpx.TimeoutException):
         return DependencyDown(
-            f"No service answers at {self.url}: start it with `rayapp up`, or pass its URL."
+            f"{url} did not answer in time: look at its health with `rayapp doctor`."
         )
+    return DependencyDown(
+        f"No service answers at {url}: start it with `rayapp up`, or pass its URL."
+    )
 
 
 def checked_url(url: str) -> str:

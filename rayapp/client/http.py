@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Self, Unpack
 
 import httpx
 
-from rayapp.client.calls import AnswerT, AsyncDriver, Came, Pause, Step, SyncDriver, asked, at
+from rayapp.client.calls import (
+    AnswerT,
+    AsyncDriver,
+    Came,
+    Json,
+    Pause,
+    Reader,
+    Step,
+    SyncDriver,
+    Writer,
+    asked,
+    at,
+)
 from rayapp.client.context import ContextCalls, HookCalls, ToolCalls
 from rayapp.client.core import Core
 from rayapp.client.events import Event, Stream
@@ -22,6 +34,13 @@ from rayapp.client.user_data import PersonalityCalls, UserDataCalls
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
 JSON = {"Content-Type": "application/json"}
+
+
+class Listener(Reader, total=False):
+    """Of a stream of events: where it goes on, and whether it waits for what is to come."""
+
+    last_id: str | None
+    follow: bool
 
 
 class AllCalls(
@@ -39,8 +58,29 @@ class AllCalls(
 ):
     """What a program with a memory calls; operators' calls are under `ops`."""
 
+    def __init__(
+        self,
+        url: str,
+        *,
+        user_id: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(url, user_id=user_id, retry=retry)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._connect(headers=headers, timeout=timeout_s)
+
+    @abstractmethod
+    def _connect(self, **options: Any) -> None:
+        """Open the connections, with these options of httpx."""
+
     def _events(
-        self, types: Sequence[str] | None, last_id: str | None, follow: bool, user_id: str | None
+        self,
+        types: Sequence[str] | None,
+        last_id: str | None = None,
+        follow: bool = True,
+        user_id: str | None = None,
     ) -> Stream:
         path = asked(
             "/api/memory/events",
@@ -73,30 +113,14 @@ class MemoryClient(AsyncDriver, AllCalls):
         InvalidInput: a user id that no service accepts, or no URL.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        user_id: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        retry: RetryPolicy | None = None,
-    ) -> None:
-        super().__init__(url, user_id=user_id, retry=retry)
+    def _connect(self, **options: Any) -> None:
         self.ops = AsyncOps(self)
-        self._http = httpx.AsyncClient(
-            base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
-        )
+        self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, **options)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -104,39 +128,25 @@ class MemoryClient(AsyncDriver, AllCalls):
         await self._http.aclose()
 
     async def read(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
+        self, model: type[AnswerT], path: str, body: Json = None, **who: Unpack[Reader]
     ) -> AnswerT:
         """Any call that changes nothing, as `model`; a POST when it has a body."""
-        return await self._drive(self.reading(model, path, body, user_id=user_id))
+        return await self._drive(self.reading(model, path, body, **who))
 
     async def write(
         self,
         model: type[AnswerT],
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Json = None,
         *,
         method: str = "POST",
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
+        **who: Unpack[Writer],
     ) -> AnswerT:
         """Any write, with an idempotency key, as `model`."""
-        talk = self.writing(
-            model, path, body, method=method, user_id=user_id, idempotency_key=idempotency_key
-        )
-        return await self._drive(talk)
+        return await self._drive(self.writing(model, path, body, method=method, **who))
 
     def events(
-        self,
-        types: Sequence[str] | None = None,
-        *,
-        last_id: str | None = None,
-        follow: bool = True,
-        user_id: str | None = None,
+        self, types: Sequence[str] | None = None, **where: Unpack[Listener]
     ) -> AsyncIterator[Event]:
         """What happens to the memories, from now on or after `last_id`, without an end.
 
@@ -144,7 +154,7 @@ class MemoryClient(AsyncDriver, AllCalls):
         service no longer knows `last_id`: read again what you show. `follow` False: what has
         happened so far, then the end. Close the iterator when you leave early.
         """
-        return self._follow(self._events(types, last_id, follow, user_id))
+        return self._follow(self._events(types, **where))
 
     async def _follow(self, stream: Stream) -> AsyncIterator[Event]:
         while not stream.ended:
@@ -199,30 +209,14 @@ class SyncMemoryClient(SyncDriver, AllCalls):
     Args and errors: as `MemoryClient`.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        user_id: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        retry: RetryPolicy | None = None,
-    ) -> None:
-        super().__init__(url, user_id=user_id, retry=retry)
+    def _connect(self, **options: Any) -> None:
         self.ops = SyncOps(self)
-        self._http = httpx.Client(
-            base_url=self.url, headers=_headers(api_key), timeout=timeout_s, trust_env=False
-        )
+        self._http = httpx.Client(base_url=self.url, trust_env=False, **options)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -230,42 +224,28 @@ class SyncMemoryClient(SyncDriver, AllCalls):
         self._http.close()
 
     def read(
-        self,
-        model: type[AnswerT],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
+        self, model: type[AnswerT], path: str, body: Json = None, **who: Unpack[Reader]
     ) -> AnswerT:
         """Any call that changes nothing, as `model`; a POST when it has a body."""
-        return self._drive(self.reading(model, path, body, user_id=user_id))
+        return self._drive(self.reading(model, path, body, **who))
 
     def write(
         self,
         model: type[AnswerT],
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Json = None,
         *,
         method: str = "POST",
-        user_id: str | None = None,
-        idempotency_key: str | None = None,
+        **who: Unpack[Writer],
     ) -> AnswerT:
         """Any write, with an idempotency key, as `model`."""
-        talk = self.writing(
-            model, path, body, method=method, user_id=user_id, idempotency_key=idempotency_key
-        )
-        return self._drive(talk)
+        return self._drive(self.writing(model, path, body, method=method, **who))
 
     def events(
-        self,
-        types: Sequence[str] | None = None,
-        *,
-        last_id: str | None = None,
-        follow: bool = True,
-        user_id: str | None = None,
+        self, types: Sequence[str] | None = None, **where: Unpack[Listener]
     ) -> Iterator[Event]:
         """As `MemoryClient.events`."""
-        return self._follow(self._events(types, last_id, follow, user_id))
+        return self._follow(self._events(types, **where))
 
     def _follow(self, stream: Stream) -> Iterator[Event]:
         while not stream.ended:
@@ -312,7 +292,3 @@ class SyncOps(SyncDriver, OpsCalls):
 
     def _take(self, step: Step) -> Came:
         return self._client._take(step)
-
-
-def _headers(api_key: str | None) -> dict[str, str]:
-    return {"Authorization": f"Bearer {api_key}"} if api_key else {}

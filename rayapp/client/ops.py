@@ -8,56 +8,12 @@ from typing import Any, Literal, Unpack
 
 import httpx
 
-from rayapp.client.calls import Calls, Pause, Reader, Request, Talk, Writer, asked, at, call, given
-from rayapp.client.core import Core, json_of, parsed
+from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
+from rayapp.client.core import Core, json_of, parsed, unreachable
 from rayapp.core.errors import DeadlineExceeded
-from rayapp.wire.insights import (
-    BacklogView,
-    DiagnosticsAnswer,
-    GrowthAnswer,
-    HealthAnswer,
-    StatsAnswer,
-    StatsBody,
-)
+from rayapp.wire import insights, system, upkeep
+from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
-from rayapp.wire.ops import (
-    BreakerAnswer,
-    CancelledAnswer,
-    ConsistencyAnswer,
-    ConsistencyResult,
-    DatagovStatusAnswer,
-    DeferredAnswer,
-    DeferredCountAnswer,
-    PausedAnswer,
-    ProgressAnswer,
-    ProgressView,
-    ReindexAnswer,
-    ResumedAnswer,
-    SubmittedAnswer,
-)
-from rayapp.wire.system import (
-    DiskAnswer,
-    DiskView,
-    ReadyAnswer,
-    SystemHealthAnswer,
-    SystemHealthBody,
-    VersionAnswer,
-)
-from rayapp.wire.upkeep import (
-    CleanupAnswer,
-    CleanupCountAnswer,
-    CleanupStats,
-    CompactAnswer,
-    MigrateAnswer,
-    MigrateStatus,
-    MigrateStatusAnswer,
-    ResetAnswer,
-    ResetPreviewAnswer,
-    SanitizeAnswer,
-    SizesAnswer,
-    VerificationView,
-    VerifyAnswer,
-)
 
 # Client calls about bulk jobs and operations; they need a key with the scope `admin`.
 
@@ -65,16 +21,16 @@ JOBS = "/api/memory/jobs"
 JOB = f"{JOBS}/{{job_id}}"
 OPS = "/api/memory/ops"
 BREAKERS = f"{OPS}/circuit-breaker"
-WISHES: Mapping[str, type[ReindexAnswer]] = {
-    "pause": PausedAnswer,
-    "resume": ResumedAnswer,
-    "cancel": CancelledAnswer,
+WISHES: Mapping[str, type[wire.ReindexAnswer]] = {
+    "pause": wire.PausedAnswer,
+    "resume": wire.ResumedAnswer,
+    "cancel": wire.CancelledAnswer,
 }
 JOB_POLL_S = 0.5  # between two looks at a job: people see that as motion
 JOB_STALL_S = 300.0  # a job that shows no sign of life for this long is stuck, not slow
 
 
-class OperationCalls(Calls):
+class OperationCalls(Core):
     """The calls."""
 
     @call
@@ -98,12 +54,12 @@ class OperationCalls(Calls):
         return self._submitted(f"{OPS}/reindex/rollback", {})
 
     @call
-    def reindex_progress(self) -> Talk[ProgressView | None]:
+    def reindex_progress(self) -> Talk[wire.ProgressView | None]:
         """The reindex that runs or ran last, None when there was none."""
-        return (yield from self.reading(ProgressAnswer, f"{OPS}/reindex")).progress
+        return (yield from self.reading(wire.ProgressAnswer, f"{OPS}/reindex")).progress
 
     @call
-    def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[ReindexAnswer]:
+    def reindex_wish(self, wish: Literal["pause", "resume", "cancel"]) -> Talk[wire.ReindexAnswer]:
         """Ask something of the reindex that runs; without a `job_id` none was going on."""
         return self.writing(WISHES[wish], f"{OPS}/reindex/{wish}", {})
 
@@ -111,13 +67,13 @@ class OperationCalls(Calls):
     def deferred(self, *, owner: str | None = None) -> Talk[int]:
         """How many memories wait for the index; `owner`: of this user alone."""
         path = asked(f"{OPS}/reindex/deferred", user_id=owner)
-        return (yield from self.reading(DeferredCountAnswer, path)).pending_reindex
+        return (yield from self.reading(wire.DeferredCountAnswer, path)).pending_reindex
 
     @call
-    def run_deferred(self, *, owner: str | None = None) -> Talk[DeferredAnswer]:
+    def run_deferred(self, *, owner: str | None = None) -> Talk[wire.DeferredAnswer]:
         """Try them again now. Raises DependencyDown without an embedder."""
         path = f"{OPS}/reindex/deferred"
-        return self.writing(DeferredAnswer, path, given({"user_id": owner}))
+        return self.writing(wire.DeferredAnswer, path, given({"user_id": owner}))
 
     @call
     def ingest_datagov(self, source: Literal["ckan"] | None = None) -> Talk[str]:
@@ -125,18 +81,18 @@ class OperationCalls(Calls):
         return self._submitted(f"{OPS}/datagov", given({"source": source}))
 
     @call
-    def datagov_status(self) -> Talk[DatagovStatusAnswer]:
+    def datagov_status(self) -> Talk[wire.DatagovStatusAnswer]:
         """What the last filling of the DataGov tiers did."""
-        return self.reading(DatagovStatusAnswer, f"{OPS}/datagov")
+        return self.reading(wire.DatagovStatusAnswer, f"{OPS}/datagov")
 
     @call
     def consistency(
         self, *, sample: int | None = None, repair: bool = True
-    ) -> Talk[ConsistencyResult]:
+    ) -> Talk[wire.ConsistencyResult]:
         """What a sampled look finds now."""
         body = given({"dry_run": not repair, "sample_size": sample})
-        found = (yield from self.writing(ConsistencyAnswer, f"{OPS}/consistency", body)).result
-        assert isinstance(found, ConsistencyResult)  # only `full` submits a job
+        found = (yield from self.writing(wire.ConsistencyAnswer, f"{OPS}/consistency", body)).result
+        assert isinstance(found, wire.ConsistencyResult)  # only `full` submits a job
         return found
 
     @call
@@ -146,20 +102,20 @@ class OperationCalls(Calls):
         return self._submitted(f"{OPS}/consistency", body)
 
     @call
-    def breakers(self) -> Talk[BreakerAnswer]:
+    def breakers(self) -> Talk[wire.BreakerAnswer]:
         """The state of the circuit breakers."""
-        return self.reading(BreakerAnswer, BREAKERS)
+        return self.reading(wire.BreakerAnswer, BREAKERS)
 
     @call
-    def reset_breakers(self) -> Talk[BreakerAnswer]:
+    def reset_breakers(self) -> Talk[wire.BreakerAnswer]:
         """Close them by hand. Raises DependencyDown while the embedder is still away."""
-        return self.writing(BreakerAnswer, BREAKERS, {"action": "reset"})
+        return self.writing(wire.BreakerAnswer, BREAKERS, {"action": "reset"})
 
     @call
-    def set_degraded(self, enabled: bool) -> Talk[BreakerAnswer]:
+    def set_degraded(self, enabled: bool) -> Talk[wire.BreakerAnswer]:
         """Answer without the embedder, or with it again."""
         body = {"action": "degraded", "enabled": enabled}
-        return self.writing(BreakerAnswer, BREAKERS, body)
+        return self.writing(wire.BreakerAnswer, BREAKERS, body)
 
     @call
     def jobs(self, kind: str | None = None, *, limit: int = 50) -> Talk[tuple[JobView, ...]]:
@@ -219,7 +175,7 @@ class OperationCalls(Calls):
             yield Pause(poll_s)
 
     def _submitted(self, path: str, body: dict[str, Any]) -> Talk[str]:
-        return (yield from self.writing(SubmittedAnswer, path, body)).result.job_id
+        return (yield from self.writing(wire.SubmittedAnswer, path, body)).result.job_id
 
     def _job(self, job_id: str) -> Talk[JobView]:
         return (yield from self.reading(JobAnswer, at(JOB, job_id=job_id))).job
@@ -234,58 +190,60 @@ class OperationCalls(Calls):
 CLEANUP = "/api/memory/cleanup"
 
 
-class UpkeepCalls(Calls):
+class UpkeepCalls(Core):
     """The calls."""
 
     @call
-    def data_sizes(self) -> Talk[SizesAnswer]:
+    def data_sizes(self) -> Talk[upkeep.SizesAnswer]:
         """Rows and bytes of every collection, and of the index."""
-        return self.reading(SizesAnswer, "/api/system/data-sizes")
+        return self.reading(upkeep.SizesAnswer, "/api/system/data-sizes")
 
     @call
-    def compact(self) -> Talk[CompactAnswer]:
+    def compact(self) -> Talk[upkeep.CompactAnswer]:
         """Give the room of removed rows back to the disk."""
-        return self.writing(CompactAnswer, "/api/data/compact-database")
+        return self.writing(upkeep.CompactAnswer, "/api/data/compact-database")
 
     @call
-    def session_users(self, *, quiet_days: int | None = None) -> Talk[CleanupStats]:
+    def session_users(self, *, quiet_days: int | None = None) -> Talk[upkeep.CleanupStats]:
         """Users that were made for one session and are quiet since."""
         path = asked(CLEANUP, quiet_days=quiet_days)
-        return (yield from self.reading(CleanupCountAnswer, path)).stats
+        return (yield from self.reading(upkeep.CleanupCountAnswer, path)).stats
 
     @call
     def clean_up(
         self, *, dry_run: bool = True, quiet_days: int | None = None
-    ) -> Talk[CleanupAnswer]:
+    ) -> Talk[upkeep.CleanupAnswer]:
         """Remove them with all that is theirs; `dry_run` only counts."""
         body = given({"dry_run": dry_run, "quiet_days": quiet_days})
-        return self.writing(CleanupAnswer, CLEANUP, body)
+        return self.writing(upkeep.CleanupAnswer, CLEANUP, body)
 
     @call
-    def migration(self, *, owner: str | None = None) -> Talk[MigrateStatus]:
+    def migration(self, *, owner: str | None = None) -> Talk[upkeep.MigrateStatus]:
         """What of the first client's old collection is still to be moved."""
         path = asked(f"{OPS}/migrate", user_id=owner)
-        return (yield from self.reading(MigrateStatusAnswer, path)).status
+        return (yield from self.reading(upkeep.MigrateStatusAnswer, path)).status
 
     @call
-    def migrate(self, *, owner: str | None = None, dry_run: bool = False) -> Talk[MigrateAnswer]:
+    def migrate(
+        self, *, owner: str | None = None, dry_run: bool = False
+    ) -> Talk[upkeep.MigrateAnswer]:
         """Move it."""
         body = given({"user_id": owner, "dry_run": dry_run})
-        return self.writing(MigrateAnswer, f"{OPS}/migrate", body)
+        return self.writing(upkeep.MigrateAnswer, f"{OPS}/migrate", body)
 
     @call
-    def verify_migration(self, *, owner: str | None = None) -> Talk[VerificationView]:
+    def verify_migration(self, *, owner: str | None = None) -> Talk[upkeep.VerificationView]:
         """Look whether all of it is there."""
         path, body = f"{OPS}/migrate", given({"user_id": owner})
-        return (yield from self.writing(VerifyAnswer, path, body, method="PUT")).verification
+        return (yield from self.writing(upkeep.VerifyAnswer, path, body, method="PUT")).verification
 
     @call
     def find_blobs(
         self, *, tier: str | None = None, cursor: str | None = None, **who: Unpack[Reader]
-    ) -> Talk[SanitizeAnswer]:
+    ) -> Talk[upkeep.SanitizeAnswer]:
         """Memories whose text holds encoded files."""
         path = asked(f"{OPS}/sanitize", tier=tier, cursor=cursor)
-        return self.reading(SanitizeAnswer, path, **who)
+        return self.reading(upkeep.SanitizeAnswer, path, **who)
 
     @call
     def remove_blobs(
@@ -295,20 +253,20 @@ class UpkeepCalls(Calls):
         cursor: str | None = None,
         dry_run: bool = True,
         **who: Unpack[Writer],
-    ) -> Talk[SanitizeAnswer]:
+    ) -> Talk[upkeep.SanitizeAnswer]:
         """Cut them out; `dry_run` only looks."""
         body = given({"tier": tier, "cursor": cursor, "dry_run": dry_run})
-        return self.writing(SanitizeAnswer, f"{OPS}/sanitize", body, **who)
+        return self.writing(upkeep.SanitizeAnswer, f"{OPS}/sanitize", body, **who)
 
     @call
-    def reset_preview(self) -> Talk[ResetPreviewAnswer]:
+    def reset_preview(self) -> Talk[upkeep.ResetPreviewAnswer]:
         """What a reset would remove."""
-        return self.reading(ResetPreviewAnswer, f"{OPS}/reset")
+        return self.reading(upkeep.ResetPreviewAnswer, f"{OPS}/reset")
 
     @call
-    def reset(self, *, confirm: bool) -> Talk[ResetAnswer]:
+    def reset(self, *, confirm: bool) -> Talk[upkeep.ResetAnswer]:
         """Remove all memories of all users for good. Raises InvalidInput without `confirm`."""
-        return self.writing(ResetAnswer, f"{OPS}/reset", {"confirm": confirm})
+        return self.writing(upkeep.ResetAnswer, f"{OPS}/reset", {"confirm": confirm})
 
 
 # Client calls about the service itself: readiness, health, sizes, and the wait for the index.
@@ -325,15 +283,17 @@ class SystemCalls(Core):
     @call
     def diagnostics(self) -> Talk[dict[str, Any]]:
         """The whole diagnostics body."""
-        return (yield from self.reading(DiagnosticsAnswer, f"{MEMORY}/diagnostics")).model_dump()
+        return (
+            yield from self.reading(insights.DiagnosticsAnswer, f"{MEMORY}/diagnostics")
+        ).model_dump()
 
     @call
-    def backlog(self) -> Talk[BacklogView]:
+    def backlog(self) -> Talk[insights.BacklogView]:
         """Index counts out of the diagnostics."""
         return self._backlog()
 
     @call
-    def ready(self) -> Talk[ReadyAnswer]:
+    def ready(self) -> Talk[system.ReadyAnswer]:
         """Readiness; a service that is warming up answers `ready=False` with reasons.
 
         Raises:
@@ -341,8 +301,8 @@ class SystemCalls(Core):
         """
         came = yield Request(method="GET", path="/readyz")
         if not isinstance(came, httpx.Response):
-            raise self.unreachable(came)
-        return parsed(ReadyAnswer, json_of(came))
+            raise unreachable(self.url, came)
+        return parsed(system.ReadyAnswer, json_of(came))
 
     @call
     def wait_indexed(
@@ -350,8 +310,8 @@ class SystemCalls(Core):
         *,
         stall_s: float = STALL_S,
         poll_s: float = POLL_S,
-        on_progress: Callable[[BacklogView], None] | None = None,
-    ) -> Talk[BacklogView]:
+        on_progress: Callable[[insights.BacklogView], None] | None = None,
+    ) -> Talk[insights.BacklogView]:
         """Wait until nothing is pending in the index, over all users.
 
         Raises:
@@ -375,17 +335,19 @@ class SystemCalls(Core):
             yield Pause(poll_s)
 
     @call
-    def stats(self, **who: Unpack[Reader]) -> Talk[StatsBody]:
+    def stats(self, **who: Unpack[Reader]) -> Talk[insights.StatsBody]:
         """What the user's tiers hold and how they do."""
-        return (yield from self.reading(StatsAnswer, f"{MEMORY}/stats", **who)).stats
+        return (yield from self.reading(insights.StatsAnswer, f"{MEMORY}/stats", **who)).stats
 
     @call
-    def growth(self, *, days: int | None = None, **who: Unpack[Reader]) -> Talk[GrowthAnswer]:
+    def growth(
+        self, *, days: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[insights.GrowthAnswer]:
         """Memories per day, oldest first."""
-        return self.reading(GrowthAnswer, asked(f"{MEMORY}/growth", days=days), **who)
+        return self.reading(insights.GrowthAnswer, asked(f"{MEMORY}/growth", days=days), **who)
 
     @call
-    def health(self, *, full: bool = False) -> Talk[HealthAnswer]:
+    def health(self, *, full: bool = False) -> Talk[insights.HealthAnswer]:
         """The components; `unhealthy` is an answer here, not an error.
 
         Raises:
@@ -393,26 +355,26 @@ class SystemCalls(Core):
         """
         came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
         if not isinstance(came, httpx.Response):
-            raise self.unreachable(came)
-        return parsed(HealthAnswer, json_of(came))
+            raise unreachable(self.url, came)
+        return parsed(insights.HealthAnswer, json_of(came))
 
     @call
     def version(self) -> Talk[str]:
         """The version of the service."""
-        return (yield from self.reading(VersionAnswer, f"{SYSTEM}/version")).version
+        return (yield from self.reading(system.VersionAnswer, f"{SYSTEM}/version")).version
 
     @call
-    def system_health(self) -> Talk[SystemHealthBody]:
+    def system_health(self) -> Talk[system.SystemHealthBody]:
         """Whether the servers behind it answer, and warnings."""
-        return (yield from self.reading(SystemHealthAnswer, f"{SYSTEM}/health")).health
+        return (yield from self.reading(system.SystemHealthAnswer, f"{SYSTEM}/health")).health
 
     @call
-    def disk_space(self) -> Talk[DiskView]:
+    def disk_space(self) -> Talk[system.DiskView]:
         """Room on the disk of the data directory."""
-        return (yield from self.reading(DiskAnswer, f"{SYSTEM}/disk-space")).disk
+        return (yield from self.reading(system.DiskAnswer, f"{SYSTEM}/disk-space")).disk
 
-    def _backlog(self) -> Talk[BacklogView]:
-        return (yield from self.reading(DiagnosticsAnswer, f"{MEMORY}/diagnostics")).index
+    def _backlog(self) -> Talk[insights.BacklogView]:
+        return (yield from self.reading(insights.DiagnosticsAnswer, f"{MEMORY}/diagnostics")).index
 
 
 class OpsCalls(OperationCalls, UpkeepCalls):
@@ -421,11 +383,6 @@ class OpsCalls(OperationCalls, UpkeepCalls):
     They need a key with the scope `admin` where keys are asked for.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def reading(self, *args: Any, **kwargs: Any) -> Talk[Any]:
-        return self._core.reading(*args, **kwargs)
-
-    def writing(self, *args: Any, **kwargs: Any) -> Talk[Any]:
-        return self._core.writing(*args, **kwargs)
+    def __init__(self, client: Core) -> None:
+        super().__init__(client.url, user_id=client._user_id, retry=client._retry)
+        self._told = client._told  # what one of them said, the other does not say again

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from rayapp.client.calls import Calls, Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.core import Core
+from rayapp.wire import personality as wire
 from rayapp.wire.data import ClearAnswer, DataStatsAnswer, GhostDone, GhostsAnswer, GhostView
-from rayapp.wire.personality import (
-    DeletedAnswer,
-    PersonalityAnswer,
-    PresetsAnswer,
-    PresetView,
-    PromptAnswer,
-    SavedAnswer,
-)
 
 MEMORY = "/api/memory"
 PERSONALITY = f"{MEMORY}/personality"
 GHOST = f"{MEMORY}/ghost"
 
 
-class PersonalityCalls(Calls):
+class PersonalityCalls(Core):
     """The calls about how the assistant speaks."""
 
     @call
-    def personality(self, **who: Unpack[Reader]) -> Talk[PersonalityAnswer]:
+    def personality(self, **who: Unpack[Reader]) -> Talk[wire.PersonalityAnswer]:
         """The template in use; its `content` is YAML."""
-        return self.reading(PersonalityAnswer, PERSONALITY, **who)
+        return self.reading(wire.PersonalityAnswer, PERSONALITY, **who)
 
     @call
     def save_personality(
@@ -37,36 +31,36 @@ class PersonalityCalls(Calls):
         description: str | None = None,
         activate: bool = True,
         **who: Unpack[Writer],
-    ) -> Talk[SavedAnswer]:
+    ) -> Talk[wire.SavedAnswer]:
         """Keep a template, YAML, and use it from the next request on. Raises InvalidInput."""
         body = {"content": content, "name": name, "description": description, "activate": activate}
-        return self.writing(SavedAnswer, PERSONALITY, given(body), **who)
+        return self.writing(wire.SavedAnswer, PERSONALITY, given(body), **who)
 
     @call
-    def use_personality(self, template_id: str, **who: Unpack[Writer]) -> Talk[SavedAnswer]:
+    def use_personality(self, template_id: str, **who: Unpack[Writer]) -> Talk[wire.SavedAnswer]:
         """Use a preset or a template of the user. Raises NotFound."""
-        return self.writing(SavedAnswer, PERSONALITY, {"template_id": template_id}, **who)
+        return self.writing(wire.SavedAnswer, PERSONALITY, {"template_id": template_id}, **who)
 
     @call
     def delete_personality(self, template_id: str, **who: Unpack[Writer]) -> Talk[str]:
         """Remove a template of the user; the active one cannot be removed. Raises Conflict."""
         path = asked(PERSONALITY, id=template_id)
-        return (yield from self.writing(DeletedAnswer, path, method="DELETE", **who)).message
+        return (yield from self.writing(wire.DeletedAnswer, path, method="DELETE", **who)).message
 
     @call
-    def presets(self, **who: Unpack[Reader]) -> Talk[tuple[PresetView, ...]]:
+    def presets(self, **who: Unpack[Reader]) -> Talk[tuple[wire.PresetView, ...]]:
         """The templates that can be chosen."""
-        found = yield from self.reading(PresetsAnswer, f"{PERSONALITY}/presets", **who)
+        found = yield from self.reading(wire.PresetsAnswer, f"{PERSONALITY}/presets", **who)
         return found.presets or ()
 
     @call
     def personality_prompt(self, lang: str = "en", **who: Unpack[Reader]) -> Talk[str]:
         """The template in use as a text for a system message."""
         path = asked(f"{PERSONALITY}/prompt", lang=lang)
-        return (yield from self.reading(PromptAnswer, path, **who)).prompt
+        return (yield from self.reading(wire.PromptAnswer, path, **who)).prompt
 
 
-class UserDataCalls(Calls):
+class UserDataCalls(Core):
     """The calls about hidden memories and removal."""
 
     @call
