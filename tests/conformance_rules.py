@@ -46,6 +46,8 @@ REFUSED: Mapping[str, str] = {
     "name what was judged": "one of three fields",
     "Nothing to score": "the last search of the named conversation",
     "query: is missing": "an argument of one tool",
+    "memory_id: is missing": "one of two arguments of one tool",
+    "the fields of one result, or several": "one result or a list of them, not both",
     "valid_from is after valid_to": "two times compared",
 }
 # Accepted although the schema forbids it.

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import orjson
 import typer
+from pydantic import ValidationError
 
 from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.calls import explained
@@ -52,9 +53,13 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Store one memory; it is found at once."""
-    memory = Memory(
-        text=text, tier=tier, tags=tuple(tag or ()), importance=importance, confidence=confidence
-    )
+    given = {"tags": tuple(tag or ()), "importance": importance, "confidence": confidence}
+    try:
+        memory = Memory.model_validate({"text": text, "tier": tier, **given})
+    except ValidationError as error:
+        from rayapp.api.errors import invalid  # the web framework, which `up` does not need
+
+        raise invalid(error) from None
     with client_of(data_dir, user, api_key_file) as client:
         reply = client.store(with_bank_defaults(memory))
         stored = reply.status == "stored" and not as_json

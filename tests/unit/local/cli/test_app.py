@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from jobs import evaluate
 from rayapp.admin.ports import ApiKey, Scope
-from rayapp.core.errors import ConfigError
+from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.local.cli.app import app, checked_job, job_names, places
 from rayapp.local.cli.keys import user_of
 from rayapp.local.cli.output import console, table_of
@@ -124,6 +124,14 @@ def test_tables_show_brackets_and_every_character(monkeypatch: pytest.MonkeyPatc
         line.split("│")[1].strip() for line in out.getvalue().splitlines() if "│" in line
     )
     assert joined == "[red]:bug:" + "z" * 40
+
+
+def test_a_tier_that_is_none_is_one_sentence() -> None:
+    """Before any service is looked for."""
+    done = RUNNER.invoke(app, ["add", "x", "--tier", "attic"])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, InvalidInput)
+    assert "'attic' is no tier; the tiers are working" in done.exception.message
 
 
 @pytest.mark.parametrize(
