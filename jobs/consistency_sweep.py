@@ -15,7 +15,7 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
-from rayapp.index.consistency.comparison import Repairs
+from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
 
 
@@ -50,10 +50,10 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     # Not at the top: see `JobSpec.imports`.
     from rayapp.serve.deployments.process import vector_index
 
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
     return SweepWork(
-        bootstrap.build_comparison(stores, vector_index(settings)),
+        Comparison(stores.scan, vector_index(settings), stores.quarantine),
         SweepStores(items=stores.items, graphs=stores.graphs),
         SweepLog(stores.events, CONSISTENCY, runtime),
         sample=params.get("sample"),

@@ -65,7 +65,7 @@ def params_of(options: argparse.Namespace) -> Mapping[str, Any]:
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     name = params.get("source") or str(settings.datagov.source or CKAN)
     return DatagovIngest(
         open_source(

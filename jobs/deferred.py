@@ -25,7 +25,7 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     return DeferredWork(stores.items, stores.scan, user_id=params.get("user_id"))
 
 

@@ -173,7 +173,7 @@ class _Run:
         try:
             for name in self._spec.imports:
                 importlib.import_module(name)
-            stores = bootstrap.mongo_stores(self._settings)
+            stores = bootstrap.Stores(self._settings)
             workers = self._workers()
             if warm is not None:
                 workers.warm(warm)

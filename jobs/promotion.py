@@ -26,7 +26,7 @@ def params_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
     service = PromotionService(stores.lifecycle, stores.leases, runtime=runtime)
     return PromotionWork(service, stores.lifecycle, clock=runtime.clock)

@@ -75,7 +75,7 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     metrics = InMemoryMetrics()
     embedder = bootstrap.embedding_service(settings, metrics)
     stores, texts, index = (
-        bootstrap.mongo_stores(settings),
+        bootstrap.Stores(settings),
         bootstrap.load_texts(),
         vector_index(settings),
     )

@@ -72,7 +72,7 @@ class PartitionWorker:
         await work.begin(job.facts)
         rate = self._plan.rate and self._plan.rate / self._plan.count
         clock = SystemClock()
-        store = bootstrap.mongo_stores(self._plan.settings).jobs
+        store = bootstrap.Stores(self._plan.settings).jobs
         self._steps = PartitionSteps(store, work, Pace(rate, clock), clock)
 
     async def _made(self, params: Mapping[str, Any]) -> JobWork:

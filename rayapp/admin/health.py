@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Protocol
 
 from rayapp.admin.ports import Component
 from rayapp.bulk.ports import LeaseStore
@@ -16,8 +16,6 @@ from rayapp.core.runtime import BreakerOwner, Clock, Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.consistency.service import last_report
 from rayapp.index.ports import VectorIndex
-from rayapp.inference.chat.service import ModelCalls
-from rayapp.inference.ports import Cache, Embedder, Reranker
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import MemoryItem
@@ -41,19 +39,16 @@ NO_OWNER = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
-    """The clients that requests use; health asks the same ones."""
+class HealthStores(Protocol):
+    """The stores that health asks: those that requests use."""
 
-    store: MemoryStore
-    index: VectorIndex
-    embedder: Embedder
-    reranker: Reranker
-    cache: Cache | None
+    items: MemoryStore
     outcomes: OutcomeStore
     leases: LeaseStore
     events: EventStore
-    models: ModelCalls | None = None
+
+
+Check = Callable[[], Awaitable[Any]]
 
 
 class ProcessBreakers:
@@ -72,37 +67,32 @@ class ProcessBreakers:
 
 
 class HealthService:
-    """Implements `admin.ports.Health` with the clients that requests use.
+    """Asks the clients that requests use.
 
     Args:
+        checks: of what is not the truth and not the index, by the name of its component.
         breakers: whoever has some, by the name that stands for it while it does not answer.
-        start_problems: reasons found while starting (a schema mismatch); they block readiness.
         notices: what an operator should do some time; they block nothing.
     """
 
     def __init__(
         self,
-        used: Dependencies,
+        stores: HealthStores,
+        index: VectorIndex,
         *,
         schema: IndexSchema,
+        checks: Mapping[str, Check],
         breakers: Mapping[str, BreakerOwner],
-        start_problems: list[str],
         notices: Sequence[str] = (),
         runtime: Runtime,
     ) -> None:
-        self._store = used.store
-        self._index = used.index
-        self._embedder = used.embedder
-        self._reranker = used.reranker
-        self._cache = used.cache
-        self._outcomes = used.outcomes
-        self._leases = used.leases
-        self._events = used.events
-        self._models = used.models
+        self._stores = stores
+        self._index = index
         self._schema = schema
+        self._checks = checks
         self._breakers = breakers
-        self._start_problems = start_problems
         self._notices = tuple(notices)
+        self._start_problems = runtime.problems
         self._clock = runtime.clock
         self._disk = runtime.disk
         self._metrics = runtime.metrics
@@ -112,7 +102,7 @@ class HealthService:
     async def not_ready(self) -> list[str]:
         """Only what no degraded rung covers: a wrong schema, or the truth away."""
         reasons = list(self._start_problems)
-        truth = await self._checked("mongodb", self._store.ping, critical=True)
+        truth = await self._checked("mongodb", self._stores.items.ping, critical=True)
         if not truth.healthy:
             disk = self._disk.look()
             reasons += [disk.reason + "."] if disk is not None and disk.reason else []
@@ -121,15 +111,10 @@ class HealthService:
 
     async def components(self) -> list[Component]:
         checks: list[Awaitable[Component]] = [
-            self._checked("mongodb", self._store.ping, critical=True),
+            self._checked("mongodb", self._stores.items.ping, critical=True),
             self._checked("qdrant", self._index_state),
-            self._checked("embedding", self._embedder.health),
-            self._checked("reranking", self._reranker.health),
+            *(self._checked(name, check) for name, check in self._checks.items()),
         ]
-        if self._cache is not None:
-            checks.append(self._checked("cache", self._cache.ping))
-        if self._models is not None:
-            checks.append(self._checked("models", self._models.health))
         found = await asyncio.gather(*checks)
         disk = self._disk.look()
         return [*found] if disk is None else [*found, _disk_component(disk)]
@@ -171,12 +156,12 @@ class HealthService:
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
         begun = self._clock.monotonic()
         backlog, counts, failures, points, learning, sweep = await asyncio.gather(
-            self._store.backlog(),
+            self._stores.items.backlog(),
             self._tier_counts(),
-            self._store.failures(FAILURE_SAMPLE),
+            self._stores.items.failures(FAILURE_SAMPLE),
             self._points(),
             self._learning(),
-            last_report(self._events),
+            last_report(self._stores.events),
         )
         components = await self.components()
         breakers = await self.breakers()
@@ -239,19 +224,19 @@ class HealthService:
     async def _learning(self) -> dict[str, Any]:
         """Events that still owe an effect, and who owns the tiers now."""
         owed, lease = await asyncio.gather(
-            self._outcomes.backlog(), self._leases.current(OWNER_LEASE)
+            self._stores.outcomes.backlog(), self._stores.leases.current(OWNER_LEASE)
         )
         return {"owed": owed, "owner": lease.holder if lease else None}
 
     async def _models_row(self) -> dict[str, Any] | None:
         """Whether helpers may ask a language model, and how it does."""
-        return None if self._models is None else await self._models.health()
+        return await self._checks["models"]() if "models" in self._checks else None
 
     async def _tier_counts(self) -> list[TierCount]:
         """Counted over all documents, so at most once per `COUNTS_S`."""
         now = self._clock.monotonic()
         if self._counts is None or now - self._counts[0] > COUNTS_S:
-            self._counts = (now, await self._store.tier_counts(None))
+            self._counts = (now, await self._stores.items.tier_counts(None))
         return self._counts[1]
 
     async def _index_state(self) -> dict[str, Any]:
@@ -271,9 +256,7 @@ class HealthService:
         except (RayappError, TimeoutError):
             return None
 
-    async def _checked(
-        self, name: str, check: Callable[[], Awaitable[Any]], *, critical: bool = False
-    ) -> Component:
+    async def _checked(self, name: str, check: Check, *, critical: bool = False) -> Component:
         begun = self._clock.monotonic()
         details: dict[str, Any] = {}
         healthy, message = True, "ok"

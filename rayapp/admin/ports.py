@@ -340,29 +340,6 @@ class EventStream(Protocol):
         ...
 
 
-class Health(Protocol):
-    async def not_ready(self) -> list[str]:
-        """Reasons why the service cannot serve; empty when it can."""
-        ...
-
-    async def components(self) -> list[Component]: ...
-    async def breakers(self) -> dict[str, dict[str, Any]]:
-        """By dependency: those of this process and of every replica of a model."""
-        ...
-
-    async def reset_breakers(self) -> list[str]:
-        """Close them by hand; the names of those that were not closed."""
-        ...
-
-    def metrics(self) -> dict[str, Any]:
-        """What this process counted and measured; no server is asked."""
-        ...
-
-    async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
-        """The body of `GET /api/memory/diagnostics`, contract fields included."""
-        ...
-
-
 class Following(Protocol):
     """One open event stream, closed by whoever opened it."""
 

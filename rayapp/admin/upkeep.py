@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
+from typing import Protocol
 
 from rayapp.admin.legacy_bank import LegacyMove
 from rayapp.admin.ports import (
@@ -43,15 +44,13 @@ RESET_PAGE = 500
 MONGODB, INDEX = "mongodb", "vector_index"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepStores:
+class UpkeepStores(Protocol):
     """What upkeep reads and removes."""
 
     housekeeping: Housekeeping
     scan: ItemScan
     jobs: JobStore
     api_keys: ApiKeyStore
-    index: VectorIndex
 
 
 class UpkeepService:
@@ -60,6 +59,7 @@ class UpkeepService:
     def __init__(
         self,
         stores: UpkeepStores,
+        index: VectorIndex,
         data: UserDataService,
         moving: LegacyMove,
         sanitizing: Sanitizing,
@@ -67,6 +67,7 @@ class UpkeepService:
         runtime: Runtime,
     ) -> None:
         self._stores = stores
+        self._index = index
         self._data = data
         self._moving = moving
         self._sanitizing = sanitizing
@@ -97,7 +98,7 @@ class UpkeepService:
 
     async def _index_size(self) -> IndexSize | None:
         try:
-            health = await self._stores.index.health()
+            health = await self._index.health()
         except IndexDown:
             return None
         return IndexSize(collection=health.collection, points=health.points, facts=health.facts)
@@ -222,7 +223,7 @@ class UpkeepService:
 
     async def _refuse_without_index(self) -> None:
         """Points that stay behind would be shown to nobody, but a person wants them gone."""
-        health = await self._stores.index.health()
+        health = await self._index.health()
         if not health.ready:
             raise IndexDown(
                 "The vector index is away, so its part of the data would stay; nothing was "
@@ -245,7 +246,7 @@ class UpkeepService:
     async def _sweep_index(self, until: float) -> tuple[int, bool]:
         gone, after = 0, None
         while self._clock.monotonic() < until:
-            page, after = await self._stores.index.scroll(after=after, limit=RESET_PAGE, keys=())
+            page, after = await self._index.scroll(after=after, limit=RESET_PAGE, keys=())
             ids = [point.point_id for point in page]
             kept = await self._stores.scan.existing(ids)
             orphans = [point_id for point_id in ids if point_id not in kept]
@@ -256,8 +257,8 @@ class UpkeepService:
         return gone, False
 
     async def _old_indexes(self) -> list[str]:
-        names = collections_of(self._alias, await self._stores.index.collections())
-        target = (await self._stores.index.health()).collection
+        names = collections_of(self._alias, await self._index.collections())
+        target = (await self._index.health()).collection
         return [name for name in names if name != target]
 
     async def _drop_old_indexes(self) -> list[str]:
@@ -271,10 +272,10 @@ class UpkeepService:
             if name in filled:
                 continue
             with suppress(Conflict):  # a rollback moved the alias to it a moment ago
-                await self._stores.index.drop_collection(name)
+                await self._index.drop_collection(name)
                 dropped.append(name)
         return dropped
 
     async def _delete_points(self, ids: Sequence[str]) -> None:
         if ids:
-            await self._stores.index.delete(ids)
+            await self._index.delete(ids)

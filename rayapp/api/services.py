@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rayapp.admin.event_stream import EventStreamService
-from rayapp.admin.ports import ApiKeyStore, Health, IdempotencyStore
+from rayapp.admin.health import HealthService
+from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
+from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.personality.service import PersonalityService
-from rayapp.assistant.ports import Context
 from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.service import JobsService
-from rayapp.core.disk_space import ELSEWHERE, DiskSpace
+from rayapp.core.disk_space import DiskSpace
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import Settings
 from rayapp.graphs.service import GraphsService
@@ -24,13 +25,14 @@ from rayapp.index.consistency.service import ConsistencyService
 from rayapp.index.deferred import DeferredService
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.learning.insights import InsightsService
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.memory.user_data import UserDataService
-from rayapp.search.ports import Search
+from rayapp.search.explain import Explainer
+from rayapp.search.service import SearchService
 
 
 class Starting(Protocol):
@@ -45,19 +47,20 @@ class Starting(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Everything the HTTP layer needs, built by `rayapp.container.bootstrap`."""
+    """Everything the HTTP layer needs, by the names of `rayapp.container.services.Container`."""
 
     settings: Settings
     clock: Clock
     metrics: Metrics
     memories: MemoriesService
     bank: MemoryBankService
-    search: Search
-    outcomes: Outcomes
+    search: SearchService
+    explainer: Explainer
+    outcomes: OutcomesService
     promotion: PromotionService
     graphs: GraphsService
     insights: InsightsService
-    context: Context
+    context: ContextService
     hooks: HooksService
     tools: ToolsService
     tool_results: ToolResultService
@@ -66,7 +69,7 @@ class Services:
     jobs: JobsService
     consistency: ConsistencyService
     deferred: DeferredService
-    health: Health
+    health: HealthService
     statistics: StatisticsService
     personality: PersonalityService
     user_data: UserDataService
@@ -74,4 +77,4 @@ class Services:
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]
-    disk: DiskSpace = ELSEWHERE
+    disk: DiskSpace

@@ -10,13 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from rayapp.assistant.context.records import (
-    AssistantContext,
-    ColdStart,
-    ContextRequest,
-)
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import Checked, Shelf, Template
+from rayapp.learning.ports import ScoredSessions
 from rayapp.memory.scope import ReadScope, WriteScope
 
 
@@ -43,18 +39,6 @@ class PersonalityStore(Protocol):
         ...
 
 
-class Context(Protocol):
-    """What an assistant is told. Never raises for what is merely away: it says `degraded`."""
-
-    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
-        """Everything about one question, within the deadline of the settings."""
-        ...
-
-    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
-        """What is known of the user before the first question."""
-        ...
-
-
 # Turns of a conversation whose scores are kept; older ones count as unknown.
 MAX_TURNS = 200
 # Fingerprints of a conversation: some 40 KB, and about the last three full blocks of context.
@@ -78,21 +62,6 @@ class TurnRecord:
     required: bool = False
     receipt_id: str | None = None
     scored_at: datetime | None = None
-    score: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreGiven:
-    """What a score is about; None = not named. `score`: -1, 0 or 1, None = by another way.
-
-    Without a message it is about the turn that owes one, in that conversation, or with that
-    receipt. At least one of the three is named.
-    """
-
-    at: datetime
-    conversation_id: str | None = None
-    message_id: str | None = None
-    receipt_id: str | None = None
     score: int | None = None
 
 
@@ -127,7 +96,7 @@ class Session:
         return next((one for one in self.turns if one.message_id == message_id), None)
 
 
-class SessionStore(Protocol):
+class SessionStore(ScoredSessions, Protocol):
     """`sessions`: one row per user and conversation, removed some days after the last word."""
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None: ...
@@ -153,13 +122,6 @@ class SessionStore(Protocol):
         """One stored turn more; it owes a score when `required`. Atomic.
 
         False, with nothing changed, when the message is known.
-        """
-        ...
-
-    async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
-        """A score was given: its turn is marked, and owes nothing any more. Atomic.
-
-        False when no kept turn fits.
         """
         ...
 

@@ -1,146 +1,83 @@
-"""Builds the services of a process out of its stores: memories, context, hooks, tools, learning."""
+"""The services of a process, each built once, when it is first asked for.
+
+Nothing here waits for a server: constructors assign and connect lazily.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import fields, replace
+from functools import cached_property, lru_cache
 
 from rayapp.admin.event_stream import EventStreamService
+from rayapp.admin.health import HealthService, ProcessBreakers
 from rayapp.admin.legacy_bank import LegacyMove
 from rayapp.admin.sanitizing import Sanitizing
-from rayapp.admin.upkeep import UpkeepService, UpkeepStores
+from rayapp.admin.statistics import StatisticsService
+from rayapp.admin.upkeep import UpkeepService
+from rayapp.api.services import Services
 from rayapp.assistant.context.service import ContextService
-from rayapp.assistant.conversations.feedback import ScoredOutcomes
-from rayapp.assistant.conversations.service import HooksService, HookStores, RememberedContext
+from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.executor import Doing
 from rayapp.assistant.extraction.policies import Deciders, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
-from rayapp.assistant.ports import Context
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
-from rayapp.assistant.tools.service import ToolParts, ToolsService
-from rayapp.container.parts import DataStores, Parts, Stores
-from rayapp.core.breaker import Breaker, BreakerPolicy
+from rayapp.assistant.tools.service import ToolsService
+from rayapp.bulk.ports import JobLauncher
+from rayapp.bulk.service import JobsService
+from rayapp.container.bootstrap import Stores, load_texts, remote_cache, schema_of
+from rayapp.container.inference import breaker, rerank_service
+from rayapp.container.leader_tasks import (
+    cleanup_duty,
+    drift_duty,
+    preload_duty,
+    resume_duty,
+    sweep_duty,
+)
 from rayapp.core.runtime import Runtime
-from rayapp.core.settings.model import CONFIG_DIR, Settings
-from rayapp.index.point_builder import ModelPrefixing
-from rayapp.index.service import IndexingService, OnDeleted
+from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.datagov.service import DatagovPreload
+from rayapp.graphs.service import GraphsService
+from rayapp.index.consistency.comparison import Comparison
+from rayapp.index.consistency.service import ConsistencyService, SweepLog
+from rayapp.index.deferred import DeferredService
+from rayapp.index.point_builder import ModelPrefixing, PointMaker
+from rayapp.index.ports import VectorIndex
+from rayapp.index.reindex.switch import ReindexCleanup
+from rayapp.index.service import IndexingService
+from rayapp.index.write_barrier import IndexWatch
 from rayapp.inference.backends.chat_model import HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
-from rayapp.inference.ports import Asking, UsageStore
+from rayapp.inference.ports import Embedder, EmbedderInfo, Reranker
 from rayapp.inference.prompts.loader import load_prompts
+from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
+from rayapp.learning.leader import MaintenanceService
+from rayapp.learning.outbox import EffectsService, GraphSettling
 from rayapp.learning.outcomes import OutcomesService
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
-from rayapp.search.ports import Search
-from rayapp.storage.files import load_presets
-from rayapp.storage.mongo import MongoDatabase
-from rayapp.storage.mongo.event_stream import MongoEventStream
-from rayapp.storage.mongo.housekeeping import MongoHousekeeping
-from rayapp.storage.mongo.personality import MongoPersonalityStore
-from rayapp.storage.mongo.user_rows import MongoLegacyBank, MongoUserRows
+from rayapp.search.explain import Explainer
+from rayapp.search.priors import PriorsService
+from rayapp.search.retrievers import SearchArms
+from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
+from rayapp.search.service import SearchService
+from rayapp.storage.files import load_calibration, load_presets
 
-# The service of memories of a process: whoever stores, stores through the same rules.
-
-
-def build_memories(parts: Parts) -> MemoriesService:
-    """Limits and capacity are those of the settings."""
-    runtime, settings = parts.runtime, parts.runtime.settings
-    return MemoriesService(
-        parts.stores.items,
-        clock=runtime.clock,
-        metrics=runtime.metrics,
-        limits=TextLimits(
-            text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
-        ),
-        capacity=settings.memory_bank.capacity,
-        new_id=runtime.new_id,
-    )
+log = logging.getLogger("rayapp.container")
 
 
-# Builds what lets helpers ask a language model; off without an endpoint.
-
-
-def build_models(runtime: Runtime, usage: UsageStore) -> ModelCalls:
-    """The calls of this process. One per process: it counts what is in flight."""
-    settings, rules = runtime.settings.models, runtime.settings.breaker
-    chat = None
-    if settings.on:
-        chat = HttpChatModel(settings.base_url, model=settings.model, api_key=settings.api_key)
-    policy = BreakerPolicy(failures=rules.failures, open_s=rules.open_s, successes=rules.successes)
-    return ModelCalls(
-        chat, usage, load_prompts(), breaker=Breaker("models", policy), runtime=runtime
-    )
-
-
-# Builds the tools of an assistant.
-
-
-def build_tools(
-    parts: Parts,
-    *,
-    memories: MemoriesService,
-    bank: MemoryBankService,
-    search: Search,
-    outcomes: Outcomes,
-    insights: InsightsService,
-) -> ToolsService:
-    """Over the same services that the other routes ask."""
-    used = ToolParts(
-        memories=memories,
-        bank=bank,
-        search=search,
-        outcomes=outcomes,
-        insights=insights,
-        sessions=parts.stores.sessions,
-    )
-    return ToolsService(used, runtime=parts.runtime)
-
-
-# Builds what tells an assistant its context.
-
-
-def build_insights(parts: Parts) -> InsightsService:
-    """What the graphs say before any search."""
-    stores = parts.stores
-    return InsightsService(
-        stores.graphs,
-        stores.items,
-        stores.outcomes,
-        stores.receipts,
-        texts=parts.texts,
-        runtime=parts.runtime,
-    )
-
-
-def build_context(parts: Parts, search: Search, insights: InsightsService) -> ContextService:
-    """The same search and insights that everybody else asks."""
-    return ContextService(
-        search,
-        insights,
-        parts.stores.items,
-        parts.stores.receipts,
-        texts=parts.texts,
-        runtime=parts.runtime,
-    )
-
-
-# Personalities and the data pages of a process.
-
-
-def mongo_data_stores(database: MongoDatabase) -> DataStores:
-    return DataStores(
-        rows=MongoUserRows(database),
-        housekeeping=MongoHousekeeping(database),
-        legacy=MongoLegacyBank(database),
-        personality=MongoPersonalityStore(database),
-    )
+@lru_cache
+def calibration_of(model: str) -> Calibration | None:
+    """The shipped one of an embedder; read once per process."""
+    return load_calibration(CONFIG_DIR / "calibration", model)
 
 
 @lru_cache(maxsize=1)
@@ -149,137 +86,380 @@ def presets() -> dict[str, Template]:
     return load_presets(CONFIG_DIR / "personality")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataServices:
-    """Personalities and the data pages."""
+class Container:
+    """What requests and the background work of one process are made of.
 
-    personality: PersonalityService
-    user_data: UserDataService
-    upkeep: UpkeepService
+    Args:
+        model: of `embedder`.
+        reranker: None: that of the settings, in this process.
+    """
 
+    def __init__(
+        self,
+        runtime: Runtime,
+        stores: Stores,
+        *,
+        index: VectorIndex,
+        embedder: Embedder,
+        model: EmbedderInfo,
+        launcher: JobLauncher,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.settings = runtime.settings
+        self.clock = runtime.clock
+        self.metrics = runtime.metrics
+        self.disk = runtime.disk
+        self.stores = stores
+        self.api_keys = stores.api_keys
+        self.idempotency = stores.idempotency
+        self.index = index
+        self.embedder = embedder
+        self.texts = replace(load_texts(), langs=frozenset(model.langs))
+        self.schema = schema_of(model, self.texts.analyser)
+        self.watch = IndexWatch(breaker("qdrant", self.settings))
+        self.tiers_default = CORE_TIERS
+        self._launcher = launcher
+        self._reranker = reranker
 
-def build_data(parts: Parts, memories: MemoriesService) -> DataServices:
-    """What the data pages ask for."""
-    stores, runtime = parts.stores, parts.runtime
-    others = UpkeepStores(
-        housekeeping=stores.data.housekeeping,
-        scan=stores.scan,
-        jobs=stores.jobs,
-        api_keys=stores.api_keys,
-        index=parts.index,
-    )
-    user_data = UserDataService(memories, stores.items, stores.data.rows, runtime=runtime)
-    return DataServices(
-        personality=PersonalityService(stores.data.personality, presets(), clock=runtime.clock),
-        user_data=user_data,
-        upkeep=UpkeepService(
-            others,
-            user_data,
-            LegacyMove(stores.data.legacy, memories, stores.items, runtime=runtime),
-            Sanitizing(memories, stores.items, runtime=runtime),
-            runtime=runtime,
-        ),
-    )
+    def services(self) -> Services:
+        """What the HTTP layer asks for, built now, so that no request pays for it."""
+        return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
 
+    # --- memories
 
-# Builds what tells followers about changes, and what remembers the answers of tools.
+    @cached_property
+    def memories(self) -> MemoriesService:
+        """Whoever stores, stores through the same rules."""
+        limits = TextLimits(
+            text=self.settings.http.text_limit_chars,
+            memory_bank=self.settings.memory_bank.text_limit_chars,
+        )
+        return MemoriesService(
+            self.stores.items,
+            clock=self.clock,
+            metrics=self.metrics,
+            limits=limits,
+            capacity=self.settings.memory_bank.capacity,
+            new_id=self.runtime.new_id,
+        )
 
-# A stream that just ended may still hold its connection when the next one opens.
-SPARE_CONNECTIONS = 4
+    @cached_property
+    def bank(self) -> MemoryBankService:
+        return MemoryBankService(self.memories, self.stores.items)
 
+    @cached_property
+    def user_data(self) -> UserDataService:
+        stores = self.stores
+        return UserDataService(self.memories, stores.items, stores.user_rows, runtime=self.runtime)
 
-def mongo_event_stream(settings: Settings) -> MongoEventStream:
-    """On a client of its own, which connects with the first stream."""
-    size = settings.events.max_streams + SPARE_CONNECTIONS
-    own = settings.mongo.model_copy(update={"pool_size": size})
-    return MongoEventStream(MongoDatabase(own))
+    # --- models
 
+    @cached_property
+    def models(self) -> ModelCalls:
+        """The calls of this process, which counts what is in flight; off without an endpoint."""
+        settings, chat = self.settings.models, None
+        if settings.on:
+            chat = HttpChatModel(settings.base_url, model=settings.model, api_key=settings.api_key)
+        return ModelCalls(
+            chat,
+            self.stores.usage,
+            load_prompts(),
+            breaker=breaker("models", self.settings),
+            runtime=self.runtime,
+        )
 
-def build_events(parts: Parts) -> EventStreamService:
-    return EventStreamService(parts.stores.stream, runtime=parts.runtime)
+    @cached_property
+    def reranker(self) -> Reranker:
+        return self._reranker or rerank_service(self.settings, self.metrics)
 
-
-def build_tool_results(
-    parts: Parts, memories: MemoriesService, models: ModelCalls
-) -> ToolResultService:
-    return ToolResultService(
-        memories, parts.stores.items, runtime=parts.runtime, summarise=summarising(models)
-    )
-
-
-# What is learned from conversations in the background, built for a process.
-
-
-def build_learning(parts: Parts, models: Asking | None = None) -> ExchangeLearning:
-    """The worker of the queue of exchanges; it skips them while no model may be asked."""
-    stores, runtime = parts.stores, parts.runtime
-    memories, prompts = build_memories(parts), load_prompts()
-    deciders = Deciders(
-        models=models or build_models(runtime, stores.usage),
-        queue=stores.exchanges,
-        receipts=stores.receipts,
-        known=KnownMemories(
-            stores.items,
-            parts.index,
-            parts.embedder,
-            timeout_s=runtime.settings.embedding.batch_timeout_s,
-        ),
-        versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
-    )
-    outcomes = OutcomesService(stores.outcomes, stores.receipts, memories, runtime=runtime)
-    doing = Doing(memories, outcomes, stores.events, runtime=runtime)
-    return ExchangeLearning(stores.exchanges, deciders, doing, runtime=runtime)
-
-
-def prepare_indexing(service: IndexingService, parts: Parts) -> None:
-    """What the indexer does for others: it asks for prefixes, and forgets what is gone."""
-    service.prefixing = build_prefixing(parts)
-    service.on_deleted = forgetting(parts.stores)
-    # Nothing is learned of a turn that a person put away, and its texts lie in the queue too.
-    service.on_hidden = parts.stores.exchanges.purge
-
-
-def build_prefixing(parts: Parts, models: Asking | None = None) -> ModelPrefixing | None:
-    """What the indexer asks before it embeds; None while no model may be asked."""
-    stores, runtime = parts.stores, parts.runtime
-    settings = runtime.settings.models
-    if models is None:
+    @cached_property
+    def prefixing(self) -> ModelPrefixing | None:
+        """What the indexer asks before it embeds; None while no model may be asked."""
+        settings = self.settings.models
         if not (settings.on and settings.helpers.contextual_prefix):
             return None
-        models = build_models(runtime, stores.usage)
-    return ModelPrefixing(models, stores.items, runtime=runtime)
+        return ModelPrefixing(self.models, self.stores.items, runtime=self.runtime)
 
+    # --- search
 
-def forgetting(stores: Stores) -> OnDeleted:
-    """What the indexer calls for memories that were deleted: nothing else may hold their texts."""
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """Recipes that know how sure this embedder may be, and what is missing for it."""
+        model = self.schema.model
+        found = calibrated(self.texts.recipes, calibration_of(model), model)
+        if found.notice is not None:
+            log.warning("%s", found.notice)
+        return found
 
-    async def forget(point_ids: Sequence[str]) -> None:
-        await stores.quarantine.purge(point_ids)
-        await stores.exchanges.purge(point_ids)
+    @cached_property
+    def search(self) -> SearchService:
+        """The one search."""
+        arms = SearchArms(
+            self.stores.items,
+            self.index,
+            self.embedder,
+            self.texts.analyser,
+            schema=self.schema,
+            watch=self.watch,
+            runtime=self.runtime,
+        )
+        return SearchService(
+            arms,
+            self.reranker,
+            self.stores.receipts,
+            replace(self.texts, recipes=self.calibrated.recipes),
+            priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
+            on_empty=self.deferred.nudge,
+            runtime=self.runtime,
+        )
 
-    return forget
+    @cached_property
+    def explainer(self) -> Explainer:
+        return Explainer(self.search, self.stores.items, self.runtime)
 
+    @cached_property
+    def graphs(self) -> GraphsService:
+        stores = self.stores
+        return GraphsService(stores.graphs, stores.items, texts=self.texts, runtime=self.runtime)
 
-# Builds the hooks of chat programs, and what remembers for them.
+    # --- index
 
+    @cached_property
+    def deferred(self) -> DeferredService:
+        """What waits for the index, and the look after an empty search."""
+        stores = self.stores
+        return DeferredService(stores.items, self.index, stores.scan, runtime=self.runtime)
 
-def remembered(context: Context, parts: Parts) -> RememberedContext:
-    """The context, which from now on knows what it put before whom."""
-    return RememberedContext(context, parts.stores.sessions, runtime=parts.runtime)
+    @cached_property
+    def indexing(self) -> IndexingService:
+        """The indexer; it asks for prefixes, and forgets what is gone."""
+        maker = PointMaker(
+            self.embedder,
+            self.texts.analyser,
+            schema=self.schema,
+            timeout_s=self.settings.embedding.batch_timeout_s,
+            prefixing=self.prefixing,
+        )
+        return IndexingService(
+            self.stores.items,
+            self.index,
+            maker,
+            self.stores.leases,
+            on_deleted=self._forget,
+            # Nothing is learned of a turn that a person put away, and its texts lie there too.
+            on_hidden=self.stores.exchanges.purge,
+            runtime=self.runtime,
+        )
 
+    async def _forget(self, point_ids: Sequence[str]) -> None:
+        """Nothing else may hold the texts of memories that were deleted."""
+        await self.stores.quarantine.purge(point_ids)
+        await self.stores.exchanges.purge(point_ids)
 
-def scored(outcomes: Outcomes, parts: Parts) -> ScoredOutcomes:
-    """The outcomes, which from now on end the waiting for a score."""
-    return ScoredOutcomes(outcomes, parts.stores.sessions, runtime=parts.runtime)
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Truth and index side by side."""
+        return Comparison(self.stores.scan, self.index, self.stores.quarantine)
 
+    @cached_property
+    def consistency(self) -> ConsistencyService:
+        """Sampled sweeps, for operators and for the owner of maintenance."""
+        kept = SweepLog(self.stores.events, "sampled_sweep", self.runtime)
+        return ConsistencyService(self.comparison, kept, runtime=self.runtime)
 
-def build_hooks(
-    parts: Parts, context: RememberedContext, memories: MemoriesService, outcomes: Outcomes
-) -> HooksService:
-    """`context` and `outcomes` are those that everybody else asks."""
-    stores = HookStores(
-        sessions=parts.stores.sessions,
-        receipts=parts.stores.receipts,
-        exchanges=parts.stores.exchanges,
-    )
-    return HooksService(context, memories, outcomes, stores, runtime=parts.runtime)
+    # --- learning
+
+    @cached_property
+    def outcomes(self) -> OutcomesService:
+        """What is recorded is in the graphs before it is answered, if that is quick."""
+        stores = self.stores
+        settling = GraphSettling(stores.graphs, self.texts.expansions, runtime=self.runtime)
+        return OutcomesService(
+            stores.outcomes,
+            stores.receipts,
+            self.memories,
+            stores.sessions,
+            on_recorded=settling.at_once,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def promotion(self) -> PromotionService:
+        """The only code that changes a tier by rule."""
+        return PromotionService(self.stores.lifecycle, self.stores.leases, runtime=self.runtime)
+
+    @cached_property
+    def dedup(self) -> DedupService:
+        """The static embedder has its own scale: its threshold is off until it was measured."""
+        settings = self.settings.dedup
+        static = self.settings.embedding.backend == "static"
+        similarity = settings.static_similarity if static else settings.similarity
+        return DedupService(
+            self.stores.lifecycle,
+            self.stores.items,
+            self.index,
+            similarity=similarity if settings.enabled else 0.0,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def effects(self) -> EffectsService:
+        """The drain of the outbox."""
+        return EffectsService(
+            self.stores.outcomes,
+            self.stores.graphs,
+            self.promotion,
+            self.dedup,
+            texts=self.texts,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def insights(self) -> InsightsService:
+        """What the graphs say before any search."""
+        stores = self.stores
+        return InsightsService(
+            stores.graphs,
+            stores.items,
+            stores.outcomes,
+            stores.receipts,
+            texts=self.texts,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def maintenance(self) -> MaintenanceService:
+        """The duties of the owner of tiers, and what every replica does beside it."""
+        cleanup = ReindexCleanup(self.index, self.stores.jobs, runtime=self.runtime)
+        return MaintenanceService(
+            self.promotion,
+            self.effects,
+            self.stores.leases,
+            duties=[
+                sweep_duty(self.consistency, self.settings.consistency),
+                drift_duty(self.stores.events, self.runtime),
+                resume_duty(self.jobs),
+                cleanup_duty(cleanup.run),
+                preload_duty(DatagovPreload(self.jobs, self.settings.datagov)),
+            ],
+            learning=self.learning,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def jobs(self) -> JobsService:
+        """Bulk jobs as operators, and the owner of maintenance, see them."""
+        stores = self.stores
+        return JobsService(stores.jobs, stores.leases, self._launcher, runtime=self.runtime)
+
+    # --- the assistant
+
+    @cached_property
+    def context(self) -> ContextService:
+        return ContextService(
+            self.search,
+            self.insights,
+            self.stores.items,
+            self.stores.receipts,
+            self.stores.sessions,
+            texts=self.texts,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def hooks(self) -> HooksService:
+        return HooksService(
+            self.context,
+            self.memories,
+            self.outcomes,
+            sessions=self.stores.sessions,
+            receipts=self.stores.receipts,
+            exchanges=self.stores.exchanges,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def tools(self) -> ToolsService:
+        return ToolsService(
+            self.memories,
+            self.bank,
+            self.search,
+            self.outcomes,
+            self.insights,
+            sessions=self.stores.sessions,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def tool_results(self) -> ToolResultService:
+        summarise = summarising(self.models)
+        return ToolResultService(
+            self.memories, self.stores.items, runtime=self.runtime, summarise=summarise
+        )
+
+    @cached_property
+    def learning(self) -> ExchangeLearning:
+        """The worker of the queue of exchanges; it skips them while no model may be asked."""
+        stores, prompts = self.stores, load_prompts()
+        limit_s = self.settings.embedding.batch_timeout_s
+        deciders = Deciders(
+            models=self.models,
+            queue=stores.exchanges,
+            receipts=stores.receipts,
+            known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
+            versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
+        )
+        doing = Doing(self.memories, self.outcomes, stores.events, runtime=self.runtime)
+        return ExchangeLearning(stores.exchanges, deciders, doing, runtime=self.runtime)
+
+    @cached_property
+    def personality(self) -> PersonalityService:
+        return PersonalityService(self.stores.personality, presets(), clock=self.clock)
+
+    # --- administration
+
+    @cached_property
+    def events(self) -> EventStreamService:
+        return EventStreamService(self.stores.stream, runtime=self.runtime)
+
+    @cached_property
+    def health(self) -> HealthService:
+        """With the clients that requests use."""
+        cache = remote_cache(self.settings)
+        checks = {"embedding": self.embedder.health, "reranking": self.reranker.health}
+        breakers = [self.watch.breaker, self.models.breaker]
+        notice = self.calibrated.notice
+        return HealthService(
+            self.stores,
+            self.index,
+            schema=self.schema,
+            checks={
+                **checks,
+                **({"cache": cache.ping} if cache is not None else {}),
+                "models": self.models.health,
+            },
+            breakers={
+                "process": ProcessBreakers(breakers, self.clock),
+                "embedding": self.embedder,
+                "reranker": self.reranker,
+            },
+            notices=[notice] if notice else [],
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def statistics(self) -> StatisticsService:
+        return StatisticsService(self.stores.items, self.stores.events, runtime=self.runtime)
+
+    @cached_property
+    def upkeep(self) -> UpkeepService:
+        stores = self.stores
+        return UpkeepService(
+            stores,
+            self.index,
+            self.user_data,
+            LegacyMove(stores.legacy, self.memories, stores.items, runtime=self.runtime),
+            Sanitizing(self.memories, stores.items, runtime=self.runtime),
+            runtime=self.runtime,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -72,6 +72,7 @@ class Runtime:
         random: 0..1, spreads retries.
         process: names this process in claims and leases.
         disk: of the data directory; `check` it before anything is stored.
+        problems: reasons found while starting (a schema mismatch), which block readiness; it grows.
     """
 
     settings: Settings
@@ -81,3 +82,4 @@ class Runtime:
     random: Callable[[], float]
     process: str
     disk: DiskSpace = ELSEWHERE
+    problems: Sequence[str] = ()

@@ -188,15 +188,35 @@ class PointFailure:
 
 
 class PointMaker:
-    """Embeds and analyses under one schema."""
+    """Embeds and analyses under one schema.
+
+    Args:
+        prefixing: asks what surrounds a text; None: nobody asks.
+    """
 
     def __init__(
-        self, embedder: Embedder, analyser: Analyser, *, schema: IndexSchema, timeout_s: float
+        self,
+        embedder: Embedder,
+        analyser: Analyser,
+        *,
+        schema: IndexSchema,
+        timeout_s: float,
+        prefixing: Prefixing | None = None,
     ) -> None:
         self._embedder = embedder
         self._analyser = analyser
-        self._schema = schema
+        self.schema = schema
         self._timeout_s = timeout_s
+        self._prefixing = prefixing
+
+    async def close(self) -> None:
+        """End the connections of whoever prefixes."""
+        if self._prefixing is not None:
+            await self._prefixing.close()
+
+    def batch(self, size: int) -> int:
+        """How many of `size` items may be made at once."""
+        return size if self._prefixing is None else self._prefixing.batch(size)
 
     async def made(
         self, items: Sequence[MemoryItem]
@@ -204,6 +224,8 @@ class PointMaker:
         """The points of `items`; an outage is the failure of every item it kept away."""
         if not items:
             return [], []
+        if self._prefixing is not None:
+            items = await self._prefixing.given(items)
         vectors, failures = await self._embed(items)
         points: list[tuple[MemoryItem, IndexPoint]] = []
         for item in items:
@@ -218,7 +240,7 @@ class PointMaker:
         return points, failures
 
     def _point(self, item: MemoryItem, dense: Vector) -> IndexPoint:
-        return point_of(item, dense, self._analyser.document(item.text), self._schema)
+        return point_of(item, dense, self._analyser.document(item.text), self.schema)
 
     async def _embed(
         self, items: Sequence[MemoryItem]

@@ -15,16 +15,14 @@ from rayapp.core.errors import NotFound, RayappError
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointFailure, PointMaker, Prefixing, written
+from rayapp.index.point_builder import PointFailure, PointMaker, written
 from rayapp.index.ports import VectorIndex
 from rayapp.index.rules.points import collections_of, payload_update_of, vector_hash_of
 from rayapp.index.write_barrier import held
-from rayapp.inference.ports import Embedder
 from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.ports import IndexResult, MemoryStore
 from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.scope import ReadScope
-from rayapp.text.analyser import Analyser
 
 # Which model the running service serves: its indexers keep a lease of that name alive.
 
@@ -95,32 +93,30 @@ class IndexingService:
     """One owner loop calls `run_once` again and again.
 
     `outage` is True after a batch in which nothing could be done, so that the loop may pause.
-    `on_deleted` forgets what is kept elsewhere of memories that were deleted, `on_hidden` of those
-    that a person hid; when one fails, the delete of their points is tried again. `prefixing` asks
-    what surrounds a new text; None: nobody asks.
+
+    Args:
+        on_deleted, on_hidden: forget what is kept elsewhere of memories that were deleted, and of
+            those that a person hid; when one fails, the delete of their points is tried again.
     """
 
     def __init__(
         self,
         store: MemoryStore,
         index: VectorIndex,
-        embedder: Embedder,
-        analyser: Analyser,
+        maker: PointMaker,
         leases: LeaseStore,
         *,
-        schema: IndexSchema,
+        on_deleted: OnDeleted | None = None,
+        on_hidden: OnDeleted | None = None,
         runtime: Runtime,
     ) -> None:
         self._store = store
         self._index = index
-        self._maker = PointMaker(
-            embedder,
-            analyser,
-            schema=schema,
-            timeout_s=runtime.settings.embedding.batch_timeout_s,
-        )
+        self._maker = maker
         self._leases = leases
-        self._schema = schema
+        self._schema = maker.schema
+        self._on_deleted = on_deleted
+        self._on_hidden = on_hidden
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._settings = runtime.settings.indexer
@@ -130,14 +126,10 @@ class IndexingService:
         self._disk = runtime.disk
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
-        self.on_deleted: OnDeleted | None = None
-        self.on_hidden: OnDeleted | None = None
-        self.prefixing: Prefixing | None = None
 
     async def close(self) -> None:
         """End the connections of whoever prefixes; nothing is indexed afterwards."""
-        if self.prefixing is not None:
-            await self.prefixing.close()
+        await self._maker.close()
 
     async def run_once(self) -> int:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
@@ -149,7 +141,7 @@ class IndexingService:
             return 0
         items = await self._store.claim(
             token=self._token,
-            limit=self._batch_size,
+            limit=self._maker.batch(self._settings.batch_size),
             claim_s=self._settings.claim_s,
         )
         if not items:
@@ -165,11 +157,6 @@ class IndexingService:
         self.outage = all(result.error is not None and not result.blamed for result in results)
         self._report(items, results)
         return len(items)
-
-    @property
-    def _batch_size(self) -> int:
-        size = self._settings.batch_size
-        return size if self.prefixing is None else self.prefixing.batch(size)
 
     async def rebuild_if_lost(self) -> bool:
         """One look at the index: when it lost its data, ask for every item again.
@@ -209,8 +196,6 @@ class IndexingService:
         return self._rebuild[1]
 
     async def _upsert(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
-        if self.prefixing is not None:
-            items = await self.prefixing.given(items)
         points, failures = await self._maker.made(items)
         stored, refused = await written(self._index, points)
         return [*map(self._synced, stored), *map(self._failed, [*failures, *refused])]
@@ -226,7 +211,7 @@ class IndexingService:
 
         async def delete() -> None:
             await self._delete_everywhere(revs)
-            for gone, forget in ((deleted, self.on_deleted), (hidden, self.on_hidden)):
+            for gone, forget in ((deleted, self._on_deleted), (hidden, self._on_hidden)):
                 if gone and forget is not None:
                     await forget(gone)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +16,11 @@ from rayapp.core.errors import (
     InvalidInput,
     NotFound,
     Overloaded,
+    RayappError,
 )
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.core.runtime import Runtime
-from rayapp.learning.ports import OutcomeLimits, OutcomeStore
+from rayapp.learning.ports import OutcomeLimits, OutcomeStore, ScoredSessions, ScoreGiven
 from rayapp.learning.records import (
     FeedbackRequest,
     OutcomeAnswer,
@@ -48,6 +50,8 @@ from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import STANDING, Receipt, ReceiptStore
 from rayapp.text.normalize import content_hash
+
+log = logging.getLogger("rayapp.outcomes")
 
 # What outcome requests must keep to before anything is read or written. Pure functions.
 
@@ -241,25 +245,42 @@ class Subject:
 
 
 class OutcomesService:
-    """Implements `learning.ports.Outcomes`. `on_recorded` is told of what was new."""
+    """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded.
+
+    A score given by any way ends the waiting of its conversation. The outcome is recorded when the
+    session is told, so a session that cannot be reached never fails the call: a repeated call
+    without a key would count twice.
+
+    Args:
+        on_recorded: told of what was new.
+    """
 
     def __init__(
         self,
         store: OutcomeStore,
         receipts: ReceiptStore,
         memories: MemoriesService,
+        sessions: ScoredSessions,
         *,
+        on_recorded: OnRecorded | None = None,
         runtime: Runtime,
     ) -> None:
         self._store = store
         self._receipts = receipts
         self._memories = memories
+        self._sessions = sessions
+        self._on_recorded = on_recorded
         self._runtime = runtime
         self._learning = runtime.settings.learning
-        self.on_recorded: OnRecorded | None = None
 
     async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
         """A known key answers before a receipt is looked for: the newest one is another by now."""
+        answer = await self._score(scope, request)
+        if request.signal.source == EXPLICIT:
+            await self._pay(scope, request.conversation_id, answer.receipt_id)
+        return answer
+
+    async def _score(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
         creation.check_user(scope.user_id)
         check_request(request)
         asked = with_hash(request)
@@ -271,7 +292,10 @@ class OutcomesService:
         return self._answer(event, duplicate=duplicate)
 
     async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
-        """A known key means the receipt that it was recorded with, not a newer one."""
+        """The receipt that positions of this request mean; None when there is none (any more).
+
+        A known key means the receipt that it was recorded with, not a newer one.
+        """
         creation.check_user(scope.user_id)
         first = await self._first(scope, request.idempotency_key)
         if first is None:
@@ -290,6 +314,11 @@ class OutcomesService:
         text, while an outcome would count twice. A known key stores nothing: the takeaway may have
         been edited or deleted since.
         """
+        answer = await self._respond(scope, request)
+        await self._pay(scope, request.conversation_id, answer.scored.receipt_id)
+        return answer
+
+    async def _respond(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
         creation.check_user(scope.user_id)
         takeaway = checked_takeaway(request.key_takeaway)
         asked = outcome_of(request)
@@ -334,6 +363,17 @@ class OutcomesService:
 
         A citation that is unknown or gone is skipped: a chat must not fail on an old answer.
         """
+        answer = await self._rate(scope, request)
+        given = ScoreGiven(
+            at=self._runtime.clock.now(),
+            conversation_id=request.conversation_id,
+            message_id=request.message_id,
+            score=request.score,
+        )
+        await self._tell(scope, given)
+        return answer
+
+    async def _rate(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer:
         creation.check_user(scope.user_id)
         outcome = FEEDBACK.get(request.score)
         if outcome is None:
@@ -392,6 +432,24 @@ class OutcomesService:
         raise Overloaded(
             "Too many thumbs on this answer at once: send it again.", retry_after_s=1.0
         )
+
+    # --- what its conversation waits for
+
+    async def _pay(
+        self, scope: WriteScope, conversation_id: str | None, receipt_id: str | None
+    ) -> None:
+        if conversation_id is None and receipt_id is None:
+            return
+        now = self._runtime.clock.now()
+        given = ScoreGiven(at=now, conversation_id=conversation_id, receipt_id=receipt_id)
+        await self._tell(scope, given)
+
+    async def _tell(self, scope: WriteScope, given: ScoreGiven) -> None:
+        try:
+            await self._sessions.scored(scope, given)
+        except RayappError as error:
+            self._runtime.metrics.count("degraded", reason="session")
+            log.warning("a score is not noted in its session: %s", error.message)
 
     # --- what an outcome is about
 
@@ -512,8 +570,8 @@ class OutcomesService:
             guest_per_hour=self._learning.guest_outcomes_per_hour,
         )
         recorded, duplicate = await self._store.record(event, limits, strict=subject.strict)
-        if self.on_recorded is not None and not duplicate:
-            await self.on_recorded(recorded)
+        if self._on_recorded is not None and not duplicate:
+            await self._on_recorded(recorded)
         return recorded, duplicate
 
     def _outcome(self, request: OutcomeRequest) -> Outcome:

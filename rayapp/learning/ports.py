@@ -13,34 +13,39 @@ from typing import Protocol
 from rayapp.bulk.ports import Lease
 from rayapp.learning.records import (
     Effect,
-    FeedbackRequest,
     Move,
-    OutcomeAnswer,
     OutcomeEvent,
-    OutcomeRequest,
-    ResponseAnswer,
-    ResponseRequest,
 )
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.ports import Receipt
 
 
-class Outcomes(Protocol):
-    """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGiven:
+    """What a score is about; None = not named. `score`: -1, 0 or 1, None = by another way.
 
-    async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer: ...
-    async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
-        """The receipt that positions of this request mean; None when there is none (any more)."""
+    Without a message it is about the turn that owes one, in that conversation, or with that
+    receipt. At least one of the three is named.
+    """
+
+    at: datetime
+    conversation_id: str | None = None
+    message_id: str | None = None
+    receipt_id: str | None = None
+    score: int | None = None
+
+
+class ScoredSessions(Protocol):
+    """The conversations whose turns wait for a score."""
+
+    async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
+        """A score was given: its turn is marked, and owes nothing any more. Atomic.
+
+        False when no kept turn fits.
+        """
         ...
-
-    async def record_response(
-        self, scope: WriteScope, request: ResponseRequest
-    ) -> ResponseAnswer: ...
-
-    async def feedback(self, scope: WriteScope, request: FeedbackRequest) -> OutcomeAnswer: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from rayapp.search.requests import (
     ExplainStage,
     Explanation,
     ScoreSummary,
-    SearchAnswer,
     SearchQuery,
 )
 from rayapp.search.rules.diversification import Kept
@@ -27,8 +26,8 @@ from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace
 
 
-class ExplainingSearch:
-    """Implements `search.ports.Search`: the search service plus `explain`."""
+class Explainer:
+    """Follows one memory through the search."""
 
     def __init__(self, service: SearchService, store: MemoryStore, runtime: Runtime) -> None:
         self._service = service
@@ -37,9 +36,6 @@ class ExplainingSearch:
         self._metrics = runtime.metrics
         self._timeout_s = runtime.settings.search.timeout_s
         self._documents = runtime.settings.compat.tier_documents
-
-    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
-        return await self._service.search(scope, query)
 
     async def explain(self, scope: ReadScope, memory_id: str, query: SearchQuery) -> Explanation:
         """Follow `memory_id` stage by stage; `lost_at` names the stage that dropped it."""

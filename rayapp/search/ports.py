@@ -1,4 +1,4 @@
-"""The seams of the search: receipts, and the search itself.
+"""The seam of the search: receipts.
 
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
@@ -11,7 +11,6 @@ from typing import Protocol
 
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.requests import Explanation, SearchAnswer, SearchQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +70,6 @@ class ReceiptStore(Protocol):
         """The last living receipts of all users, newest first. For maintenance only: nothing of
         this may reach an answer to a user."""
         ...
-
-
-class Search(Protocol):
-    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer: ...
-    async def explain(
-        self, scope: ReadScope, memory_id: str, query: SearchQuery
-    ) -> Explanation: ...
 
 
 # Among the ranks of a shown memory: it stood there, no question brought it.

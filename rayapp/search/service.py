@@ -58,9 +58,6 @@ class SearchService:
     """Implements `search.ports.Search.search`.
 
     Args:
-        langs: languages that the embedding model was made for; empty = anything.
-
-    Attributes:
         on_empty: told when a search had no candidate at all; it must return at once.
     """
 
@@ -72,7 +69,7 @@ class SearchService:
         texts: Texts,
         *,
         priors: PriorsService,
-        langs: frozenset[str],
+        on_empty: Callable[[ReadScope], None],
         runtime: Runtime,
     ) -> None:
         self._arms = arms
@@ -80,13 +77,12 @@ class SearchService:
         self._receipts = receipts
         self._texts = texts
         self._priors = priors
-        self._langs = langs
+        self._on_empty = on_empty
         self._clock = runtime.clock
         self._disk = runtime.disk
         self._metrics = runtime.metrics
         self._settings = runtime.settings
         self._new_id = runtime.new_id
-        self.on_empty: Callable[[ReadScope], None] | None = None
 
     async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
         trace = Trace(self._clock, self._metrics)
@@ -97,8 +93,8 @@ class SearchService:
         gathered = await self.gather(prepared, deadline, trace)
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
-        if not ranked and self.on_empty is not None:
-            self.on_empty(prepared.scope)
+        if not ranked:
+            self._on_empty(prepared.scope)
         return await self._with_receipt(prepared, answer, trace)
 
     def prepare(self, scope: ReadScope, query: SearchQuery) -> Prepared:
@@ -175,7 +171,7 @@ class SearchService:
                 recipe=prepared.recipe,
                 arm=DenseArm(
                     used=gathered.dense_used and speaks(prepared.plan.text, gathered.candidates),
-                    langs=self._langs,
+                    langs=self._texts.langs,
                 ),
                 graphs=graph_boosts(gathered.priors, prepared.recipe),
                 question=prepared.plan.text,

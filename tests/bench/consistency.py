@@ -49,7 +49,7 @@ async def measured(items: int, share: float, grace_s: float) -> dict[str, Any]:
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         async with SweepRig.opened(Path(folder), consistency={"grace_s": grace_s}) as rig:
-            scan, index = rig.parts.stores.scan, rig.parts.index
+            scan, index = rig.container.stores.scan, rig.container.index
             await watch("fill", rig.fill(items))
             before = await everything(scan, index)
             clean = await watch("sweep of a clean store", rig.sweep(repair=False))

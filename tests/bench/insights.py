@@ -85,7 +85,7 @@ async def filled(
 ) -> World:
     texts = bootstrap.load_texts()
     runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     world = World(
         InsightsService(
             stores.graphs,

@@ -233,7 +233,7 @@ def tables(report: dict[str, Any]) -> list[Table]:
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
     texts, calls = batches(arguments)
     async with search_rig(arguments.keep) as rig:
-        if (await rig.parts.index.count()) < sum(len(mine) for _, mine in texts):
+        if (await rig.container.index.count()) < sum(len(mine) for _, mine in texts):
             await fill(rig, texts)
         await rig.settle()
         report = await calls_of(rig, calls, min(REPLAYED, arguments.requests))

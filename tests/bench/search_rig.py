@@ -26,7 +26,7 @@ from pymongo.monitoring import (
 from rayapp.api.app import create_api
 from rayapp.api.services import Services
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.errors import DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
@@ -72,7 +72,7 @@ class SearchRig:
 
     api: FastAPI
     services: Services
-    parts: Parts
+    container: Container
     engine: EdgeEngine
     indexing: IndexingService
     mongo: MongoServer
@@ -101,8 +101,8 @@ class SearchRig:
         """Until nothing waits for the index."""
         while await self.indexing.run_once():
             pass
-        await self.parts.index.rebuilt()
-        await self.parts.watch.look(self.parts.index, self.parts.stores.items)
+        await self.container.index.rebuilt()
+        await self.container.watch.look(self.container.index, self.container.stores.items)
 
 
 class _Never:
@@ -161,32 +161,26 @@ async def _rig(
     settings: Settings, engine: EdgeEngine, mongo: MongoServer, commands: Commands
 ) -> SearchRig:
     metrics = InMemoryMetrics()
-    stores = bootstrap.mongo_stores(settings)
+    stores = bootstrap.Stores(settings)
     await stores.items.ensure_schema()
-    texts = bootstrap.load_texts()
     embedder = bootstrap.embedding_service(settings, metrics)
-    model = await embedder.info()
-    schema = bootstrap.schema_of(model, texts.analyser)
     index = QdrantEdgeIndex(InProcessTransport(engine), settings.qdrant)
-    await index.open(schema)
-    parts = Parts(
-        runtime=bootstrap.runtime_of(settings, metrics),
-        stores=stores,
+    container = Container(
+        bootstrap.runtime_of(settings, metrics),
+        stores,
         index=index,
         embedder=embedder,
-        texts=texts,
-        schema=schema,
-        watch=bootstrap.index_watch(settings),
-        langs=frozenset(model.langs),
+        model=await embedder.info(),
+        launcher=FakeLauncher(),
     )
-    reranker = bootstrap.rerank_service(settings, metrics)
-    services = bootstrap.build_services(parts, reranker, None, [], FakeLauncher())
+    await index.open(container.schema)
+    services = container.services()
     return SearchRig(
         api=create_api(services),
         services=services,
-        parts=parts,
+        container=container,
         engine=engine,
-        indexing=bootstrap.build_indexing(parts),
+        indexing=container.indexing,
         mongo=mongo,
         commands=commands,
     )

@@ -10,14 +10,15 @@ import pytest
 from bson import ObjectId
 
 from rayapp.admin.rules import LEGACY_BANK
-from rayapp.container.services import mongo_data_stores
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
 from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
+from rayapp.storage.mongo.personality import MongoPersonalityStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
-from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN, MongoLegacyBank
+from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN, MongoLegacyBank, MongoUserRows
 from tests.support.builders import STORED_AT
 from tests.support.clock import FakeClock
 from tests.support.data_contract import (
@@ -28,7 +29,7 @@ from tests.support.data_contract import (
 )
 from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
-from tests.support.stores.data import data_stores
+from tests.support.stores.data import DataStores, data_stores
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.outcomes import InMemoryOutcomeStore
@@ -56,7 +57,12 @@ def in_memory_world() -> DataWorld:
 
 def mongo_world(database: MongoDatabase) -> DataWorld:
     return DataWorld(
-        data=mongo_data_stores(database),
+        data=DataStores(
+            rows=MongoUserRows(database),
+            housekeeping=MongoHousekeeping(database),
+            legacy=MongoLegacyBank(database),
+            personality=MongoPersonalityStore(database),
+        ),
         items=MongoMemoryStore(database),
         graphs=MongoGraphStore(database, GraphSettings()),
         receipts=MongoReceiptStore(database),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rayapp.bulk.model import Finish
-from rayapp.container import bootstrap
 from rayapp.index.consistency.rules import Drift, drift_of
 from rayapp.index.ports import ItemScan
 from rayapp.memory.item import IndexState, MemoryItem, SyncState
@@ -40,11 +38,11 @@ async def rig(tmp_path: Path) -> AsyncIterator[SweepRig]:
 
 async def assert_agreed(rig: SweepRig) -> None:
     """Every point says what its row says, read without the sweep's own code paths."""
-    rows, points = await everything(rig.parts.stores.scan, rig.parts.index)
-    stored = await rig.parts.index.retrieve(sorted(points))
+    rows, points = await everything(rig.container.stores.scan, rig.container.index)
+    stored = await rig.container.index.retrieve(sorted(points))
     found = {point.point_id: point for point in stored}
     for point_id in rows.keys() | found.keys():
-        assert drift_of(rows.get(point_id), found.get(point_id), rig.parts.schema) is None
+        assert drift_of(rows.get(point_id), found.get(point_id), rig.container.schema) is None
     waiting = [row for row in rows.values() if row.index.sync_state is SyncState.PENDING]
     assert waiting == []
 
@@ -53,7 +51,7 @@ async def test_one_percent_of_each_kind_is_found_and_healed_and_nothing_else_is_
     rig: SweepRig,
 ) -> None:
     await rig.fill(ITEMS)
-    scan, index = rig.parts.stores.scan, rig.parts.index
+    scan, index = rig.container.stores.scan, rig.container.index
     assert (await rig.sweep(repair=False)).report["found"] == {}
     rows, points = await everything(scan, index)
     broken = await rig.break_share(SHARE)
@@ -69,7 +67,7 @@ async def test_one_percent_of_each_kind_is_found_and_healed_and_nothing_else_is_
     assert healed.report["found"] == healed.report["repaired"] == kinds_of(broken)
     assert (healed.report["healed"], healed.report["left"]) == (180, {})
     assert healed.report["quarantined"] == 90
-    assert len(await rig.parts.stores.quarantine.kept(1_000)) == 90
+    assert len(await rig.container.stores.quarantine.kept(1_000)) == 90
 
     rows_after, points_after = await everything(scan, index)
     touched = {point for ids in broken.values() for point in ids}
@@ -123,11 +121,11 @@ class LateScan:
 async def test_live_traffic_is_not_drift(rig: SweepRig) -> None:
     """Stores, edits, archives, restores and deletes while a sweep repairs."""
     await rig.fill(40)
-    late: Any = LateScan(rig.parts.stores.scan)
-    rig.parts = replace(rig.parts, stores=replace(rig.parts.stores, scan=late))
-    runtime = rig.parts.runtime
+    late: Any = LateScan(rig.container.stores.scan)
+    rig.container.stores.scan = late
+    runtime = rig.container.runtime
     memories = MemoriesService(
-        rig.parts.stores.items,
+        rig.container.stores.items,
         clock=runtime.clock,
         metrics=runtime.metrics,
         limits=TextLimits(text=1_000, memory_bank=1_000),
@@ -166,5 +164,5 @@ async def test_live_traffic_is_not_drift(rig: SweepRig) -> None:
     stopping.set()
     await asyncio.gather(*tasks)
     assert [finish.report["found"] for finish in sweeps] == [{}] * len(sweeps)
-    await drained(bootstrap.build_indexing(rig.parts))
+    await drained(rig.container.indexing)
     await assert_agreed(rig)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.dedup import DedupService
@@ -22,6 +22,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from tests.support.harness import ModelEmbedder
+from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine
@@ -31,32 +32,31 @@ SIMILARITY = 0.9
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path) -> AsyncIterator[Container]:
     with running_mongo() as server:
         settings = load_settings(
             "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "dedup"}}
         )
-        stores, texts = bootstrap.mongo_stores(settings), bootstrap.load_texts()
+        stores = bootstrap.Stores(settings)
         embedder = ModelEmbedder()
         await stores.items.ensure_schema()
-        schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
         transport = InProcessTransport(EdgeEngine(tmp_path, "memories"))
         index = QdrantEdgeIndex(transport, settings.qdrant)
-        await index.open(schema)
-        await index.rebuilt()
-        yield Parts(
-            runtime=bootstrap.runtime_of(settings, InMemoryMetrics()),
-            stores=stores,
+        container = Container(
+            bootstrap.runtime_of(settings, InMemoryMetrics()),
+            stores,
             index=index,
             embedder=embedder,
-            texts=texts,
-            schema=schema,
-            watch=bootstrap.index_watch(settings),
+            model=await embedder.info(),
+            launcher=FakeLauncher(),
         )
+        await index.open(container.schema)
+        await index.rebuilt()
+        yield container
         await index.close()
 
 
-async def kept(parts: Parts, *texts: str, **fields: Any) -> list[MemoryItem]:
+async def kept(parts: Container, *texts: str, **fields: Any) -> list[MemoryItem]:
     """Facts stored and indexed, as the service does it."""
     memories = MemoriesService(
         parts.stores.items,
@@ -71,18 +71,18 @@ async def kept(parts: Parts, *texts: str, **fields: Any) -> list[MemoryItem]:
     for text in texts:
         new = NewMemory(text=text, tier=Tier.MEMORY_BANK, **fact)
         ids.append(str((await memories.store(ME, new)).memory_id))
-    indexing = bootstrap.build_indexing(parts)
+    indexing = parts.indexing
     while await indexing.run_once():
         pass
     return [await row(parts, memory_id) for memory_id in ids]
 
 
-async def row(parts: Parts, memory_id: str) -> MemoryItem:
+async def row(parts: Container, memory_id: str) -> MemoryItem:
     (found,) = await parts.stores.items.by_points(READ, [point_id_of("dana", memory_id)])
     return found
 
 
-async def test_facts_that_say_the_same_become_one_and_near_misses_do_not(parts: Parts) -> None:
+async def test_facts_that_say_the_same_become_one_and_near_misses_do_not(parts: Container) -> None:
     english = await kept(parts, "The user prefers dark mode", "User prefers dark mode.")
     hebrew = await kept(parts, "המשתמש מעדיף מצב כהה", "המשתמש מעדיף את מצב כהה")
     apart = await kept(

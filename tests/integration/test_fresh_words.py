@@ -17,7 +17,7 @@ import pytest
 
 from rayapp.api.services import Services
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.memory.requests import NewMemory
@@ -61,36 +61,33 @@ def identifiers(count: int, rng: random.Random) -> list[str]:
 
 
 @asynccontextmanager
-async def service(folder: Path) -> AsyncIterator[tuple[Parts, Services]]:
+async def service(folder: Path) -> AsyncIterator[tuple[Container, Services]]:
     with running_mongo() as server:
         settings = load_settings(
             "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "fresh"}}
         )
-        stores, texts = bootstrap.mongo_stores(settings), bootstrap.load_texts()
-        embedder, metrics = ModelEmbedder(), InMemoryMetrics()
+        stores = bootstrap.Stores(settings)
+        embedder = ModelEmbedder()
         await stores.items.ensure_schema()
-        schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
         index = QdrantEdgeIndex(InProcessTransport(EdgeEngine(folder, "memories")), settings.qdrant)
-        await index.open(schema)
-        await index.rebuilt()
-        parts = Parts(
-            runtime=bootstrap.runtime_of(settings, metrics),
-            stores=stores,
+        container = Container(
+            bootstrap.runtime_of(settings, InMemoryMetrics()),
+            stores,
             index=index,
             embedder=embedder,
-            texts=texts,
-            schema=schema,
-            watch=bootstrap.index_watch(settings),
+            model=await embedder.info(),
+            launcher=FakeLauncher(),
         )
-        reranker = bootstrap.rerank_service(settings, metrics)
-        yield parts, bootstrap.build_services(parts, reranker, None, [], FakeLauncher())
+        await index.open(container.schema)
+        await index.rebuilt()
+        yield container, container.services()
         await index.close()
 
 
 @asynccontextmanager
-async def indexer(parts: Parts, running: bool) -> AsyncIterator[None]:
+async def indexer(parts: Container, running: bool) -> AsyncIterator[None]:
     """Index what is there; then, if `running`, go on with it."""
-    indexing = bootstrap.build_indexing(parts)
+    indexing = parts.indexing
     while await indexing.run_once():
         pass
     await parts.watch.look(parts.index, parts.stores.items)

@@ -90,10 +90,10 @@ class Toys:
 
     @property
     def store(self) -> JobStore:
-        return bootstrap.mongo_stores(self.settings).jobs
+        return bootstrap.Stores(self.settings).jobs
 
     async def lease(self) -> Any:
-        return await bootstrap.mongo_stores(self.settings).leases.current("job:toy_job")
+        return await bootstrap.Stores(self.settings).leases.current("job:toy_job")
 
     def driving(self, runs: list[subprocess.Popen[str]]) -> subprocess.Popen[str] | None:
         """Which of them has the lease now."""
@@ -324,7 +324,7 @@ def test_the_launcher_runs_a_stored_job_that_ray_lists(toys: Toys) -> None:
             job_id=bootstrap.new_id(),
             kind="toy_job",
             params=params,
-            created_at=await bootstrap.mongo_stores(toys.settings).scan.now(),
+            created_at=await bootstrap.Stores(toys.settings).scan.now(),
         )
         await toys.store.create(job)
         return job

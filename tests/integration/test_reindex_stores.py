@@ -14,7 +14,7 @@ import pytest
 from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionState
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
@@ -31,6 +31,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from tests.support.harness import ModelEmbedder
+from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
 
 pytestmark = pytest.mark.engine
@@ -39,34 +40,33 @@ USERS = [WriteScope("dana"), WriteScope("noa")]
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path) -> AsyncIterator[Container]:
     with running_mongo() as server:
         overrides = {
             "mongo": {"uri": server.uri, "database": "reindex"},
             "reindex": {"partitions": 4, "batch_size": 40, "sample": 60},
         }
         settings = load_settings("local", env={}, overrides=overrides)
-        stores, texts = bootstrap.mongo_stores(settings), bootstrap.load_texts()
+        stores = bootstrap.Stores(settings)
         embedder = ModelEmbedder()
         await stores.items.ensure_schema()
-        schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
         transport = InProcessTransport(EdgeEngine(tmp_path, "memories"))
         index = QdrantEdgeIndex(transport, settings.qdrant)
-        await index.open(schema)
-        await index.rebuilt()
-        yield Parts(
-            runtime=bootstrap.runtime_of(settings, InMemoryMetrics()),
-            stores=stores,
+        container = Container(
+            bootstrap.runtime_of(settings, InMemoryMetrics()),
+            stores,
             index=index,
             embedder=embedder,
-            texts=texts,
-            schema=schema,
-            watch=bootstrap.index_watch(settings),
+            model=await embedder.info(),
+            launcher=FakeLauncher(),
         )
+        await index.open(container.schema)
+        await index.rebuilt()
+        yield container
         await index.close()
 
 
-def memories_of(parts: Parts) -> MemoriesService:
+def memories_of(parts: Container) -> MemoriesService:
     return MemoriesService(
         parts.stores.items,
         clock=parts.runtime.clock,
@@ -77,7 +77,7 @@ def memories_of(parts: Parts) -> MemoriesService:
     )
 
 
-def job_parts(parts: Parts) -> ReindexParts:
+def job_parts(parts: Container) -> ReindexParts:
     stores = parts.stores
     return ReindexParts(
         index=parts.index,
@@ -93,7 +93,7 @@ def job_parts(parts: Parts) -> ReindexParts:
     )
 
 
-async def ran(parts: Parts, work: JobWork, params: Mapping[str, Any]) -> Finish:
+async def ran(parts: Container, work: JobWork, params: Mapping[str, Any]) -> Finish:
     """The frame in a few lines, on the real job store."""
     jobs, job_id = parts.stores.jobs, parts.runtime.new_id()
     now = parts.runtime.clock.now()
@@ -115,13 +115,13 @@ async def ran(parts: Parts, work: JobWork, params: Mapping[str, Any]) -> Finish:
     return finish
 
 
-async def drained(parts: Parts) -> None:
-    indexing = bootstrap.build_indexing(parts)
+async def drained(parts: Container) -> None:
+    indexing = parts.indexing
     while (await parts.stores.items.backlog()).pending:
         await indexing.run_once()
 
 
-async def differences(parts: Parts) -> list[str]:
+async def differences(parts: Container) -> list[str]:
     """Between the truth and the collection behind the alias."""
     page, _ = await parts.index.scroll(after=None, limit=10_000)
     points = {point.point_id: point.payload for point in page}
@@ -136,7 +136,7 @@ async def differences(parts: Parts) -> list[str]:
     return found
 
 
-async def live(parts: Parts, ids: list[tuple[WriteScope, str]], over: asyncio.Event) -> int:
+async def live(parts: Container, ids: list[tuple[WriteScope, str]], over: asyncio.Event) -> int:
     """Stores, edits, archives and deletes until `over`; how many."""
     memories, rng, done = memories_of(parts), random.Random(3), 0
     while not over.is_set():
@@ -160,14 +160,14 @@ async def live(parts: Parts, ids: list[tuple[WriteScope, str]], over: asyncio.Ev
     return done
 
 
-async def indexed(parts: Parts, over: asyncio.Event) -> None:
-    indexing = bootstrap.build_indexing(parts)
+async def indexed(parts: Container, over: asyncio.Event) -> None:
+    indexing = parts.indexing
     while not over.is_set():
         if not await indexing.run_once():
             await asyncio.sleep(0.01)
 
 
-async def test_a_reindex_and_its_rollback_lose_nothing_on_real_stores(parts: Parts) -> None:
+async def test_a_reindex_and_its_rollback_lose_nothing_on_real_stores(parts: Container) -> None:
     memories, ids = memories_of(parts), []
     for n in range(ITEMS):
         scope = USERS[n % 2]

@@ -12,7 +12,6 @@ import pytest
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template
 from rayapp.assistant.ports import ExchangeQueue, SessionStore
-from rayapp.container.parts import DataStores
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.core.runtime import SystemClock
 from rayapp.graphs.ports import GraphStore
@@ -30,6 +29,7 @@ from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.side_store_contract import a_receipt
 from tests.support.store_contract import DANA, DANA_WRITES, stored
+from tests.support.stores.data import DataStores
 
 NOA, NOA_WRITES = ReadScope("noa"), WriteScope("noa")
 TEA, HAIFA = Concept("tea", "tea", "phrase"), Concept("חיפה", "חיפה", "phrase")

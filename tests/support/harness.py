@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 
 from rayapp.api.services import Services
 from rayapp.container import bootstrap
-from rayapp.container.parts import DataStores, Parts, Stores
+from rayapp.container.bootstrap import Stores
+from rayapp.container.services import Container
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.index.service import IndexingService
@@ -92,6 +94,7 @@ class ModelEmbedder(NoBreakers):
 
     def __init__(self) -> None:
         self.hang = False
+        self.state: dict[str, Any] = {"healthy": True, "breaker": {"state": "closed"}}
 
     async def info(self) -> EmbedderInfo:
         return await bundled_model().info()
@@ -106,7 +109,7 @@ class ModelEmbedder(NoBreakers):
         return [vector / float((vector @ vector) ** 0.5) for vector in vectors]
 
     async def health(self) -> dict[str, Any]:
-        return {"healthy": True, "breaker": {"state": "closed"}}
+        return self.state
 
 
 class FixedReranker(NoBreakers):
@@ -126,6 +129,33 @@ class FixedReranker(NoBreakers):
         return {"healthy": True}
 
 
+class InMemoryStores(Stores):
+    """Those of a harness, in place of MongoDB."""
+
+    def __init__(self, world: Harness) -> None:
+        self.items = world.items
+        self.receipts = world.receipts
+        self.events = world.events
+        self.leases = world.leases
+        self.api_keys = InMemoryApiKeyStore()
+        self.idempotency = InMemoryIdempotencyStore()
+        self.outcomes = world.outcomes
+        self.lifecycle = world.lifecycle
+        self.graphs = world.graphs
+        self.jobs = world.jobs
+        self.scan = world.scan
+        self.usage = InMemoryUsageStore(world.clock)
+        self.quarantine = world.quarantine
+        self.shared = world.shared
+        self.stream = world.stream
+        self.user_rows = world.data.rows
+        self.housekeeping = world.data.housekeeping
+        self.legacy = world.data.legacy
+        self.personality = world.data.personality
+        self.exchanges = world.exchanges
+        self.sessions = world.sessions
+
+
 def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
     """What it answers: nothing in memory waits, so no event loop is needed."""
     try:
@@ -139,14 +169,8 @@ def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
 class Harness:
     """`await Harness.open()` or `Harness.ready()`; then `services` and the switchable parts."""
 
-    parts: Parts
+    container: Container
     services: Services
-    indexing: IndexingService
-    promotion: PromotionService
-    effects: EffectsService
-    maintenance: MaintenanceService
-    watch: IndexWatch
-    schema: IndexSchema
 
     def __init__(self, settings: Settings, clock: Any = None) -> None:
         self.clock: Any = clock or FakeClock()
@@ -178,7 +202,9 @@ class Harness:
         self.reranker: Any = Switchable(FixedReranker())
         self.problems: list[str] = []
         self.launcher = FakeLauncher()
-        self.data = self._data()
+        # Over what is behind the switches: these stores reach into the rows.
+        behind = (items, graphs, receipts)
+        self.data = data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
@@ -198,60 +224,50 @@ class Harness:
 
     async def opened(self) -> Harness:
         """Itself, with an index and services."""
-        texts = bootstrap.load_texts()
-        model = await self.model.info()
-        schema = bootstrap.schema_of(model, texts.analyser)
-        await self.index.open(schema)
-        await self.index.rebuilt()
-        runtime = bootstrap.runtime_of(self.settings, self.metrics, self.clock)
-        parts = Parts(
-            runtime=replace(runtime, disk=self.disk or runtime.disk),
-            stores=self._stores(),
+        runtime = bootstrap.runtime_of(
+            self.settings, self.metrics, self.clock, problems=self.problems
+        )
+        self.container = Container(
+            replace(runtime, disk=self.disk or runtime.disk),
+            InMemoryStores(self),
             index=self.index,
             embedder=self.embedder,
-            texts=texts,
-            schema=schema,
-            watch=bootstrap.index_watch(self.settings),
-            langs=frozenset(model.langs),
+            model=await self.model.info(),
+            launcher=self.launcher,
+            reranker=self.reranker,
         )
-        self.parts = parts
-        self.watch = parts.watch
-        self.schema = schema
-        self.promotion = bootstrap.build_promotion(parts)
-        self.effects = bootstrap.build_effects(parts)
-        self.maintenance = bootstrap.build_maintenance(parts, self.launcher)
-        self.services = bootstrap.build_services(
-            parts, self.reranker, None, self.problems, self.launcher
-        )
-        self.indexing = bootstrap.build_indexing(parts)
+        await self.index.open(self.schema)
+        await self.index.rebuilt()
+        self.services = self.container.services()
         return self
 
-    def _stores(self) -> Stores:
-        return Stores(
-            items=self.items,
-            receipts=self.receipts,
-            events=self.events,
-            leases=self.leases,
-            api_keys=InMemoryApiKeyStore(),
-            idempotency=InMemoryIdempotencyStore(),
-            outcomes=self.outcomes,
-            lifecycle=self.lifecycle,
-            graphs=self.graphs,
-            jobs=self.jobs,
-            scan=self.scan,
-            usage=InMemoryUsageStore(self.clock),
-            quarantine=self.quarantine,
-            shared=self.shared,
-            stream=self.stream,
-            data=self.data,
-            exchanges=self.exchanges,
-            sessions=self.sessions,
-        )
+    @property
+    def runtime(self) -> Runtime:
+        return self.container.runtime
 
-    def _data(self) -> DataStores:
-        """Over what is behind the switches: these stores reach into the rows."""
-        behind = (self.items.inner, self.graphs.inner, self.receipts.inner)
-        return data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
+    @property
+    def schema(self) -> IndexSchema:
+        return self.container.schema
+
+    @property
+    def watch(self) -> IndexWatch:
+        return self.container.watch
+
+    @property
+    def indexing(self) -> IndexingService:
+        return self.container.indexing
+
+    @property
+    def promotion(self) -> PromotionService:
+        return self.container.promotion
+
+    @property
+    def effects(self) -> EffectsService:
+        return self.container.effects
+
+    @property
+    def maintenance(self) -> MaintenanceService:
+        return self.container.maintenance
 
     async def indexed(self) -> None:
         """Run the indexer until nothing waits."""

@@ -11,11 +11,11 @@ import pytest
 from rayapp.assistant.ports import (
     MAX_INJECTED,
     MAX_TURNS,
-    ScoreGiven,
     SessionStore,
     TurnRecord,
 )
 from rayapp.core.errors import InvalidInput
+from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.scope import ReadScope, WriteScope
 
 # Later than any clock of a test run, so that nothing expires under it.

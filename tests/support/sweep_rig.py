@@ -12,7 +12,7 @@ from typing import Any
 
 from rayapp.bulk.model import Finish
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.index.consistency.comparison import Repairs
@@ -26,6 +26,7 @@ from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from tests.support.builders import an_item
 from tests.support.drift import inject
 from tests.support.harness import ModelEmbedder
+from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
 from tests.support.work_by_hand import run_by_hand
 
@@ -47,7 +48,7 @@ INDEXER_POLL_S = 0.02
 class SweepRig:
     """`async with SweepRig.opened(folder) as rig`."""
 
-    parts: Parts
+    container: Container
 
     @classmethod
     @asynccontextmanager
@@ -56,42 +57,37 @@ class SweepRig:
         with running_mongo() as server:
             mongo = {"uri": server.uri, "database": "sweep"}
             settings = load_settings("local", env={}, overrides={"mongo": mongo, **overrides})
-            stores, texts, embedder = (
-                bootstrap.mongo_stores(settings),
-                bootstrap.load_texts(),
-                ModelEmbedder(),
-            )
+            stores, embedder = bootstrap.Stores(settings), ModelEmbedder()
             await stores.items.ensure_schema()
-            schema = bootstrap.schema_of(await embedder.info(), texts.analyser)
             transport = InProcessTransport(EdgeEngine(folder, settings.qdrant.alias))
             index = QdrantEdgeIndex(transport, settings.qdrant)
-            await index.open(schema)
-            await index.rebuilt()
-            yield cls(
-                Parts(
-                    runtime=bootstrap.runtime_of(settings, InMemoryMetrics()),
-                    stores=stores,
-                    index=index,
-                    embedder=embedder,
-                    texts=texts,
-                    schema=schema,
-                    watch=bootstrap.index_watch(settings),
-                )
+            container = Container(
+                bootstrap.runtime_of(settings, InMemoryMetrics()),
+                stores,
+                index=index,
+                embedder=embedder,
+                model=await embedder.info(),
+                launcher=FakeLauncher(),
             )
+            await index.open(container.schema)
+            await index.rebuilt()
+            yield cls(container)
             await index.close()
 
     async def fill(self, count: int) -> None:
         """Store `count` items of many users and write them to the index."""
         for start in range(0, count, BATCH):
             numbers = range(start, min(count, start + BATCH))
-            await self.parts.stores.items.insert_many([_item(number) for number in numbers])
-        await drained(bootstrap.build_indexing(self.parts))
+            await self.container.stores.items.insert_many([_item(number) for number in numbers])
+        await drained(self.container.indexing)
 
     async def items(self) -> list[MemoryItem]:
         found: list[MemoryItem] = []
         after: str | None = None
         while True:
-            page, after = await self.parts.stores.scan.page(after=after, until=None, limit=BATCH)
+            page, after = await self.container.stores.scan.page(
+                after=after, until=None, limit=BATCH
+            )
             found += page
             if after is None:
                 return found
@@ -112,7 +108,7 @@ class SweepRig:
             some = [active.pop() for _ in range(wanted)]
             if kind is Drift.NOT_ACTIVE:
                 some[: wanted // 2] = archived[: wanted // 2]
-            broken[kind] = await inject(self.parts.index, kind, some, self.parts.schema)
+            broken[kind] = await inject(self.container.index, kind, some, self.container.schema)
         return broken
 
     async def sweep(self, *, repair: bool, quarantine: bool = False, workers: int = 2) -> Finish:
@@ -121,9 +117,9 @@ class SweepRig:
             return await run_by_hand(lambda: self.work(repair, quarantine), workers=workers)
 
     def work(self, repair: bool, quarantine: bool = False) -> SweepWork:
-        stores, runtime = self.parts.stores, self.parts.runtime
+        stores, runtime = self.container.stores, self.container.runtime
         return SweepWork(
-            bootstrap.build_comparison(stores, self.parts.index),
+            self.container.comparison,
             SweepStores(items=stores.items, graphs=stores.graphs),
             SweepLog(stores.events, "a sweep by hand", runtime),
             sample=None,
@@ -134,7 +130,7 @@ class SweepRig:
     @asynccontextmanager
     async def indexer(self) -> AsyncIterator[None]:
         """The indexer's loop while the block runs; the batch in work ends, no claim is left."""
-        service, stopping = bootstrap.build_indexing(self.parts), asyncio.Event()
+        service, stopping = self.container.indexing, asyncio.Event()
 
         async def loop() -> None:
             while not stopping.is_set():

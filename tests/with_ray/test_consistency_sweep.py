@@ -87,7 +87,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SweepWorld:
     h = world.harness
     monkeypatch.setattr(frame, "attached", lambda _folder: h.settings)
     monkeypatch.setattr(frame, "connect", lambda _settings, _name: None)
-    monkeypatch.setattr(bootstrap, "mongo_stores", lambda _settings: h._stores())
+    monkeypatch.setattr(bootstrap, "Stores", lambda _settings: h.container.stores)
     monkeypatch.setattr(process, "vector_index", lambda _settings: h.index)
     monkeypatch.setattr(frame._Run, "_workers", lambda _self: OneWorker(world))
     return world

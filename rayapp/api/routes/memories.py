@@ -170,7 +170,7 @@ async def explain(
     call: CurrentCall, memory_id: MemoryIdPart, query: InQuery[wire.ExplainQuery]
 ) -> wire.ExplainAnswer:
     check_query(call, query.query)
-    found = await call.services.search.explain(
+    found = await call.services.explainer.explain(
         call.reads, memory_id, SearchQuery(query=query.query)
     )
     return wire.ExplainAnswer.of(found)

@@ -5,6 +5,7 @@ receipt.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -30,9 +31,12 @@ from rayapp.assistant.context.rules.pinned import (
     standing_of,
 )
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, Placed, build_block
+from rayapp.assistant.conversations.rules import fingerprints_of
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
 from rayapp.assistant.gating.rules.intents import tool_needs
+from rayapp.assistant.ports import SessionStore
 from rayapp.core.deadline import Deadline
+from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ContextSettings
 from rayapp.graphs.records import ContextInsights, InsightsRequest
@@ -40,11 +44,12 @@ from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.insights import InsightsService
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.search.ports import STANDING, Receipt, ReceiptStore, Search, Shown
+from rayapp.search.ports import STANDING, Receipt, ReceiptStore, Shown
 from rayapp.search.requests import Hit, SearchAnswer, SearchQuery
 from rayapp.search.rules.recipes import Texts
+from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
 
@@ -235,15 +240,27 @@ class Found:
         return self.search.hits if self.search else ()
 
 
+log = logging.getLogger("rayapp.context")
+
+# What `degraded` says when the session could not be told: an echo may then be learned.
+SESSION = "session"
+
+
 class ContextService:
-    """Implements `assistant.ports.Context`."""
+    """What an assistant is told. Never raises for what is merely away: it says `degraded`.
+
+    The session of the conversation remembers what was put before the assistant, so that its echo
+    is not learned. The hooks take the two steps of `prefetch` apart: the session is told of a new
+    context when the turn before it is kept, so that a repeated call meets the receipt of that turn.
+    """
 
     def __init__(
         self,
-        search: Search,
+        search: SearchService,
         insights: InsightsService,
         items: MemoryStore,
         receipts: ReceiptStore,
+        sessions: SessionStore,
         *,
         texts: Texts,
         runtime: Runtime,
@@ -252,13 +269,21 @@ class ContextService:
         self._insights = insights
         self._items = items
         self._receipts = ContextReceipts(receipts, texts, runtime)
+        self._sessions = sessions
         self._texts = texts
         self._runtime = runtime
         self._settings = runtime.settings.context
         self._standing = StandingMemories(items, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
-        """Everything in one round of parallel reads, then the block, its receipt and the gate."""
+        """Everything about one question, within the deadline of the settings."""
+        return await self.remember(scope, await self.read(scope, request))
+
+    async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
+        """Everything in one round of parallel reads, then the block, its receipt and the gate.
+
+        No session is told of it.
+        """
         trace = Trace(self._runtime.clock, self._runtime.metrics)
         begun = self._runtime.clock.monotonic()
         needs = tool_needs(request.query, request.tools)
@@ -299,6 +324,35 @@ class ContextService:
             degraded=degraded,
             timings_ms=trace.finish(found.search.spans if found.search else ()),
         )
+
+    async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
+        """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
+        conversation_id = found.request.conversation_id
+        if conversation_id is None:
+            return found
+        texts = [line.item.text for line in found.block.lines]
+        if await self._remember(scope, conversation_id, texts, found.receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
+
+    async def _remember(
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        texts: Iterable[str],
+        receipt_id: str | None,
+    ) -> bool:
+        """A session is the user's own, whoever reads for them."""
+        own, now = WriteScope(scope.user_id), self._runtime.clock.now()
+        try:
+            await self._sessions.remember_injected(
+                own, conversation_id, fingerprints_of(texts), now, receipt_id
+            )
+        except RayappError as error:
+            self._runtime.metrics.count("degraded", reason=SESSION)
+            log.warning("what was injected is not remembered: %s", error.message)
+            return False
+        return True
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -456,19 +510,25 @@ class ContextService:
             )
             search = await self._searched(scope, query, deadline, trace)
             asked = search.degraded if search else ()
-            found = [hit.item for hit in search.hits] if search else []
-            items = _unique((*items, *found))[:most]
+            hits = [hit.item for hit in search.hits] if search else []
+            items = _unique((*items, *hits))[:most]
         receipt_id = None
         if items:
             now = self._runtime.clock.now()
             receipt = self._receipts.of_cold_start(scope, conversation_id, items, now)
             receipt_id = await self._receipts.keep(receipt, trace)
-        return ColdStart(
+        found = ColdStart(
             text=cold_start_text(items),
             items=tuple(items),
             receipt_id=receipt_id,
             degraded=tuple(dict.fromkeys((*asked, *trace.degraded))),
         )
+        if conversation_id is None or not items:
+            return found
+        texts = [item.text for item in items]
+        if await self._remember(scope, conversation_id, texts, receipt_id):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
 
 
 def _once(placed: Iterable[Placed]) -> tuple[Placed, ...]:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rayapp.assistant.context.records import (
     AssistantContext,
-    ColdStart,
     ContextRequest,
     ExchangeAnswer,
     ExchangeRequest,
     StoredExchange,
 )
-from rayapp.assistant.conversations.feedback import owed_before
+from rayapp.assistant.context.service import SESSION, ContextService
 from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
 from rayapp.assistant.conversations.rules import (
     Turn,
     enriched,
     exchange_id,
-    fingerprints_of,
     finished_turn,
     instruction,
     last_question,
@@ -34,9 +31,7 @@ from rayapp.assistant.conversations.rules import (
 )
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import (
-    Context,
     ExchangeSink,
-    ScoreGiven,
     Session,
     SessionStore,
     TurnRecord,
@@ -46,11 +41,10 @@ from rayapp.core.errors import (
     IdempotencyConflict,
     InvalidInput,
     NotFound,
-    RayappError,
 )
 from rayapp.core.runtime import Runtime
-from rayapp.learning.outcomes import all_shown, judged_unnamed
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.outcomes import OutcomesService, all_shown, judged_unnamed
+from rayapp.learning.ports import ScoreGiven
 from rayapp.learning.records import FeedbackRequest, OutcomeRequest, Signal
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory
@@ -61,86 +55,11 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, ReceiptStore
 from rayapp.text.language import detect_language
 
-# Context that remembers what it put before an assistant, so that its echo is not learned.
-
-log = logging.getLogger("rayapp.hooks")
-
-# What `degraded` says when the session could not be told: an echo may then be learned.
-STAGE = "session"
-
-
-class RememberedContext:
-    """Implements `assistant.ports.Context` around another one.
-
-    The hooks take the two steps of `prefetch` apart: the session is told of a new context when
-    the turn before it is kept, so that a repeated call meets the receipt of that turn.
-    """
-
-    def __init__(self, inner: Context, sessions: SessionStore, *, runtime: Runtime) -> None:
-        self._inner = inner
-        self._sessions = sessions
-        self._runtime = runtime
-
-    async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
-        return await self.remember(scope, await self.read(scope, request))
-
-    async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
-        """The context; nobody is told of it."""
-        return await self._inner.prefetch(scope, request)
-
-    async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
-        """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
-        conversation_id = found.request.conversation_id
-        if conversation_id is None:
-            return found
-        texts = [line.item.text for line in found.block.lines]
-        if await self._remember(scope, conversation_id, texts, found.receipt_id):
-            return found
-        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
-
-    async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
-        found = await self._inner.cold_start(scope, conversation_id)
-        if conversation_id is None or not found.items:
-            return found
-        texts = [item.text for item in found.items]
-        if await self._remember(scope, conversation_id, texts, found.receipt_id):
-            return found
-        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, STAGE))))
-
-    async def _remember(
-        self,
-        scope: ReadScope,
-        conversation_id: str,
-        texts: Iterable[str],
-        receipt_id: str | None,
-    ) -> bool:
-        """A session is the user's own, whoever reads for them."""
-        own, now = WriteScope(scope.user_id), self._runtime.clock.now()
-        try:
-            await self._sessions.remember_injected(
-                own, conversation_id, fingerprints_of(texts), now, receipt_id
-            )
-        except RayappError as error:
-            self._runtime.metrics.count("degraded", reason=STAGE)
-            log.warning("what was injected is not remembered: %s", error.message)
-            return False
-        return True
-
-
 # The assistant named the memories itself, so its marks count in full.
 ATTRIBUTION = Signal(source="attribution", confidence=1.0)
 OWES_TOOL = "record_response"
 OWES_EN = "Your previous answer was not scored yet: call record_response for it first."
 OWES_HE = "התשובה הקודמת שלך עדיין לא דורגה: קרא תחילה ל-record_response עבורה."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookStores:
-    """What the hooks keep: conversations, and turns that are still to be learned from."""
-
-    sessions: SessionStore
-    receipts: ReceiptStore
-    exchanges: ExchangeSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,17 +79,21 @@ class HooksService:
 
     def __init__(
         self,
-        context: RememberedContext,
+        context: ContextService,
         memories: MemoriesService,
-        outcomes: Outcomes,
-        stores: HookStores,
+        outcomes: OutcomesService,
         *,
+        sessions: SessionStore,
+        receipts: ReceiptStore,
+        exchanges: ExchangeSink,
         runtime: Runtime,
     ) -> None:
         self._context = context
         self._memories = memories
         self._outcomes = outcomes
-        self._stores = stores
+        self._sessions = sessions
+        self._receipts = receipts
+        self._exchanges = exchanges
         self._runtime = runtime
 
     async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
@@ -187,7 +110,7 @@ class HooksService:
                 details={"field": "messages"},
             )
         read = ReadScope(scope.user_id)
-        session = await self._stores.sessions.get(read, request.conversation_id)
+        session = await self._sessions.get(read, request.conversation_id)
         context = await self._context.read(read, self._asked(request, question))
         turn = finished_turn(request.messages, request.tools_called)
         stored = None
@@ -204,7 +127,7 @@ class HooksService:
 
     async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
         """The answer of this conversation that still waits for its score."""
-        session = await self._stores.sessions.get(scope, conversation_id)
+        session = await self._sessions.get(scope, conversation_id)
         if session is None or session.owed_message is None:
             return None
         return OwedScore(message_id=session.owed_message, receipt_id=session.owed_receipt)
@@ -270,7 +193,7 @@ class HooksService:
         """
         hebrew = detect_language(context.request.query) == "he"
         parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
-        known = context.receipt_id is not None and STAGE not in context.degraded
+        known = context.receipt_id is not None and SESSION not in context.degraded
         if context.block.lines and known and self._runtime.settings.hooks.attribution:
             parts.append(instruction("he" if hebrew else "en"))
         if owed is not None and OWES_TOOL in request.tools:
@@ -307,8 +230,8 @@ class HooksService:
         if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
             paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
-            await self._stores.sessions.scored(scope, paid)
-        added = await self._stores.sessions.add_turn(
+            await self._sessions.scored(scope, paid)
+        added = await self._sessions.add_turn(
             scope,
             request.conversation_id,
             self._record(request, memory_id, required, receipt, scored),
@@ -346,7 +269,7 @@ class HooksService:
         if session is None or session.receipt_id is None:
             return None
         read = ReadScope(scope.user_id, include_shared=False)
-        return await self._stores.receipts.get(read, session.receipt_id)
+        return await self._receipts.get(read, session.receipt_id)
 
     async def _store(
         self,
@@ -443,7 +366,7 @@ class HooksService:
             receipt_id=receipt.receipt_id if receipt else None,
             shown=all_shown(receipt) if receipt else (),
         )
-        await self._stores.exchanges.offer(scope, exchange)
+        await self._exchanges.offer(scope, exchange)
 
     # --- scores
 
@@ -454,18 +377,33 @@ class HooksService:
         turn = session.turn(request.message_id) if session else None
         if turn is None or turn.receipt_id is None:
             return ()
-        receipt = await self._stores.receipts.get(read, turn.receipt_id)
+        receipt = await self._receipts.get(read, turn.receipt_id)
         return judged_unnamed(receipt) if receipt else ()
 
     async def _session(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
     ) -> Session | None:
         if conversation_id is None:
-            return await self._stores.sessions.by_message(scope, message_id)
-        return await self._stores.sessions.get(scope, conversation_id)
+            return await self._sessions.by_message(scope, message_id)
+        return await self._sessions.get(scope, conversation_id)
 
 
 def _reason(required: bool, *, scored: bool) -> str:
     if required:
         return "not_scored"
     return "scored" if scored else "trivial"
+
+
+def owed_before(session: Session | None, receipt: Receipt | None) -> bool:
+    """Whether a score was owed when the turn began, which is when its context was read.
+
+    The newest turn that needed a score tells: it waits still, or something else than a thumb paid
+    for it since. Without a receipt the time is unknown, and a tool may have paid just now.
+    """
+    turns = session.turns if session else ()
+    last = next((turn for turn in reversed(turns) if turn.required), None)
+    if last is None:
+        return False
+    if last.scored_at is None:
+        return True
+    return last.score is None and (receipt is None or last.scored_at >= receipt.at)

@@ -25,7 +25,7 @@ from rayapp.core.errors import (
     VersionConflict,
 )
 from rayapp.core.runtime import Runtime
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.records import OutcomeRequest, Recorder, Signal
 from rayapp.learning.rules.promotion import EVENT_NAMESPACE
 from rayapp.memory.item import Outcome, Source, SourceType
@@ -45,7 +45,12 @@ class Doing:
     """Writes through the same services as everybody else: their rules and limits hold."""
 
     def __init__(
-        self, memories: MemoriesService, outcomes: Outcomes, events: EventStore, *, runtime: Runtime
+        self,
+        memories: MemoriesService,
+        outcomes: OutcomesService,
+        events: EventStore,
+        *,
+        runtime: Runtime,
     ) -> None:
         self._memories = memories
         self._outcomes = outcomes

@@ -6,7 +6,7 @@ Nothing is written here. A decision is plain JSON, so that it can be kept before
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from rayapp.assistant.conversations.rules import already_known
@@ -205,25 +205,28 @@ class Decided:
 UNSEEN = Decided("unseen", wait="tried")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deciders:
     """The four tasks. Raises DependencyDown when something of ours is away."""
 
-    models: Asking
-    queue: ExchangeQueue
-    receipts: ReceiptStore
-    known: KnownMemories
-    versions: Versions
-    tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
+    def __init__(
+        self,
+        models: Asking,
+        queue: ExchangeQueue,
+        receipts: ReceiptStore,
+        known: KnownMemories,
+        versions: Versions,
+    ) -> None:
+        self.models = models
+        self.queue = queue
+        self.receipts = receipts
+        self.known = known
+        self.versions = versions
+        self.tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
             "outcome": self._outcome,
             "profile": self._profile,
             "fact": self._fact,
             "summary": self._summary,
         }
-        object.__setattr__(self, "tasks", tasks)
 
     @property
     def enabled(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rayapp.assistant.ports import SessionStore
@@ -28,14 +27,14 @@ from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.records import InsightsRequest
 from rayapp.learning.insights import InsightsService
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
-from rayapp.search.ports import Search
 from rayapp.search.requests import SearchQuery
+from rayapp.search.service import SearchService
 
 # Searches that an assistant may make itself in one turn, our choice.
 SEARCHES_PER_TURN = 1
@@ -45,32 +44,32 @@ ECHO_CHARS = 64
 SHOWN_AGAIN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolParts:
-    """The services that tools are made of."""
-
-    memories: MemoriesService
-    bank: MemoryBankService
-    search: Search
-    outcomes: Outcomes
-    insights: InsightsService
-    sessions: SessionStore
-
-
 Handler = Callable[[WriteScope, ToolCall, Any], Awaitable[ToolAnswer]]
 
 
 class ToolsService:
     """The tools of an assistant. Raises what the services behind them raise."""
 
-    def __init__(self, parts: ToolParts, *, runtime: Runtime) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        memories: MemoriesService,
+        bank: MemoryBankService,
+        search: SearchService,
+        outcomes: OutcomesService,
+        insights: InsightsService,
+        *,
+        sessions: SessionStore,
+        runtime: Runtime,
+    ) -> None:
+        self._memories = memories
+        self._service = search
+        self._outcomes = outcomes
+        self._learned = insights
+        self._sessions = sessions
         self._runtime = runtime
         self._documents = runtime.settings.compat.tier_documents
         self._listed = tools_named(self._documents)
-        writes = ToolWrites(
-            parts.memories, parts.bank, parts.search, parts.outcomes, documents=self._documents
-        )
+        writes = ToolWrites(memories, bank, search, outcomes, documents=self._documents)
         self._handlers: Mapping[str, Handler] = {
             GetContextInsights.name: self._insights,
             SearchMemory.name: self._search,
@@ -115,7 +114,7 @@ class ToolsService:
         self, scope: WriteScope, call: ToolCall, args: GetContextInsights
     ) -> ToolAnswer:
         self._check_length(args.query)
-        found = await self._parts.insights.insights(
+        found = await self._learned.insights(
             ReadScope(scope.user_id),
             InsightsRequest(query=args.query, conversation_id=call.conversation_id),
         )
@@ -129,7 +128,7 @@ class ToolsService:
         self._check_length(args.query)
         if not args.more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
-        found = await self._parts.search.search(
+        found = await self._service.search(
             ReadScope(scope.user_id),
             SearchQuery(
                 query=args.query,
@@ -170,7 +169,7 @@ class ToolsService:
         """Searches of this turn that were answered."""
         if call.conversation_id is None or call.turn_id is None:
             return 0
-        session = await self._parts.sessions.get(ReadScope(scope.user_id), call.conversation_id)
+        session = await self._sessions.get(ReadScope(scope.user_id), call.conversation_id)
         same = session is not None and session.turn_id == call.turn_id
         return session.refinements if session is not None and same else 0
 
@@ -182,7 +181,7 @@ class ToolsService:
         """
         if call.conversation_id is None or call.turn_id is None:
             return 0
-        return await self._parts.sessions.refine(
+        return await self._sessions.refine(
             scope, call.conversation_id, call.turn_id, self._runtime.clock.now()
         )
 
@@ -202,7 +201,7 @@ class ToolsService:
             conversation_id=call.conversation_id,
             recorder=call.recorder,
         )
-        receipt = await self._parts.outcomes.shown(scope, asked)
+        receipt = await self._outcomes.shown(scope, asked)
         if receipt is None:
             return []
         read, first = ReadScope(scope.user_id), receipt.shown[:SHOWN_AGAIN]
@@ -211,6 +210,6 @@ class ToolsService:
 
     async def _item(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
         try:
-            return await self._parts.memories.get(scope, memory_id)
+            return await self._memories.get(scope, memory_id)
         except NotFound:
             return None

@@ -21,7 +21,7 @@ from rayapp.assistant.tools.rules.definitions import (
 )
 from rayapp.assistant.tools.rules.parameters import MAX_RESULTS, Reference
 from rayapp.core.errors import InvalidInput, NotFound
-from rayapp.learning.ports import Outcomes
+from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.records import OutcomeAnswer, OutcomeRequest, ResponseRequest
 from rayapp.learning.rules.outcomes import fingerprint
 from rayapp.memory.bank import MemoryBankService
@@ -31,8 +31,9 @@ from rayapp.memory.rules.lifecycle import room_made
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier, parse_tier, tier_name
-from rayapp.search.ports import Receipt, Search
+from rayapp.search.ports import Receipt
 from rayapp.search.requests import SearchQuery
+from rayapp.search.service import SearchService
 
 # Facts that a refusal names when several fit; more would be no choice but a list.
 CANDIDATES = 5
@@ -46,8 +47,8 @@ class ToolWrites:
         self,
         memories: MemoriesService,
         bank: MemoryBankService,
-        search: Search,
-        outcomes: Outcomes,
+        search: SearchService,
+        outcomes: OutcomesService,
         *,
         documents: bool,
     ) -> None:

@@ -90,10 +90,10 @@ def _with_service(data_dir: Path | None, work: Callable[[ApiKeyService], Awaitab
     async def run() -> T:
         # Imported here: `up` and `down` do not need the whole service.
         from rayapp.admin.api_keys import ApiKeyService
-        from rayapp.container.bootstrap import mongo_stores
+        from rayapp.container.bootstrap import Stores
         from rayapp.core.runtime import SystemClock
 
-        stores = mongo_stores(settings)
+        stores = Stores(settings)
         await stores.items.ensure_schema()
         service = ApiKeyService(stores.api_keys, clock=SystemClock(), cache_s=0)
         return await work(service)

@@ -224,8 +224,12 @@ def find_recipe(recipes: Mapping[str, Recipe], name: str) -> Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What turns text into terms, expansions and rankings; the same in every process."""
+    """What turns text into terms, expansions and rankings; the same in every process.
+
+    `langs`: languages that the embedding model was made for; empty = anything.
+    """
 
     analyser: Analyser
     expansions: Expansions
     recipes: dict[str, Recipe]
+    langs: frozenset[str] = frozenset()

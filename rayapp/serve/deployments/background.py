@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
 
-from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.errors import RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
 from rayapp.serve.deployments.loops import Loops
 from rayapp.serve.deployments.process import Process
-from rayapp.serve.job_launcher import RayJobLauncher
 
 log = logging.getLogger("rayapp.maintenance")
 
@@ -40,7 +37,7 @@ class _Owner(ABC):
         self._loops.check()
 
     @abstractmethod
-    def _begin(self, parts: Parts) -> None:
+    def _begin(self, container: Container) -> None:
         """Start the loops, once everything is open."""
 
     @abstractmethod
@@ -71,9 +68,9 @@ class IndexerDeployment(_Owner):
 
     _service: IndexingService | None = None
 
-    def _begin(self, parts: Parts) -> None:
-        self._service = service = bootstrap.build_indexing(parts)
-        self._loops.start(self._drain(service), self._watch(parts, service.rebuild_if_lost))
+    def _begin(self, container: Container) -> None:
+        self._service = service = container.indexing
+        self._loops.start(self._drain(service), self._watch(container))
 
     async def _drain(self, service: IndexingService) -> None:
         pause_s = self._settings.indexer.poll_s
@@ -101,13 +98,13 @@ class IndexerDeployment(_Owner):
         if self._service is not None:
             await self._service.close()
 
-    async def _watch(self, parts: Parts, rebuild_if_lost: Callable[[], Awaitable[bool]]) -> None:
+    async def _watch(self, container: Container) -> None:
         while not self._loops.stopping:
             try:
-                await rebuild_if_lost()
-                backlog = await parts.stores.items.backlog()
-                parts.runtime.metrics.gauge("pending_items", backlog.pending)
-                parts.runtime.metrics.gauge("pending_age_s", backlog.oldest_pending_s)
+                await container.indexing.rebuild_if_lost()
+                backlog = await container.stores.items.backlog()
+                container.metrics.gauge("pending_items", backlog.pending)
+                container.metrics.gauge("pending_age_s", backlog.oldest_pending_s)
             except RayappError as error:
                 log.info("cannot look at the index now: %s", error.message)
             await asyncio.sleep(WATCH_S)
@@ -128,9 +125,8 @@ class MaintenanceDeployment(_Owner):
 
     _service: MaintenanceService | None = None
 
-    def _begin(self, parts: Parts) -> None:
-        self._service = bootstrap.build_maintenance(parts, RayJobLauncher(self._settings))
-        service = self._service
+    def _begin(self, container: Container) -> None:
+        self._service = service = container.maintenance
         self._loops.start(self._drain(service), self._act(service), self._learn(service))
 
     async def _drain(self, service: MaintenanceService) -> None:

@@ -1,4 +1,4 @@
-"""What search, indexer and maintenance replicas share: metrics and parts, opened
+"""What search, indexer and maintenance replicas share: metrics and services, opened
 in the background.
 """
 
@@ -14,17 +14,18 @@ from ray.serve.handle import DeploymentHandle
 from ray.util.metrics import Counter, Gauge, Histogram
 
 from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.errors import SchemaMismatch
 from rayapp.core.logging import configure_logging
 from rayapp.core.metrics import METRICS, InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import adopt_ready
-from rayapp.inference.ports import Embedder
+from rayapp.inference.ports import Embedder, Reranker
 from rayapp.memory.ports import IndexBacklog
 from rayapp.serve.engine_actor import RayTransport
 from rayapp.serve.handles import HandleEmbedder
+from rayapp.serve.job_launcher import RayJobLauncher
 from rayapp.serve.startup import Startup
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 
@@ -94,15 +95,21 @@ EMPTY_BACKLOG = IndexBacklog(pending=0, synced=0, failed=0, oldest_pending_s=0.0
 class Process:
     """Opens stores, embedder and index in the background, until they answered once."""
 
-    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        embedding: DeploymentHandle[Any],
+        reranker: Reranker | None = None,
+    ) -> None:
         configure_logging(settings.logging)
         self.settings = settings
         self.metrics = RayMetrics()
         self.startup = Startup()
         self._embedder = query_embedder(settings, embedding, self.metrics)
+        self._reranker = reranker
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, when_open: Callable[[Parts], None]) -> None:
+    def start(self, when_open: Callable[[Container], None]) -> None:
         """Open in the background; needs a running loop. `when_open` is called once, at the end."""
         self.keep(self._open(when_open))
 
@@ -122,18 +129,24 @@ class Process:
             log.error("a background task failed", exc_info=error)
             self.startup.failed(error)
 
-    async def _open(self, when_open: Callable[[Parts], None]) -> None:
-        when_open(await self.startup.until_open(self._parts))
+    async def _open(self, when_open: Callable[[Container], None]) -> None:
+        when_open(await self.startup.until_open(self._container))
         calm_collector()
 
-    async def _parts(self) -> Parts:
-        stores = bootstrap.mongo_stores(self.settings)
+    async def _container(self) -> Container:
+        stores = bootstrap.Stores(self.settings)
         await stores.items.ensure_schema()
-        texts = bootstrap.load_texts()
-        model = await self._embedder.info()
-        schema = bootstrap.schema_of(model, texts.analyser)
-        index = vector_index(self.settings)
-        watch = bootstrap.index_watch(self.settings)
+        problems = self.startup.problems
+        container = Container(
+            bootstrap.runtime_of(self.settings, self.metrics, problems=problems),
+            stores,
+            index=vector_index(self.settings),
+            embedder=self._embedder,
+            model=await self._embedder.info(),
+            launcher=RayJobLauncher(self.settings),
+            reranker=self._reranker,
+        )
+        index, schema = container.index, container.schema
 
         async def open_index() -> None:
             """Also onto a collection that a reindex filled for the model of this process."""
@@ -146,19 +159,10 @@ class Process:
                 await index.open(schema)
 
         if not await self.startup.index_opened(open_index):
-            self.keep(self.startup.reopen(open_index, watch))
+            self.keep(self.startup.reopen(open_index, container.watch))
         elif (await stores.items.backlog()) == EMPTY_BACKLOG:
             await index.rebuilt()  # nothing was ever stored: the new index is complete
-        return Parts(
-            runtime=bootstrap.runtime_of(self.settings, self.metrics),
-            stores=stores,
-            index=index,
-            embedder=self._embedder,
-            texts=texts,
-            schema=schema,
-            watch=watch,
-            langs=frozenset(model.langs),
-        )
+        return container
 
 
 def calm_collector() -> None:

@@ -17,18 +17,15 @@ from ray.serve.handle import DeploymentHandle
 
 from rayapp.api.app import create_api
 from rayapp.api.services import Services
-from rayapp.container import bootstrap
-from rayapp.container.parts import Parts
+from rayapp.container.services import Container
 from rayapp.core.breaker import BreakerState
 from rayapp.core.errors import RayappError
-from rayapp.core.runtime import Metrics
 from rayapp.core.settings.model import Settings
 from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ReadScope
 from rayapp.search.requests import SearchQuery
 from rayapp.serve.deployments.process import Process
 from rayapp.serve.handles import HandleReranker
-from rayapp.serve.job_launcher import RayJobLauncher
 
 log = logging.getLogger("rayapp.search")
 # How often a lost index is noticed, seconds.
@@ -38,16 +35,12 @@ WARM_UP_USER = "rayapp:warm-up"
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
 
-def search_reranker(
-    settings: Settings, reranker: DeploymentHandle[Any], metrics: Metrics
-) -> Reranker:
-    """The model of a replica of its own, or features right here (decision 0024).
+def search_reranker(settings: Settings, reranker: DeploymentHandle[Any]) -> Reranker | None:
+    """The model of a replica of its own; None: features, right here (decision 0024).
 
     Features cost 2 ms for 30 candidates; sending the candidates away costs as much again.
     """
-    if settings.reranker.backend == "features":
-        return bootstrap.rerank_service(settings, metrics)
-    return HandleReranker(reranker)
+    return None if settings.reranker.backend == "features" else HandleReranker(reranker)
 
 
 class SearchDeployment:
@@ -56,9 +49,7 @@ class SearchDeployment:
     def __init__(
         self, settings: Settings, embedding: DeploymentHandle[Any], reranker: DeploymentHandle[Any]
     ) -> None:
-        self._settings = settings
-        self._process = Process(settings, embedding)
-        self._reranker = search_reranker(settings, reranker, self._process.metrics)
+        self._process = Process(settings, embedding, search_reranker(settings, reranker))
         self._services: Services | None = None
 
     def __serve_build_asgi_app__(self) -> FastAPI:
@@ -78,23 +69,16 @@ class SearchDeployment:
         if self._services is not None:
             await self._services.models.close()
 
-    def _serve(self, parts: Parts) -> None:
-        services = bootstrap.build_services(
-            parts,
-            self._reranker,
-            bootstrap.remote_cache(self._settings),
-            self._process.startup.problems,
-            RayJobLauncher(self._settings),
-        )
-        self._process.keep(self._warm_up(services))
-        self._process.keep(self._watch(parts))
+    def _serve(self, container: Container) -> None:
+        self._process.keep(self._warm_up(container.services()))
+        self._process.keep(self._watch(container))
 
-    async def _watch(self, parts: Parts) -> None:
+    async def _watch(self, container: Container) -> None:
+        watch, clock = container.watch, container.clock
         while True:
-            await parts.watch.look(parts.index, parts.stores.items)
-            now = parts.runtime.clock.monotonic()
-            opened = parts.watch.breaker.snapshot(now).state is not BreakerState.CLOSED
-            parts.runtime.metrics.gauge("breaker_open", float(opened), dependency="qdrant")
+            await watch.look(container.index, container.stores.items)
+            opened = watch.breaker.snapshot(clock.monotonic()).state is not BreakerState.CLOSED
+            container.metrics.gauge("breaker_open", float(opened), dependency="qdrant")
             await asyncio.sleep(WATCH_S)
 
     async def _warm_up(self, services: Services) -> None:

@@ -16,12 +16,12 @@ from rayapp.assistant.ports import (
     MAX_INJECTED,
     MAX_TURNS,
     ClaimedExchange,
-    ScoreGiven,
     Session,
     TurnRecord,
     WorkEnd,
 )
 from rayapp.core.errors import Forbidden, InvalidInput, Overloaded
+from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.convert import readable

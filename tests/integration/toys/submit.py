@@ -25,7 +25,7 @@ async def submit(folder: Path, job_id: str) -> None:
     settings = settings.model_copy(
         update={"data": settings.data.model_copy(update={"dir": folder})}
     )
-    job = await bootstrap.mongo_stores(settings).jobs.get(job_id)
+    job = await bootstrap.Stores(settings).jobs.get(job_id)
     assert job is not None
     launcher = RayJobLauncher(settings, package="tests.integration.toys")
     submission_id = await launcher.launch(job)

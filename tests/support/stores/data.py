@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
-from rayapp.container.parts import DataStores
+from rayapp.admin.ports import Housekeeping, LegacyBank
+from rayapp.assistant.ports import PersonalityStore
+from rayapp.memory.ports import UserRows
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.housekeeping import InMemoryHousekeeping, InMemoryLegacyBank
@@ -15,6 +18,16 @@ from tests.support.stores.user_rows import InMemoryUserRows
 
 Sessions = MutableMapping[tuple[str, str], Any]
 Exchanges = MutableMapping[tuple[str, str, str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataStores:
+    """Those of one implementation."""
+
+    rows: UserRows
+    housekeeping: Housekeeping
+    legacy: LegacyBank
+    personality: PersonalityStore
 
 
 def data_stores(

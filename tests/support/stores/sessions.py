@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, ScoreGiven, Session, TurnRecord
+from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, Session, TurnRecord
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
+from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.stores.rows import to_ms

@@ -35,24 +35,7 @@ def health_of(owners: dict[str, BreakerOwner], clock: FakeClock) -> HealthServic
         random=lambda: 0.0,
         process="p",
     )
-    used: Any = type(
-        "Used",
-        (),
-        dict.fromkeys(
-            (
-                "store",
-                "index",
-                "embedder",
-                "reranker",
-                "cache",
-                "outcomes",
-                "leases",
-                "events",
-                "models",
-            )
-        ),
-    )
-    return HealthService(used, schema=unused, breakers=owners, start_problems=[], runtime=runtime)
+    return HealthService(unused, unused, schema=unused, checks={}, breakers=owners, runtime=runtime)
 
 
 def tripped(name: str, clock: FakeClock) -> Breaker:

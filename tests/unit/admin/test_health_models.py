@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rayapp.admin.health import Dependencies, HealthService
+from rayapp.admin.health import HealthService
 from rayapp.admin.ports import Component
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown, StoreDown
@@ -20,7 +21,7 @@ from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import CallSeen
 from tests.support.chat_models import ScriptedChat, model_calls
 from tests.support.clock import FakeClock
-from tests.support.models import HashEmbedder, OverlapReranker
+from tests.support.models import HashEmbedder
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.usage import InMemoryUsageStore
 from tests.unit.inference.chat.test_service import JUDGED, judge
@@ -30,20 +31,11 @@ async def component_of(models: ModelCalls | None) -> Component | None:
     clock = FakeClock()
     unused: Any = None
     health = HealthService(
-        Dependencies(
-            store=InMemoryMemoryStore(clock),
-            index=unused,
-            embedder=HashEmbedder(),
-            reranker=OverlapReranker(),
-            cache=None,
-            outcomes=unused,
-            leases=unused,
-            events=unused,
-            models=models,
-        ),
+        SimpleNamespace(items=InMemoryMemoryStore(clock)),  # type: ignore[arg-type]  # what is asked
+        unused,
         schema=IndexSchema(model="hash", dims=32, analyser="1"),
+        checks={} if models is None else {"models": models.health},
         breakers={},
-        start_problems=[],
         runtime=bootstrap.runtime_of(load_settings("local", env={}), InMemoryMetrics(), clock),
     )
     health._index_state = HashEmbedder().health  # type: ignore[method-assign]  # not looked at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -115,11 +114,7 @@ async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> No
 
 async def test_a_breaker_is_shown_with_its_service(api: httpx.AsyncClient, world: Harness) -> None:
     details = {"breaker": {"state": "open"}}
-
-    async def away() -> dict[str, Any]:
-        return {"healthy": False, "message": "away", **details}
-
-    world.embedder.health = away
+    world.model.state = {"healthy": False, "message": "away", **details}
     services = (await api.get("/api/system/health")).json()["health"]["services"]
     assert services["embedding"] == {
         "ok": False,

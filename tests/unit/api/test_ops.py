@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.admin.ports import Health
+from rayapp.admin.health import HealthService
 from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, Step
 from rayapp.core.errors import EmbedderDown, IndexDown, JobsDown
 from rayapp.index.consistency.rules import Drift, Issue, SweepReport
@@ -47,7 +47,7 @@ AWAY = EmbedderDown("No model is loaded.")
 class SetBreakers:
     """In front of the real health: the breakers are those that a test sets."""
 
-    def __init__(self, real: Health) -> None:
+    def __init__(self, real: HealthService) -> None:
         self.components = real.components
         self.tripped: dict[str, dict[str, Any]] = {}
         self.after_reset: dict[str, dict[str, Any]] = {}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from rayapp.assistant.conversations.service import STAGE
+from rayapp.assistant.context.service import SESSION
 from rayapp.client.calls import SKIPPED, explained
 from rayapp.index.write_barrier import IndexWatch
 
@@ -37,7 +37,7 @@ def test_every_name_has_a_sentence_and_every_sentence_a_name() -> None:
     names.add(str(watch.reason))
     watch.refused = True
     names.add(str(watch.reason))
-    assert names | {STAGE} == set(SKIPPED)
+    assert names | {SESSION} == set(SKIPPED)
 
 
 def test_a_name_is_explained_once_and_an_unknown_one_is_still_said() -> None:

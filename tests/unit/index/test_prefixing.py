@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rayapp.container import bootstrap
-from rayapp.container.services import build_prefixing
 from rayapp.core.errors import EmbedderDown, ModelDown
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.consistency.walk import Walk
@@ -55,7 +53,7 @@ class Slow(ScriptedChat):
 
 def prefixed(service: Harness, chat: ScriptedChat, **settings: Any) -> ScriptedChat:
     models = model_calls(chat, clock=service.clock, **settings)
-    service.indexing.prefixing = build_prefixing(service.parts, models)
+    service.container.prefixing = ModelPrefixing(models, service.items, runtime=service.runtime)
     return chat
 
 
@@ -94,7 +92,7 @@ async def test_the_words_of_the_lexical_arm_and_the_answer_stay_those_of_the_tex
     await service.drain()
     item = await one(service, memory_id)
     (point,) = await service.index.retrieve([item.point_id], with_vectors=True)
-    assert point.sparse == service.parts.texts.analyser.document("It is open")
+    assert point.sparse == service.container.texts.analyser.document("It is open")
     (hit,) = (await service.search("open")).hits
     assert hit.item.text == "It is open"
     assert item.content_hash == content_hash("It is open")
@@ -102,15 +100,15 @@ async def test_the_words_of_the_lexical_arm_and_the_answer_stay_those_of_the_tex
 
 async def test_switched_off_nothing_is_asked_and_the_hash_is_the_old_one() -> None:
     service = await Harness.open()
-    assert service.indexing.prefixing is None
+    assert service.container.prefixing is None
     chat = prefixed(service, ScriptedChat([SAYS]), helpers={"contextual_prefix": False})
     memory_id = await service.store("It is open")
     await service.drain()
     item = await one(service, memory_id)
     assert (chat.requests, item.context_prefix) == ([], "")
     assert item.index.vector_hash == vector_hash_of(item.content_hash, service.schema, "")
-    assert service.indexing.prefixing is not None
-    assert service.indexing.prefixing.batch(256) == 256
+    assert service.container.prefixing is not None
+    assert service.container.prefixing.batch(256) == 256
 
 
 @pytest.mark.parametrize(
@@ -120,7 +118,7 @@ async def test_switched_off_nothing_is_asked_and_the_hash_is_the_old_one() -> No
 async def test_it_takes_an_endpoint_and_the_flag(flag: bool, url: str, asks: bool) -> None:
     models = {"base_url": url, "model": "m", "helpers": {"contextual_prefix": flag}}
     service = await Harness.open(models=models)
-    assert (service.indexing.prefixing is not None) == asks
+    assert (service.container.prefixing is not None) == asks
 
 
 async def test_the_turns_before_are_told_and_no_other_talk() -> None:
@@ -246,7 +244,7 @@ async def test_the_indexer_ends_the_connections_of_its_model() -> None:
 
     service = await Harness.open()
     await service.indexing.close()  # nobody prefixes: nothing is to be closed
-    chat = Closing([SAYS])
+    service, chat = await Harness.open(), Closing([SAYS])
     prefixed(service, chat)
     await service.indexing.close()
     assert chat.closed
@@ -267,7 +265,7 @@ async def test_open_data_books_and_long_answers_of_tools_are_not_asked_about() -
     service = await Harness.open()
     chat = ScriptedChat([SAYS])
     models = model_calls(chat, clock=service.clock)
-    asking = ModelPrefixing(models, service.items, runtime=service.parts.runtime)
+    asking = ModelPrefixing(models, service.items, runtime=service.runtime)
     tool = Source(type=SourceType.TOOL)
     items = [
         an_item(user_id=SYSTEM_USER),
@@ -315,7 +313,7 @@ async def test_a_point_made_without_the_prefix_of_its_row_is_drift() -> None:
     memory_id = await service.store("It is open")
     await service.drain()
     item = await one(service, memory_id)
-    comparison = bootstrap.build_comparison(service.parts.stores, service.index)
+    comparison = service.container.comparison
     walk = Walk(ranges=((None, None),))
     assert (await comparison.page(walk, 10)).suspects == ()
     service.items.inner._rows[item.point_id].item = replace(item, context_prefix=SAYS)

@@ -298,10 +298,8 @@ async def test_a_late_write_does_not_bring_a_deleted_memory_back(service: Harnes
     other = IndexingService(
         service.items,
         service.index,
-        service.embedder,
-        bootstrap.load_texts().analyser,
+        service.indexing._maker,
         service.leases,
-        schema=service.schema,
         runtime=bootstrap.runtime_of(service.settings, service.metrics, service.clock),
     )
     written = service.index.inner.upsert

@@ -62,7 +62,7 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> Stores:
     made = Stores()
     monkeypatch.setattr(frame, "attached", lambda _folder: Settings())
     monkeypatch.setattr(frame, "connect", lambda _settings, _name: None)
-    monkeypatch.setattr(bootstrap, "mongo_stores", lambda _settings: made)
+    monkeypatch.setattr(bootstrap, "Stores", lambda _settings: made)
     monkeypatch.setattr(frame._Run, "_workers", lambda _self: OneWorker(made))
     return made
 

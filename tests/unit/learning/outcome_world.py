@@ -29,6 +29,7 @@ from rayapp.search.ports import Receipt, Shown
 from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.stores import InMemoryReceiptStore
 
 DANA, DANA_READS = WriteScope("dana"), ReadScope("dana")
@@ -54,7 +55,11 @@ class World:
             new_id=self.runtime.new_id,
         )
         self.service = OutcomesService(
-            self.store, self.receipts, self.memories, runtime=self.runtime
+            self.store,
+            self.receipts,
+            self.memories,
+            InMemorySessionStore(self.clock),
+            runtime=self.runtime,
         )
 
     async def memory(self, memory_id: str, user: str = "dana") -> None:

@@ -232,7 +232,7 @@ async def test_an_explanation_gives_the_place_that_the_answer_gives(service: Har
     shown = ids(await service.search(**fields))
 
     for position, name in enumerate(shown, start=1):
-        found = await service.services.search.explain(
+        found = await service.services.explainer.explain(
             ReadScope("dana"), name, SearchQuery(**fields)
         )
         assert found.position == position

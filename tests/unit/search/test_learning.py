@@ -309,7 +309,7 @@ async def test_explain_shows_every_part_of_the_score(service: Harness, tier: Tie
     await service.settle()
     await judge(service, one, Outcome.FAILED, times=3)
     query = SearchQuery(query="boiler code")
-    explained = await service.services.search.explain(READ, one, query)
+    explained = await service.services.explainer.explain(READ, one, query)
     values = explained.stages[-1].values
     assert values["evidence"] < 1.0
     assert values["evidence_shift"] == pytest.approx(values["fused"] * (values["evidence"] - 1))

@@ -276,22 +276,22 @@ async def test_explain_says_where_a_memory_was_lost(service: Harness) -> None:
     lost = await service.store("the cat sleeps", tier=Tier.HISTORY)
     await service.drain()
     query = SearchQuery(query="meeting about budget", limit=3)
-    explained = await service.services.search.explain(READ, lost, query)
+    explained = await service.services.explainer.explain(READ, lost, query)
     assert not explained.found
     assert explained.lost_at in ("retrieve", "rank")
     shown = (await service.found("meeting about budget", limit=3))[1]
-    explained = await service.services.search.explain(READ, shown, query)
+    explained = await service.services.explainer.explain(READ, shown, query)
     assert explained.found
     assert explained.position == 2
     await service.services.memories.archive(ME, lost)
-    explained = await service.services.search.explain(READ, lost, query)
+    explained = await service.services.explainer.explain(READ, lost, query)
     assert explained.lost_at == "truth"
 
 
 async def test_explain_of_another_users_memory_is_not_found(service: Harness) -> None:
     theirs = await service.store("private", user="omer")
     with pytest.raises(NotFound):
-        await service.services.search.explain(READ, theirs, SearchQuery(query="private"))
+        await service.services.explainer.explain(READ, theirs, SearchQuery(query="private"))
 
 
 async def test_filters_hold_against_the_truth_before_the_index_follows(service: Harness) -> None:
@@ -311,7 +311,7 @@ async def test_explain_names_the_twin_that_is_shown_instead(service: Harness) ->
     shown = (await service.found("alarm code"))[0]
     hidden = "b" if shown == "a" else "a"
     query = SearchQuery(query="alarm code")
-    explained = await service.services.search.explain(READ, hidden, query)
+    explained = await service.services.explainer.explain(READ, hidden, query)
     assert (explained.found, explained.lost_at) == (False, "collapse")
     assert shown in explained.stages[-1].detail
 
@@ -336,5 +336,5 @@ async def test_explain_counts_places_as_the_search_shows_them(service: Harness) 
     await service.drain()
     assert (await service.found("alarm code is", limit=2))[1] == other
     query = SearchQuery(query="alarm code is", limit=2)
-    explained = await service.services.search.explain(READ, other, query)
+    explained = await service.services.explainer.explain(READ, other, query)
     assert (explained.found, explained.position, explained.lost_at) == (True, 2, None)

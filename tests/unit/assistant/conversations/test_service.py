@@ -10,19 +10,21 @@ from datetime import datetime
 import pytest
 
 from rayapp.assistant.context.records import ContextRequest, ExchangeRequest
-from rayapp.assistant.conversations.feedback import ScoredOutcomes
 from rayapp.assistant.conversations.records import ScoreRequest
-from rayapp.assistant.conversations.service import HooksService, HookStores, RememberedContext
+from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.ports import ScoreGiven, TurnRecord
+from rayapp.assistant.ports import TurnRecord
 from rayapp.core.errors import InvalidInput, StoreDown
+from rayapp.core.settings.model import load_settings
 from rayapp.inference.ports import Message
+from rayapp.learning.outcomes import OutcomesService
+from rayapp.learning.ports import ScoreGiven
 from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest
 from rayapp.memory.item import Outcome
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.builders import an_item
-from tests.support.harness import Harness
+from tests.support.harness import Harness, unsuspended
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.sessions import InMemorySessionStore
 
@@ -60,7 +62,7 @@ class DyingQueue(InMemoryExchangeQueue):
         return await super().offer(scope, exchange)
 
 
-class DyingOutcomes(ScoredOutcomes):
+class DyingOutcomes(OutcomesService):
     """Dies before an outcome is recorded, so many times."""
 
     deaths = 0
@@ -91,21 +93,21 @@ class LostSessions(InMemorySessionStore):
 
 class Rig:
     def __init__(self) -> None:
-        self.world: Harness = Harness.ready()
-        self.sessions = DyingSessions(self.world.clock)
-        self.queue = DyingQueue(self.world.clock)
-        runtime = self.world.parts.runtime
-        services = self.world.services
-        self.outcomes = DyingOutcomes(services.outcomes, self.sessions, runtime=runtime)
+        self.world = world = Harness(load_settings("local", env={}))
+        world.sessions = self.sessions = DyingSessions(world.clock)
+        self.queue = DyingQueue(world.clock)
+        unsuspended(world.opened())
+        services, runtime = world.services, world.runtime
+        self.outcomes = DyingOutcomes(
+            world.outcomes, world.receipts, services.memories, self.sessions, runtime=runtime
+        )
         self.hooks = HooksService(
-            RememberedContext(services.context, self.sessions, runtime=runtime),
+            services.context,
             services.memories,
             self.outcomes,
-            HookStores(
-                sessions=self.sessions,
-                receipts=self.world.receipts,
-                exchanges=self.queue,
-            ),
+            sessions=self.sessions,
+            receipts=world.receipts,
+            exchanges=self.queue,
             runtime=runtime,
         )
 
@@ -315,18 +317,19 @@ async def test_the_marks_mean_the_context_before_the_answer(rig: Rig) -> None:
 
 
 async def test_a_session_that_is_away_fails_no_context_and_no_score() -> None:
-    world = Harness.ready()
-    lost, runtime = LostSessions(world.clock), world.parts.runtime
+    world = Harness(load_settings("local", env={}))
+    world.sessions = LostSessions(world.clock)
+    await world.opened()
     now = world.clock.now()
     item = an_item(user_id="dana", memory_id="mem-1", text="Dana live in Haifa", stored_at=now)
     await world.items.insert(item)
-    context = RememberedContext(world.services.context, lost, runtime=runtime)
+    context = world.services.context
     found = await context.prefetch(READS, ContextRequest(query="Dana live", conversation_id="c-1"))
     assert found.block.lines
     assert "session" in found.degraded
     cold = await context.cold_start(READS, "c-1")
     assert not cold.items or "session" in cold.degraded
-    outcomes = ScoredOutcomes(world.services.outcomes, lost, runtime=runtime)
+    outcomes = world.services.outcomes
     request = OutcomeRequest(outcome=Outcome.WORKED, memory_ids=("mem-1",), conversation_id="c-1")
     assert (await outcomes.record(DANA, request)).updated
     thumb = FeedbackRequest(message_id="m-1", score=1, citations=("mem-1",))
@@ -334,9 +337,7 @@ async def test_a_session_that_is_away_fails_no_context_and_no_score() -> None:
 
 
 async def test_without_a_conversation_nothing_is_remembered(rig: Rig) -> None:
-    runtime = rig.world.parts.runtime
-    context = RememberedContext(rig.world.services.context, rig.sessions, runtime=runtime)
-    await context.prefetch(READS, ContextRequest(query="Dana live"))
+    await rig.world.services.context.prefetch(READS, ContextRequest(query="Dana live"))
     assert not rig.sessions.rows
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.container.services import build_learning
 from rayapp.core.errors import StoreDown
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, WriteScope
@@ -45,8 +44,8 @@ async def test_a_built_worker_learns_under_the_version_of_the_prompt() -> None:
     models = ScriptedAnswers()
     models.answers["fact_extraction"] = lambda asked: "המשתמש גר בחיפה"
     await said(harness, "אני גר בחיפה")
-    learning = build_learning(harness.parts, models)
-    assert await learning.run_once() == 1
+    harness.container.models = models  # type: ignore[assignment]  # a script in its place
+    assert await harness.container.learning.run_once() == 1
     where = ItemFilter(tiers=(Tier.MEMORY_BANK,))
     (item,) = (await harness.services.memories.page(READS, where, ItemQuery())).items
     assert item.text == "המשתמש גר בחיפה"

@@ -17,6 +17,7 @@ from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.core.vectors import IndexSchema
+from rayapp.index.point_builder import PointMaker
 from rayapp.index.service import IndexingService
 from rayapp.inference.chat.rules.answers import (
     HistorySummary,
@@ -39,6 +40,7 @@ from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
 from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.stores import (
     InMemoryEventStore,
     InMemoryLeaseStore,
@@ -131,7 +133,11 @@ class World:
             new_id=self.runtime.new_id,
         )
         self.outcomes = OutcomesService(
-            self.outcome_rows, self.receipts, self.memories, runtime=self.runtime
+            self.outcome_rows,
+            self.receipts,
+            self.memories,
+            InMemorySessionStore(self.clock),
+            runtime=self.runtime,
         )
         self.numbers = itertools.count(1)
         self.learning = self.worker()
@@ -174,16 +180,17 @@ class World:
 
     async def index_all(self) -> None:
         """Run the indexer until nothing is due."""
+        analyser = bootstrap.load_texts().analyser
+        maker = PointMaker(self.embedder, analyser, schema=self.schema, timeout_s=5.0)
         indexing = IndexingService(
             self.items,
             self.index,
-            self.embedder,
-            bootstrap.load_texts().analyser,
+            maker,
             self.leases,
-            schema=self.schema,
+            on_deleted=self.queue.purge,
+            on_hidden=self.queue.purge,
             runtime=self.runtime,
         )
-        indexing.on_deleted = indexing.on_hidden = self.queue.purge
         while await indexing.run_once():
             pass
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError
+from rayapp.core.vectors import IndexSchema
+from rayapp.index.point_builder import PointMaker
 from rayapp.index.service import IndexingService
 from rayapp.memory.item import Status
 from rayapp.memory.requests import MemoryEdit, NewMemory
@@ -104,6 +106,11 @@ class People:
             await memories.restore(scope, memory_id)
 
 
+def maker_of(embedder: Any, schema: IndexSchema) -> PointMaker:
+    analyser = bootstrap.load_texts().analyser
+    return PointMaker(embedder, analyser, schema=schema, timeout_s=10.0)
+
+
 def indexer(world: World, name: str, slow: Callable[[], Awaitable[None]]) -> IndexingService:
     """One that takes its time between claim, embedding, write and result."""
     service, life = world.service, Life(None, slow)
@@ -111,10 +118,8 @@ def indexer(world: World, name: str, slow: Callable[[], Awaitable[None]]) -> Ind
     return IndexingService(
         Living(service.items, life),  # type: ignore[arg-type]
         Living(service.index, life),  # type: ignore[arg-type]
-        Living(service.embedder, life),  # type: ignore[arg-type]
-        bootstrap.load_texts().analyser,
+        maker_of(Living(service.embedder, life), service.schema),
         Living(service.leases, life),  # type: ignore[arg-type]
-        schema=service.schema,
         runtime=replace(runtime, process=name),
     )
 
@@ -150,7 +155,7 @@ async def living_through(seed: int, kills: list[int], *, other_model: bool) -> N
         await asyncio.gather(*tasks)
     assert await world.target() == driver.job.facts["collection"]
     if other_model:
-        world.service.indexing = indexer_of(world, driver, model)
+        world.service.container.indexing = indexer_of(world, driver, model)
     for pause_s in (100, 1_000):
         world.service.clock.advance(pause_s)
         await world.service.drain()
@@ -182,10 +187,8 @@ def indexer_of(world: World, driver: Driver, model: Any) -> IndexingService:
     return IndexingService(
         service.items,
         service.index,
-        model,
-        bootstrap.load_texts().analyser,
+        maker_of(model, driver.work._parts.schema),  # type: ignore[attr-defined]
         service.leases,
-        schema=driver.work._parts.schema,  # type: ignore[attr-defined]
         runtime=runtime,
     )
 
