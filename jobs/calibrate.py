@@ -198,7 +198,7 @@ class Rereader:
         self._features = RerankFeatures(WordTable(vectors.sums))
 
     def order(self, question: str, ranked: list[Ranked], recipe: Recipe) -> list[Ranked]:
-        texts = [one.item.text for one in ranked[: recipe.rerank.top]]
+        texts = [one.passage_text for one in ranked[: recipe.rerank.top]]
         logits = np.asarray(self._model.logits(self._features.of(question, texts)))
         probabilities = [float(one) for one in 1.0 / (1.0 + np.exp(-logits))]
         return with_rerank(ranked, probabilities, recipe)
@@ -214,7 +214,7 @@ def examples_of(
             continue
         best = rereader.order(asked.question.text, ranked, recipe)[0]
         yield Example(
-            features_of(asked.question.text, best.item.text, best.dense_similarity),
+            features_of(asked.question.text, best.passage_text, best.dense_similarity),
             best.item.memory_id in asked.question.gold,
             bool(asked.question.gold),
             best.item.memory_id,
@@ -275,7 +275,7 @@ def calibrate(bench: Bench, recipe: Recipe) -> Fitted:
     return fitted
 
 
-def merged(before: Calibration | None, fits: Mapping[str, Fitted]) -> Calibration:
+def merge(before: Calibration | None, fits: Mapping[str, Fitted]) -> Calibration:
     """The recipes of `before` that were not fitted again, and the fitted ones."""
     recipes = dict(before.recipes) if before else {}
     measured = dict(before.measured) if before else {}
@@ -322,7 +322,7 @@ def run(data: Path, settings: Settings, names: Sequence[str], out: Path, console
         for recipe in recipes:
             fits[recipe.name] = fitted = calibrate(bench, recipe)
             console.print(recipe.name, fitted.weights, fitted.measured)
-    put(path, as_yaml(merged(before, fits), model).encode("utf-8"))
+    put(path, as_yaml(merge(before, fits), model).encode("utf-8"))
     return path
 
 

@@ -14,54 +14,19 @@ away.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
+from rayapp.bulk.params import CKAN, DATAGOV, INDEX_WAIT_S, DatagovParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.datagov.service import DatagovIngest
-from rayapp.storage.datagov.ckan import CKAN, open_source
-
-# The whole catalogue takes an idle indexer a few seconds; a busy one goes on after the job.
-INDEX_WAIT_S = 120.0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--source",
-        help="Folder of the catalogue, or 'ckan'; the setting datagov.source when not given.",
-    )
-    parser.add_argument(
-        "--offline",
-        action="store_true",
-        help="Use what an earlier run kept; read neither folder nor site.",
-    )
-    parser.add_argument(
-        "--index-wait",
-        type=float,
-        metavar="SECONDS",
-        help=f"Wait so long for the indexer before the report ({INDEX_WAIT_S:g}).",
-    )
-
-
-def params_of(options: argparse.Namespace) -> Mapping[str, Any]:
-    """What was given; a folder by its whole path, because workers run elsewhere."""
-    source = options.source
-    if source not in (None, CKAN):
-        source = str(Path(source).expanduser().resolve())
-    given = {
-        "source": source,
-        "offline": options.offline or None,
-        "index_wait_s": None if options.index_wait is None else max(0.0, options.index_wait),
-    }
-    return {name: value for name, value in given.items() if value is not None}
+from rayapp.storage.datagov.ckan import open_source
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
@@ -83,10 +48,9 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
 
 
 SPEC = JobSpec(
-    kind="datagov_ingest",
+    kind=DATAGOV,
     description="Bring the open-data catalogue into the shared DataGov tiers.",
-    add_arguments=add_arguments,
-    params_of=params_of,
+    params=DatagovParams,
     open_work=open_work,
 )
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.model import DEFERRED, checked_params
+from rayapp.bulk.params import DEFERRED, DeferredParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.settings.model import Settings
 from rayapp.index.deferred import DeferredWork
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", metavar="ID", help="Only the items of this user.")
-
-
-def params_of(options: argparse.Namespace) -> dict[str, Any]:
-    return checked_params(DEFERRED, {"user_id": options.user})
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
@@ -33,8 +24,7 @@ SPEC = JobSpec(
     kind=DEFERRED,
     description="Makes items that wait for the index, and those that failed, due now, and waits "
     "until the service has indexed those. Exit code 3: some failed again.",
-    add_arguments=add_arguments,
-    params_of=params_of,
+    params=DeferredParams,
     open_work=open_work,
 )
 

@@ -190,7 +190,7 @@ def left_out_of(model_name: str, fields: Sequence[str]) -> LeftOut:
     """ConfigError: no such field, or the model or a file of pairs cannot be read."""
     sentences = read_pairs(PAIRS)
     return LeftOut(
-        fields=_checked(fields, sentences),
+        fields=_check(fields, sentences),
         english=EnglishRows(find_model(model_name)),
         sources=Sources(
             sentences=sentences,
@@ -226,7 +226,7 @@ def _both(model: StaticModel, task: Task) -> list[dict[str, Any]]:
     return [{"model": one.name, **measured(one, task)} for one in (model, english_only(model))]
 
 
-def _checked(fields: Sequence[str], sentences: Sequence[Pair]) -> Sequence[str]:
+def _check(fields: Sequence[str], sentences: Sequence[Pair]) -> Sequence[str]:
     known = sorted({pair.field for pair in sentences})
     chosen = known if "all" in fields else list(dict.fromkeys(fields))
     unknown = sorted(set(chosen) - set(known))

@@ -26,10 +26,10 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
-from jobs.suites.ablation import ablated, variants
+from jobs.suites.ablation import compare_variants, variants
 from jobs.suites.compare import SLACK_QUESTIONS, TOLERANCE
-from jobs.suites.gate import committed, gate
-from jobs.suites.golden import Golden, data_hashes, named, write_golden
+from jobs.suites.gate import gate, read_committed
+from jobs.suites.golden import Golden, data_hashes, replace_texts, write_golden
 from jobs.suites.kinds import KINDS, Runner, Setting
 from jobs.suites.outputs import check_folder
 from jobs.suites.report import latency
@@ -143,7 +143,7 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     """Run the suites and write the reports; returns the exit code."""
     outputs = Outputs(out=arguments.out, markdown=arguments.markdown, picture=arguments.picture)
     _check(arguments, outputs)
-    chosen = _chosen(arguments)
+    chosen = _choose(arguments)
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
     options = RunOptions(run_id=run_id, recipe=arguments.recipe, concurrency=arguments.concurrency)
@@ -204,13 +204,13 @@ def _check(arguments: argparse.Namespace, outputs: Outputs) -> None:
         check_folder(arguments.golden)
 
 
-def _chosen(arguments: argparse.Namespace) -> list[_Chosen]:
+def _choose(arguments: argparse.Namespace) -> list[_Chosen]:
     """All sets, read and checked before the first of them runs. Raises ConfigError."""
     found = []
     for name in dict.fromkeys(arguments.suite):
         kind, against = KINDS[name], arguments.against
         data = data_hashes(kind.files, arguments.data, kind.ours)
-        floor = committed(against, name, data) if against is not None else None
+        floor = read_committed(against, name, data) if against is not None else None
         found.append(_Chosen(name, kind.load(arguments.data), data, floor))
     return found
 
@@ -257,7 +257,7 @@ async def _run(chosen: _Chosen, setting: Setting, probed: _Probed, results: Resu
     if probed.features:
         times = [latency(kind.answered(run)) or {} for run in runs]
         medians = [one.get("server_p50") for one in times]
-        results.ablation += ablated(chosen.name, probed.features, rows, medians)
+        results.ablation += compare_variants(chosen.name, probed.features, rows, medians)
 
 
 def _hold(arguments: argparse.Namespace, chosen: Sequence[_Chosen], results: Results) -> list[str]:
@@ -304,7 +304,7 @@ def _commit(folder: Path | None, results: Results, console: Console) -> bool:
         )
         return False
     for one in results.suites:
-        rows = named(one.rows)
+        rows = replace_texts(one.rows)
         golden = Golden(suite=one.name, data=one.data, service=results.service, rows=rows)
         path = write_golden(folder, golden)
         console.print(f"Written: {path}. {one.run.searched.line}", soft_wrap=True)

@@ -23,9 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jobs.job_arguments import parser_of
+from jobs.job_arguments import params_of, parser_of
 from jobs.joining import STDERR, connect, submission_id
-from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
 from rayapp.bulk.lease import PASSING, STOPPED, RunRequest
 from rayapp.bulk.model import Job, Plan
@@ -64,7 +63,7 @@ def run_main(spec: JobSpec, argv: Sequence[str] | None = None, *, module: str | 
         options = parser_of(spec).parse_args(argv)
         settings = attached(options.data_dir)
         configure_logging(settings.logging)
-        params = orjson.loads(orjson.dumps(spec.params_of(options)))
+        params = params_of(spec, options)
         _check_out(options.out)
         run = _Run(spec, settings, options, console, module or f"jobs.{spec.kind}")
         if options.dry_run:
@@ -168,7 +167,6 @@ class _Run:
         # Imported after the stack's environment is set: Ray reads it at import.
         import ray
 
-        yield_cpu()
         connect(self._settings, self._spec.kind)
         try:
             for name in self._spec.imports:

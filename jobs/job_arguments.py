@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, cast, get_args
 
 from jobs.spec import JobSpec
+from rayapp.bulk.params import JobParams, extras_of, normal_form
 from rayapp.core.errors import InvalidInput
 
 MAX_CONCURRENCY = 256  # the bound of the setting jobs.concurrency
@@ -30,7 +31,7 @@ def parser_of(spec: JobSpec) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 2 bad arguments or another one runs, 3 finished with "
         "failures or cut short, 4 a dependency is away.",
     )
-    spec.add_arguments(parser)
+    _add_options(parser, spec.params)
     common = parser.add_argument_group("common to all jobs")
     common.add_argument("--data-dir", type=Path, help="Stack to attach to.")
     if spec.writes:
@@ -49,6 +50,49 @@ def parser_of(spec: JobSpec) -> argparse.ArgumentParser:
     common.add_argument("--out", type=Path, help="Write the report here as JSON.")
     parser.set_defaults(dry_run=False)
     return parser
+
+
+def params_of(spec: JobSpec, options: argparse.Namespace) -> dict[str, Any]:
+    """What is stored of the parsed options. InvalidInput: they do not fit."""
+    given = {name: getattr(options, name) for name in spec.params.model_fields}
+    defaults = {name: extras_of(spec.params, name).get("default") for name in given}
+    asked = {name: None if value == defaults[name] else value for name, value in given.items()}
+    return normal_form(spec.params, asked)
+
+
+def _add_options(parser: argparse.ArgumentParser, params: type[JobParams]) -> None:
+    either: Any = None
+    groups: dict[str, Any] = {}
+    for name, field in params.model_fields.items():
+        extra, into = extras_of(params, name), cast(Any, parser)
+        if "group" in extra:
+            title, text = extra["group"]
+            into = groups[title] = groups.get(title) or parser.add_argument_group(title, text)
+        if "either" in extra:
+            into = either = either or parser.add_mutually_exclusive_group()
+        flag = extra.get("flag") or f"--{name.replace('_', '-')}"
+        kind = next(one for one in (bool, int, float, str) if one in _kinds(field.annotation))
+        how: dict[str, Any] = {"action": "store_true"}
+        if kind is not bool:
+            how = {"type": _number if "least" in extra else kind, "choices": extra.get("choices")}
+            how |= {"metavar": extra.get("metavar"), "default": field.default}
+        into.add_argument(flag, dest=name, help=field.description, **how)
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The plain types in an annotation: `int` of `Annotated[int, ...] | None`."""
+    inner = get_args(annotation)
+    return set().union(*map(_kinds, inner)) if inner else {annotation}
+
+
+def _number(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError("use a whole number from 1 on")
+    return value
 
 
 def _concurrency(text: str) -> int:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.frame import run_main
 from jobs.spec import JobSpec
-from rayapp.bulk.model import PROMOTION
+from rayapp.bulk.params import PROMOTION, JobParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.learning.promotion import PromotionService, PromotionWork
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All users, by the rules of the settings: there is nothing to choose."""
-
-
-def params_of(options: argparse.Namespace) -> dict[str, Any]:
-    return {}
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
@@ -36,8 +27,7 @@ SPEC = JobSpec(
     kind=PROMOTION,
     description="Looks at every item that a rule of promotion, demotion or expiry could touch. "
     "A second run finds nothing to do. Exit code 3: some items could not be judged.",
-    add_arguments=add_arguments,
-    params_of=params_of,
+    params=JobParams,
     open_work=open_work,
 )
 

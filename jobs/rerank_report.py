@@ -81,7 +81,7 @@ def cross_validated(
     return pairs
 
 
-def measured(pairs: Pairs) -> dict[str, tuple[Estimate, Estimate, Estimate]]:
+def measure(pairs: Pairs) -> dict[str, tuple[Estimate, Estimate, Estimate]]:
     """Metric to before, after, and the gain per question."""
     found = {}
     for metric in SHOWN:
@@ -95,7 +95,7 @@ def measured(pairs: Pairs) -> dict[str, tuple[Estimate, Estimate, Estimate]]:
 def table(name: str, pairs: Pairs) -> str:
     """One line per metric: before, after, and the gain with its interval."""
     lines = [f"{name}: {len(pairs)} questions"]
-    for metric, (before, after, gain) in measured(pairs).items():
+    for metric, (before, after, gain) in measure(pairs).items():
         lines.append(
             f"  {metric:<7} {before.mean:.4f} -> {after.mean:.4f}"
             f"   {gain.mean:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
@@ -114,7 +114,7 @@ def as_json(report: Mapping[str, Pairs], model: str, recipe: str) -> bytes:
                     "after": round(after.mean, DIGITS),
                     "gain": [round(value, DIGITS) for value in (gain.mean, gain.low, gain.high)],
                 }
-                for metric, (before, after, gain) in measured(pairs).items()
+                for metric, (before, after, gain) in measure(pairs).items()
             },
         }
         for name, pairs in report.items()

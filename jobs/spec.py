@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rayapp.bulk.params import JobParams
 from rayapp.bulk.ports import JobWork
 from rayapp.core.settings.model import Settings
 
@@ -18,9 +18,9 @@ class JobSpec:
     Attributes:
         kind: the name of the module, of the lease and of the rows.
         description: what `--help` says.
-        add_arguments: the options of this kind; the frame adds the common ones.
-        params_of: the parsed options as plain JSON. It identifies what a job does: a job that was
-            cut short is resumed by the next one of its kind with equal params.
+        params: the options of this kind (the frame adds the common ones), and what is stored of
+            them. It identifies what a job does: a job that was cut short is resumed by the next
+            one of its kind with equal params.
         open_work: makes the work in the driver and in every worker; the stack's environment is
             set and Ray is connected.
         writes: False for a kind that `--dry-run` never applies to.
@@ -33,8 +33,7 @@ class JobSpec:
 
     kind: str
     description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    params_of: Callable[[argparse.Namespace], Mapping[str, Any]]
+    params: type[JobParams]
     open_work: Callable[[Settings, Mapping[str, Any]], Awaitable[JobWork]]
     writes: bool = True
     embeds: bool = False

@@ -100,12 +100,12 @@ def load_bench(data: Path, texts: Texts, limit: int | None = None) -> Bench:
     corpora: list[Corpus] = []
     group_of: dict[str, str] = {}
     set_of: dict[str, str] = {}
-    for corpus in _sampled(LOCOMO, load_locomo(data).corpora, limit):
+    for corpus in _sample(LOCOMO, load_locomo(data).corpora, limit):
         corpora.append(corpus)
         group_of |= {one.question_id: corpus.name for one in corpus.questions}
         set_of |= {one.question_id: LOCOMO for one in corpus.questions}
     articles = _articles(data)
-    for corpus in _sampled(HEQ, heq.load_heq(data).corpora, limit):
+    for corpus in _sample(HEQ, heq.load_heq(data).corpora, limit):
         corpora.append(corpus)
         group_of |= {one.question_id: articles[one.question_id] for one in corpus.questions}
         set_of |= {one.question_id: HEQ for one in corpus.questions}
@@ -113,7 +113,7 @@ def load_bench(data: Path, texts: Texts, limit: int | None = None) -> Bench:
     sets = load_datagov(data)
     asked: list[Question] = []
     for name, suite in ((DESCRIBED, sets.descriptions), (ASKED, sets.questions)):
-        kept = [one for part in _sampled(name, suite.corpora, limit) for one in part.questions]
+        kept = [one for part in _sample(name, suite.corpora, limit) for one in part.questions]
         asked += kept
         group_of |= {one.question_id: one.question_id for one in kept}
         set_of |= {one.question_id: name for one in kept}
@@ -121,7 +121,7 @@ def load_bench(data: Path, texts: Texts, limit: int | None = None) -> Bench:
     return Bench(tuple(corpora), group_of, set_of, dataset_of)
 
 
-def _sampled(name: str, corpora: Sequence[Corpus], limit: int | None) -> tuple[Corpus, ...]:
+def _sample(name: str, corpora: Sequence[Corpus], limit: int | None) -> tuple[Corpus, ...]:
     """The corpora with the questions of the set that take part."""
     kept = []
     for corpus in corpora:

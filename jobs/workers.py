@@ -16,7 +16,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from jobs.priority import yield_cpu
 from jobs.spec import JobSpec
-from rayapp.bulk.lease import Pace, PartitionSteps
+from rayapp.bulk.lease import JobRate, PartitionSteps
 from rayapp.bulk.model import Job, PartitionRow
 from rayapp.bulk.ports import JobWork, WorkerLost
 from rayapp.container import bootstrap
@@ -73,7 +73,7 @@ class PartitionWorker:
         rate = self._plan.rate and self._plan.rate / self._plan.count
         clock = SystemClock()
         store = bootstrap.Stores(self._plan.settings).jobs
-        self._steps = PartitionSteps(store, work, Pace(rate, clock), clock)
+        self._steps = PartitionSteps(store, work, JobRate(rate, clock), clock)
 
     async def _made(self, params: Mapping[str, Any]) -> JobWork:
         async with self._making:

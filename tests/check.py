@@ -3,7 +3,8 @@
 `python -m tests.check PATH...`: format and lint of the named files and folders, types (a daemon:
 the first time as long as ever, then a second or two), and the tests of what is named.
 Without paths: format, lint, layers, types and all tests that need no engine and start no process.
-Rules on generated examples are tried with a fifth of them.
+Rules on generated examples are tried with a fifth of them, the same each time: pytest alone draws
+new ones.
 `--all`: all examples, and the tests of processes, on real engines, Ray, real HTTP and killed
 processes. What this machine cannot run is named before the first step and after the last.
 """
@@ -33,11 +34,14 @@ NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
 # Two workers to a core: a test waits nearly as long as it computes (123 s with one, 94 s with two).
 WORKERS = str(2 * (os.cpu_count() or 1))
-EVERY_CORE = ("-n", WORKERS, "--dist", "worksteal")
+FORKS = ("-p", "tests.support.forks", "--forks")
+EVERY_CORE = (*FORKS, WORKERS)
 # A plugin that no test asks for; the generated calls load it in a process of their own.
 UNUSED = ("-p", "no:schemathesis")
-# A file to a process: the tests on an engine share the one that their file started.
-ENGINE_PER_FILE = ("-n", "auto", "--dist", "loadfile")
+# What passed here passes on the next machine.
+SAME_EXAMPLES = ("--hypothesis-seed=0",)
+# One to a core: the tests on an engine share the one that their file started, and it computes too.
+ENGINE_PER_FILE = (*FORKS, str(os.cpu_count() or 1))
 # How often the steps that run are looked at, seconds.
 LOOK_S = 0.05
 # From so many files on, starting a process for every core pays.
@@ -128,14 +132,15 @@ def steps_of(paths: Sequence[Path]) -> list[Step]:
     python = [sys.executable, "-m"]
     names = [str(path) for path in paths]
     files = [str(path) for path in find_tests(paths)]
-    cores = EVERY_CORE if len(files) >= MANY_FILES else ("-p", "no:xdist")
+    cores = EVERY_CORE if len(files) >= MANY_FILES else ()
     found = [
         Step("types", [str(BIN / "dmypy"), "run"], beside=True),
         Step("format", [*python, "ruff", "format", "--check", *names]),
         Step("lint", [*python, "ruff", "check", *names]),
     ]
     if files:
-        found.append(Step("tests", [*python, "pytest", "-m", NEEDS_NOTHING, *cores, *files]))
+        chosen = ("pytest", *SAME_EXAMPLES, "-m", NEEDS_NOTHING)
+        found.append(Step("tests", [*python, *chosen, *cores, *files]))
     return found
 
 
@@ -186,13 +191,14 @@ def module_of(file: Path) -> str:
 def steps(everything: bool) -> list[Step]:
     """In order of cheapness."""
     python = [sys.executable, "-m"]
+    tests = [*python, "pytest", *SAME_EXAMPLES]
     chosen = f"{NEEDS_NOTHING} and not process"
     fast = [
         Step("types", [*python, "mypy"], beside=True),
         Step("format", [*python, "ruff", "format", "--check", *SOURCES]),
         Step("lint", [*python, "ruff", "check", *SOURCES]),
         Step("layers", [str(BIN / "lint-imports")]),
-        Step("tests", [*python, "pytest", *UNUSED, "-m", chosen, "--durations=5", *EVERY_CORE]),
+        Step("tests", [*tests, *UNUSED, "-m", chosen, "--durations=5", *EVERY_CORE]),
     ]
     if not everything:
         return fast
@@ -202,10 +208,10 @@ def steps(everything: bool) -> list[Step]:
     running = real if os.environ.get("RAYAPP_REALDATA") else "(ray or fault) and not realdata"
     return [
         *fast,
-        Step("processes", [*python, "pytest", "-m", processes, *EVERY_CORE]),
-        Step("engines", [*python, "pytest", "-m", engines, *ENGINE_PER_FILE]),
+        Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
+        Step("engines", [*tests, "-m", engines, *ENGINE_PER_FILE]),
         # One session, so that the tests share one running stack.
-        Step("running", [*python, "pytest", "-m", running, "--durations=10"]),
+        Step("running", [*tests, "-m", running, "--durations=10"]),
     ]
 
 

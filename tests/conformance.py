@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.shell import ended
 
 # One run takes one to two minutes; a run that hangs is a failure that says so.
 LIMIT_S = 420
@@ -62,15 +63,7 @@ def violations(url: str, document: dict[str, Any], folder: Path) -> tuple[int, S
         "SCHEMATHESIS_HOOKS": "tests.conformance_rules",
         "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = ended(command, folder, surroundings, LIMIT_S)
     assert report.exists(), done.stdout[-4_000:] + done.stderr[-4_000:]
     found = json.loads(report.read_text())
     assert found["complete"], done.stdout[-4_000:]

@@ -49,6 +49,7 @@ REFUSED: Mapping[str, str] = {
     "memory_id: is missing": "one of two arguments of one tool",
     "the fields of one result, or several": "one result or a list of them, not both",
     "valid_from is after valid_to": "two times compared",
+    "must be a YAML mapping": "a template is a document of its own within a string",
 }
 # Accepted although the schema forbids it.
 ACCEPTED: Mapping[str, str] = {

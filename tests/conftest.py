@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -36,6 +38,15 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_tls_context() -> Iterator[None]:
+    """Every client over a socket has one and no test speaks TLS: the certificates are read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = functools.cache(httpx.create_ssl_context)
+        patch.setattr("httpx._transports.default.create_ssl_context", made)
+        yield
+
+
 @pytest.fixture(scope="session")
 def played_model() -> Iterator[PlayedModel]:
     """The language model that the running service asks: the example's script, and what is set."""
@@ -44,16 +55,26 @@ def played_model() -> Iterator[PlayedModel]:
 
 
 def pytest_collection() -> None:
-    """Nothing of what is collected is garbage: the collector would walk it for a second."""
+    """Nearly nothing of what is collected is garbage: the collector would walk it for seconds."""
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Modules and collected tests stay to the end: the garbage collector need not walk them."""
-    gc.collect()
+    if session.config.getoption("forks", 1) > 1:
+        _read_once()
     gc.freeze()
     gc.set_threshold(GC_EVERY)
     gc.enable()
+
+
+def _read_once() -> None:
+    """What each forked process would read and build for itself: two seconds in each."""
+    from rayapp.api.app import create_api
+    from rayapp.container import bootstrap
+
+    bootstrap.load_texts()
+    create_api(None).openapi()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -24,12 +25,28 @@ def typed(line: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]
         "LANG": "C.UTF-8",
         **more,
     }
+    return ended(["bash", "-c", line], cwd, env)
+
+
+def ended(
+    command: Sequence[str | Path], folder: Path, env: Mapping[str, str], limit_s: float = LIMIT_S
+) -> subprocess.CompletedProcess[str]:
+    """The command in that folder, once it has ended, with what it printed."""
     return subprocess.run(
-        ["bash", "-c", line],
-        cwd=cwd,
+        [str(part) for part in command],
+        cwd=folder,
         env=env,
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=limit_s,
         check=False,
     )
+
+
+def printed(
+    command: Sequence[str | Path], folder: Path, env: Mapping[str, str], limit_s: float = LIMIT_S
+) -> str:
+    """What it printed; its whole output when it fails."""
+    done = ended(command, folder, env, limit_s)
+    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
+    return done.stdout

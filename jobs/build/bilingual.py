@@ -40,7 +40,7 @@ def write_artefact(
 ) -> dict[str, Any]:
     """Write a folder of format 2; returns its metadata."""
     solved = np.concatenate([hebrew.word_rows, hebrew.piece_rows])
-    rows, scales = _quantised(solved)
+    rows, scales = _quantise(solved)
     out.mkdir(parents=True, exist_ok=True)
     arrays = {
         "vectors": np.concatenate([english.vectors, rows]),
@@ -72,7 +72,7 @@ def write_artefact(
     return metadata
 
 
-def _quantised(solved: Any) -> tuple[Any, Any]:
+def _quantise(solved: Any) -> tuple[Any, Any]:
     _, scales = quantise(solved)
     mantissa, exponent = np.frexp(scales.astype(np.float64))
     # Rounded up, so that the largest value of a row still fits into a byte.

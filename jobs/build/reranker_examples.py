@@ -1,8 +1,9 @@
 """What the feature reranker learns from: texts we wrote, HeQ, and our questions about open data.
 
-The files under `reranker_texts` hold one corpus each: `@` starts a session and gives its date, a
-line is a memory, and `?` after it asks for it. A memory of a dialogue carries its date, as a client
-stores it. HeQ (Cohen et al. 2023) is CC BY 4.0.
+The text files under `reranker_texts` hold one corpus each: `@` starts a session and gives its date,
+a line is a memory, and `?` after it asks for it. A memory of a dialogue carries its date, as a
+client stores it. The files under `chats` are chats with an assistant: a message is a memory. HeQ
+(Cohen et al. 2023) is CC BY 4.0.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 from jobs.suites.datagov_set import load_datagov
 from jobs.suites.heq import load_heq
-from jobs.suites.suite import Corpus, Document, Question
+from jobs.suites.suite import Corpus, Document, Question, rows_of
 from rayapp.core.errors import ConfigError
 from rayapp.text.language import detect_language
 
 TEXTS = Path(__file__).with_name("reranker_texts")
+CHATS = "chats"
 DIALOGUE = "dialogue"
 OPEN_DATA = "datagov"
 HEBREW = "heq"
@@ -28,6 +32,7 @@ def load_examples(data: Path, texts: Path = TEXTS) -> tuple[Corpus, ...]:
     if not files:
         raise ConfigError(f"No example texts in {texts.name}: restore them from the repository.")
     own = [read_corpus(path.stem, path.read_text(encoding="utf-8")) for path in files]
+    own += [read_chat(path) for path in sorted((texts / CHATS).glob("*.yaml"))]
     catalogue = load_datagov(data)
     asked = catalogue.questions.corpora[0].questions
     heq = load_heq(data).corpora[0]
@@ -37,6 +42,28 @@ def load_examples(data: Path, texts: Path = TEXTS) -> tuple[Corpus, ...]:
         Corpus(OPEN_DATA, catalogue.documents, asked),
         Corpus(HEBREW, heq.documents, answered),
     )
+
+
+def read_chat(path: Path) -> Corpus:
+    """One chat. ConfigError: a row lacks a field, or a question names no message."""
+    chat = yaml.safe_load(path.read_text(encoding="utf-8"))
+    name = f"{CHATS}-{path.stem}"
+    with rows_of(path, "messages"):
+        documents = [
+            Document(f"{name}#{number}", str(message["text"]).strip())
+            for number, message in enumerate(chat["messages"])
+        ]
+        questions = [
+            Question(
+                f"{name}:{number}",
+                str(asked["ask"]),
+                tuple(documents[gold].doc_id for gold in asked["gold"]),
+                name,
+                detect_language(str(asked["ask"])),
+            )
+            for number, asked in enumerate(chat["questions"])
+        ]
+    return Corpus(name, tuple(documents), tuple(questions))
 
 
 def read_corpus(name: str, text: str) -> Corpus:

@@ -53,7 +53,7 @@ def variants(options: RunOptions, base: str, features: Sequence[str]) -> list[Ru
     return [options, *without]
 
 
-def ablated(
+def compare_variants(
     suite: str,
     features: Sequence[str],
     rows: Sequence[Sequence[Row]],

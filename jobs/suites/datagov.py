@@ -18,11 +18,11 @@ from typing import Any
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.datagov_set import DatagovSet
-from jobs.suites.runner import DEPTH, Answered, RunOptions, SuiteRun, cancel_all
+from jobs.suites.runner import DEPTH, Answered, RunOptions, ServiceSuite, SuiteRun, cancel_all
 from jobs.suites.searched import Searched
-from jobs.suites.suite import Document, Question, Suite
+from jobs.suites.suite import Document, Question
 from rayapp.client import HitView, MemoryClient, SearchReply
-from rayapp.client.progress import Progress, wait_indexed
+from rayapp.client.progress import wait_indexed
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.memory.tiers import DATAGOV_TIERS
 
@@ -100,46 +100,36 @@ def leaks(question: Question, hits: Sequence[HitView], floor_text: str) -> bool:
     return any(asked[:LEAK_CHARS] in _plain(hit.content) for hit in hits)
 
 
-class DatagovSuite:
+@dataclass
+class DatagovSuite(ServiceSuite[DatagovSet]):
     """Runs all parts through the public API as a user who has no memory."""
 
-    def __init__(
-        self,
-        client: MemoryClient,
-        loaded: DatagovSet,
-        options: RunOptions,
-        progress: Progress,
-        *,
-        limit_questions: int | None = None,
-    ) -> None:
-        self._client = client
-        self._options = options
-        self._progress = progress
-        self._set = loaded
-        self._limit = limit_questions
-        self._user_id = f"eval-datagov-{options.run_id}"
+    @property
+    def _user_id(self) -> str:
+        return f"eval-datagov-{self.options.run_id}"
 
     async def run(self) -> DatagovRun:
         """Raises RayappError: the service is away, refuses the caller or has no catalogue."""
         await self._needs_catalogue()
-        await wait_indexed(self._client, self._progress, "datagov index")
+        await wait_indexed(self.client, self.progress, "datagov index")
         run = DatagovRun(
-            descriptions=SuiteRun(self._set.descriptions.sampled(self._limit)),
-            questions=SuiteRun(self._set.questions.sampled(self._limit)),
-            datasets=len(self._set.documents),
+            descriptions=SuiteRun(self.loaded.descriptions.sampled(self.limit_questions)),
+            questions=SuiteRun(self.loaded.questions.sampled(self.limit_questions)),
+            datasets=len(self.loaded.documents),
         )
-        asker = _Asker(self._client, self._options, self._user_id, self._set.documents, run)
-        asked = _questions(run.questions.suite)
-        await self._each("descriptions", _questions(run.descriptions.suite), asker.describe)
+        asker = _Asker(self.client, self.options, self._user_id, self.loaded.documents, run)
+        asked = tuple(run.questions.suite.every_question())
+        described = tuple(run.descriptions.suite.every_question())
+        await self._each("descriptions", described, asker.describe)
         await self._each("questions", asked, asker.ask)
-        await self._each("intent", (*asked, *self._set.controls), asker.ask_unprompted)
+        await self._each("intent", (*asked, *self.loaded.controls), asker.ask_unprompted)
         for part in run.parts:
             part.answered.sort(key=lambda one: one.question.question_id)
         return run
 
     async def _needs_catalogue(self) -> None:
-        words = self._set.documents[0].text[:PROBE_CHARS]
-        reply = await self._client.search(
+        words = self.loaded.documents[0].text[:PROBE_CHARS]
+        reply = await self.client.search(
             words, limit=1, tiers=sorted(TIERS), include_datagov=True, user_id=self._user_id
         )
         if not any(hit.tier in TIERS for hit in reply.results):
@@ -154,8 +144,8 @@ class DatagovSuite:
         ask: Callable[[Question], Awaitable[None]],
     ) -> None:
         """Ask them all, as many at once as the options allow; one failure ends the rest."""
-        gate = asyncio.Semaphore(self._options.concurrency)
-        with self._progress.step(f"datagov {name}", len(questions)) as bar:
+        gate = asyncio.Semaphore(self.options.concurrency)
+        with self.progress.step(f"datagov {name}", len(questions)) as bar:
 
             async def one(question: Question) -> None:
                 async with gate:
@@ -211,16 +201,12 @@ class _Asker:
             part.answered.append(failed)
             return ()
         part.answered.append(
-            Answered(
+            Answered.of(
+                reply,
                 question=question,
                 corpus=corpus,
                 ranked=datasets_of(reply.results, self._known),
                 floor=floor,
-                elapsed_ms=reply.elapsed_ms,
-                server_ms=reply.server_ms,
-                abstained=reply.abstained,
-                confidence=reply.confidence,
-                degraded=reply.degraded,
             )
         )
         return reply.results
@@ -242,10 +228,6 @@ class _Asker:
             return error.code
         self._run.searched.add(reply.degraded)
         return reply
-
-
-def _questions(suite: Suite) -> tuple[Question, ...]:
-    return tuple(question for corpus in suite.corpora for question in corpus.questions)
 
 
 def _datagov(hit: HitView) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from jobs.suites.compare import NAMED, Comparison, Difference, Worse, compare
-from jobs.suites.golden import Golden, check_data, named, read_golden, unknown_data
+from jobs.suites.golden import Golden, check_data, read_golden, replace_texts, unknown_data
 from jobs.suites.rows import Row
 from jobs.suites.searched import Searched
 from rayapp.core.errors import ConfigError
@@ -52,7 +52,7 @@ class Gate:
         return bool(self.lost) or (self.whole and self.comparison.missing > 0)
 
 
-def committed(folder: Path, suite: str, hashes: Mapping[str, str]) -> Golden:
+def read_committed(folder: Path, suite: str, hashes: Mapping[str, str]) -> Golden:
     """The results to compare with.
 
     Raises:
@@ -78,7 +78,7 @@ def gate(
     Raises:
         ConfigError: they have no question in common.
     """
-    comparison = compare(golden.rows, named(rows))
+    comparison = compare(golden.rows, replace_texts(rows))
     if not comparison.differences:
         raise ConfigError(
             f"No committed result of {golden.suite} is about a question of this run: "

@@ -50,13 +50,13 @@ class Gateway:
 
     def passages(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """float32 `[n, dims]` of texts to be found. EmbedderDown, BadVector, InvalidInput."""
-        return self._runner.run(self._embedded(texts, "passage"))
+        return self._runner.run(self._embed(texts, "passage"))
 
     def queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The same of questions."""
-        return self._runner.run(self._embedded(texts, "query"))
+        return self._runner.run(self._embed(texts, "query"))
 
-    async def _embedded(self, texts: Sequence[str], kind: TextKind) -> npt.NDArray[np.float32]:
+    async def _embed(self, texts: Sequence[str], kind: TextKind) -> npt.NDArray[np.float32]:
         size, limit_s = self._settings.batch.max_size, self._settings.batch_timeout_s
         rows = np.zeros((len(texts), (await self._service.info()).dims), dtype=np.float32)
         for begin in range(0, len(texts), size):

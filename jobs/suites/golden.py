@@ -90,7 +90,7 @@ def check_data(golden: Golden, hashes: Mapping[str, str]) -> None:
             )
 
 
-def named(rows: Iterable[Row]) -> tuple[Row, ...]:
+def replace_texts(rows: Iterable[Row]) -> tuple[Row, ...]:
     """The rows with every id that could hold a sentence replaced by its hash."""
     return tuple(replace(row, question_id=_plain(row.question_id)) for row in rows)
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
-from jobs.suites import datagov_set, heq, locomo, parashoot, scenarios
+from jobs.suites import beam, datagov_set, heq, locomo, mixed, parashoot, scenarios
 from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_report import (
     datagov_line,
@@ -160,9 +160,9 @@ def stored(load: Callable[[Path], Suite]) -> Callable[[Path], Runner[SuiteRun]]:
     return read
 
 
-def _documents(name: str, file: Path, load: Callable[[Path], Suite]) -> SuiteKind[SuiteRun]:
+def _documents(files: Mapping[str, Path], load: Callable[[Path], Suite]) -> SuiteKind[SuiteRun]:
     return SuiteKind(
-        files={name: (file,)},
+        files={name: (file,) for name, file in files.items()},
         load=stored(load),
         rows=suite_rows,
         report=suite_report,
@@ -193,9 +193,9 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         answered=lambda run: [one for part in run.parts for one in part.answered],
         ours=(datagov_set.QUESTIONS,),
     ),
-    "locomo": _documents(locomo.NAME, locomo.FILE, locomo.load_locomo),
-    "heq": _documents(heq.NAME, heq.FILE, heq.load_heq),
-    "parashoot": _documents(parashoot.NAME, parashoot.FILE, parashoot.load_parashoot),
+    "locomo": _documents({locomo.NAME: locomo.FILE}, locomo.load_locomo),
+    "heq": _documents({heq.NAME: heq.FILE}, heq.load_heq),
+    "parashoot": _documents({parashoot.NAME: parashoot.FILE}, parashoot.load_parashoot),
     "precision": SuiteKind(
         files={"PrecisionMemBench": (BELIEFS, CASES)},
         load=own(load_precision, PrecisionSuite),
@@ -216,5 +216,17 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         markdown=outcomes_markdown,
         answered=_outcome_searches,
         ours=(scenarios.CONTRADICTIONS,),
+    ),
+    # Last, so that the index of those before holds what it held when their results were committed.
+    "beam": _documents({beam.NAME: beam.FILE}, beam.load_beam),
+    "beam-exchanges": _documents({beam.NAME: beam.FILE}, beam.load_beam_exchanges),
+    "mixed": _documents(
+        {
+            locomo.NAME: locomo.FILE,
+            beam.NAME: beam.FILE,
+            heq.NAME: heq.FILE,
+            scenarios.NAME: scenarios.ADVERSARIAL,
+        },
+        mixed.load_mixed,
     ),
 }

@@ -27,6 +27,7 @@ from rayapp.search.rules.turns import with_turns
 from rayapp.text.analyser import inverse_frequencies
 from rayapp.text.expansions import Expansion
 from rayapp.text.language import detect_language
+from rayapp.text.passages import passages_of
 
 # Texts `[n]` to float32 `[n, dims]`, rows of length one.
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
@@ -82,7 +83,8 @@ class Asked:
 
 
 class _Tenant:
-    """The documents of one corpus: postings of their terms, and their vectors."""
+    """The documents of one corpus: their passages, with postings of terms and vectors. A row is a
+    passage; `first` is that of each document."""
 
     def __init__(self, corpus: Corpus, texts: Texts, embed: Embed, tier: Tier) -> None:
         # In the order of the corpus, as one batch stores it.
@@ -90,7 +92,13 @@ class _Tenant:
             _item(corpus.name, document, tier, place)
             for place, document in enumerate(corpus.documents, start=1)
         ]
-        contents = [document.text for document in corpus.documents]
+        parts = [
+            [passage.of(document.text) for passage in passages_of(document.text)]
+            for document in corpus.documents
+        ]
+        contents = [text for passages in parts for text in passages]
+        counts = np.array([len(passages) for passages in parts])
+        self.first = np.cumsum(counts) - counts
         self.dense: Floats = embed(contents)
         self.sparse = [texts.analyser.document(text) for text in contents]
         rows: dict[int, list[int]] = defaultdict(list)
@@ -102,6 +110,15 @@ class _Tenant:
         self.postings = {
             slot: (np.asarray(rows[slot]), np.asarray(values[slot], np.float32)) for slot in rows
         }
+
+    def best(self, scores: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """Of each document the score of its best passage, and which one that is, from 0."""
+        best: Floats = np.maximum.reduceat(scores, self.first)
+        counts = np.diff(np.append(self.first, len(scores)))
+        hits = np.flatnonzero(scores == np.repeat(best, counts))
+        owners = np.searchsorted(self.first, hits, side="right") - 1
+        _, at = np.unique(owners, return_index=True)
+        return best, hits[at] - self.first
 
 
 class Lab:
@@ -148,8 +165,8 @@ class Lab:
     def _asked(self, corpus: Corpus, question: Question, vector: Floats, recipe: Recipe) -> Asked:
         plan = plan_query(question.text, limit=10, sort_by=None, expansions=self._texts.expansions)
         tenant = self._tenants[corpus.name]
-        dense = tenant.dense @ vector
-        text = self._text_scores(tenant, question.text, plan.expansions, recipe)
+        dense, near = tenant.best(tenant.dense @ vector)
+        text, words = tenant.best(self._text_scores(tenant, question.text, plan.expansions, recipe))
         dense_rank = _ranks(dense, self._depth, least=-1.0)
         text_rank = _ranks(text, self._depth, least=0.0)
         candidates = tuple(
@@ -159,6 +176,8 @@ class Lab:
                 dense_rank=dense_rank.get(row),
                 sparse=float(text[row]) if row in text_rank else None,
                 sparse_rank=text_rank.get(row),
+                near_passage=int(near[row]),
+                word_passage=int(words[row]),
             )
             for row in sorted(dense_rank.keys() | text_rank.keys())
         )
@@ -172,7 +191,7 @@ class Lab:
             expansions,
             expansion_weight=recipe.expansion_weight,
         )
-        scores = np.zeros(len(tenant.items), np.float32)
+        scores = np.zeros(len(tenant.sparse), np.float32)
         for slot, weight in zip(query.indices, query.values, strict=True):
             posting = tenant.postings.get(slot)
             if posting is not None:

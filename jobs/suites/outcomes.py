@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from jobs.suites.locomo import load_locomo
-from jobs.suites.runner import RunOptions, SuiteRun, run_suite, user_of
+from jobs.suites.runner import ServiceSuite, SuiteRun, run_suite, user_of
 from jobs.suites.scenarios import Scenario, load_adversarial, load_contradictions
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Suite
-from rayapp.client import Memory, MemoryClient, SearchReply
+from rayapp.client import Memory, SearchReply
 from rayapp.client.learning import OutcomeName
-from rayapp.client.progress import Bar, Progress, wait_indexed
+from rayapp.client.progress import Bar, wait_indexed
 from rayapp.core.errors import NotFound
 
 TIER = "history"
@@ -52,7 +53,7 @@ def load_outcomes(data: Path) -> OutcomesSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class ScenarioRanks:
     """Ranks from 1; None = not among the results."""
 
     scenario_id: str
@@ -71,7 +72,7 @@ class FormRun:
     """One form at every level."""
 
     form: str
-    placed: list[Placed] = field(default_factory=list)
+    placed: list[ScenarioRanks] = field(default_factory=list)
     stored: int = 0
     kept: int = 0
     archived: int = 0
@@ -127,53 +128,44 @@ class OutcomesRun:
         return gone + sabotage + len(self.rejected) + sum(part.failures for part in self.locomo)
 
 
-class OutcomesSuite:
+@dataclass
+class OutcomesSuite(ServiceSuite[OutcomesSet]):
     """Runs all forms through the public API under users of this run alone."""
 
-    def __init__(
-        self,
-        client: MemoryClient,
-        loaded: OutcomesSet,
-        options: RunOptions,
-        progress: Progress,
-        *,
-        limit_questions: int | None = None,
-    ) -> None:
-        self._client = client
-        self._options = options
-        self._progress = progress
-        self._scenarios = loaded.scenarios
-        self._contradictions = loaded.contradictions
-        self._locomo = loaded.locomo.sampled(limit_questions)
-        self._searched = Searched()
-        self._refused: dict[tuple[str, str], str] = {}  # code, by user and memory
+    _searched: Searched = field(default_factory=Searched, init=False)
+    # The code, by user and memory.
+    _refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def _locomo(self) -> Suite:
+        return self.loaded.locomo.sampled(self.limit_questions)
 
     async def run(self) -> OutcomesRun:
         """Raises RayappError: the service is away or refuses the caller."""
         run = OutcomesRun(asked=self._searched)
-        run.before = await run_suite(self._client, self._locomo, self._options, self._progress)
-        pairs = [((one,), self._user(f"pair-{one.scenario_id}")) for one in self._scenarios]
+        run.before = await run_suite(self.client, self._locomo, self.options, self.progress)
+        pairs = [((one,), self._user(f"pair-{one.scenario_id}")) for one in self.loaded.scenarios]
         run.forms.append(await self._form("pair", pairs))
-        pooled = [(self._scenarios, self._user("pooled"))]
+        pooled = [(self.loaded.scenarios, self._user("pooled"))]
         run.forms.append(await self._form("pooled", pooled))
-        own = [(self._contradictions, self._user("contradictions"))]
+        own = [(self.loaded.contradictions, self._user("contradictions"))]
         run.forms.append(await self._form("contradictions", own))
         run.sabotage = await self._sabotage()
         await self._judge_in_locomo()
-        run.after = await run_suite(self._client, self._locomo, self._options, self._progress)
+        run.after = await run_suite(self.client, self._locomo, self.options, self.progress)
         run.rejected = [f"{user} {name}: {code}" for (user, name), code in self._refused.items()]
         return run
 
     def _user(self, name: str) -> str:
-        return f"eval-outcomes-{name}-{self._options.run_id}"
+        return f"eval-outcomes-{name}-{self.options.run_id}"
 
     async def _form(self, form: str, groups: Sequence[tuple[Sequence[Scenario], str]]) -> FormRun:
         run = FormRun(form)
         count = sum(len(scenarios) for scenarios, _ in groups)
         for scenarios, user_id in groups:
             run.stored += await self._store(scenarios, user_id)
-        await wait_indexed(self._client, self._progress, f"outcomes {form}: index")
-        with self._progress.step(f"outcomes {form}", count * len(LEVELS)) as bar:
+        await wait_indexed(self.client, self.progress, f"outcomes {form}: index")
+        with self.progress.step(f"outcomes {form}", count * len(LEVELS)) as bar:
             done = 0
             for level in LEVELS:
                 for scenarios, user_id in groups:
@@ -190,7 +182,7 @@ class OutcomesSuite:
             for one in scenarios
             for memory_id, text in ((one.good_id, one.good), (one.bad_id, one.bad))
         ]
-        replies = await self._client.store_batch(memories, user_id=user_id)
+        replies = await self.client.store_batch(memories, user_id=user_id)
         for memory, reply in zip(memories, replies, strict=True):
             if reply.status == "rejected":
                 self._refused[user_id, str(memory.memory_id)] = reply.code or "rejected"
@@ -210,7 +202,7 @@ class OutcomesSuite:
                 for memory_id, outcome in judged:
                     if (user_id, memory_id) in self._refused:
                         continue
-                    await self._client.record_outcome(
+                    await self.client.record_outcome(
                         outcome,
                         memory_ids=[memory_id],
                         receipt_id=receipt,
@@ -220,13 +212,13 @@ class OutcomesSuite:
 
     async def _look(
         self, scenarios: Sequence[Scenario], user_id: str, level: int, bar: Bar
-    ) -> list[Placed]:
+    ) -> list[ScenarioRanks]:
         placed = []
         for one in scenarios:
             ids = (await self._search(one, user_id)).ids
             place = {name: rank for rank, name in enumerate(ids, start=1)}
             placed.append(
-                Placed(
+                ScenarioRanks(
                     scenario_id=one.scenario_id,
                     lang=one.lang,
                     level=level,
@@ -238,8 +230,8 @@ class OutcomesSuite:
         return placed
 
     async def _search(self, scenario: Scenario, user_id: str) -> SearchReply:
-        reply = await self._client.search(
-            scenario.query, limit=LIMIT, recipe=self._options.recipe, user_id=user_id
+        reply = await self.client.search(
+            scenario.query, limit=LIMIT, recipe=self.options.recipe, user_id=user_id
         )
         self._searched.add(reply.degraded)
         return reply
@@ -249,7 +241,7 @@ class OutcomesSuite:
         for one in scenarios:
             for memory_id in (one.good_id, one.bad_id):
                 try:
-                    item = await self._client.item(memory_id, user_id=user_id)
+                    item = await self.client.item(memory_id, user_id=user_id)
                 except NotFound:
                     continue
                 run.kept += 1
@@ -258,13 +250,13 @@ class OutcomesSuite:
     async def _sabotage(self) -> Sabotage:
         """False outcomes of another user, by id and by the victim's receipt."""
         done, victim, flooder = Sabotage(), self._user("pooled"), self._user("saboteur")
-        honest = {one.scenario_id: one.good_first for one in await self._quick_look(victim)}
-        for one in self._scenarios:
+        honest = {one.scenario_id: one.good_first for one in await self._rank_quickly(victim)}
+        for one in self.loaded.scenarios:
             receipt = (await self._search(one, victim)).receipt_id
             for number in range(FLOOD):
                 done.tried += 1
                 try:
-                    await self._client.record_outcome(
+                    await self.client.record_outcome(
                         "failed",
                         memory_ids=[one.good_id],
                         receipt_id=receipt if number % 2 else None,
@@ -272,21 +264,21 @@ class OutcomesSuite:
                     )
                 except NotFound:
                     done.refused += 1
-        after = {one.scenario_id: one.good_first for one in await self._quick_look(victim)}
+        after = {one.scenario_id: one.good_first for one in await self._rank_quickly(victim)}
         done.flipped = sum(honest[name] != after[name] for name in honest)
         return done
 
-    async def _quick_look(self, user_id: str) -> list[Placed]:
-        with self._progress.step("outcomes sabotage", len(self._scenarios)) as bar:
-            return await self._look(self._scenarios, user_id, LEVELS[-1], bar)
+    async def _rank_quickly(self, user_id: str) -> list[ScenarioRanks]:
+        with self.progress.step("outcomes sabotage", len(self.loaded.scenarios)) as bar:
+            return await self._look(self.loaded.scenarios, user_id, LEVELS[-1], bar)
 
     async def _judge_in_locomo(self) -> None:
         """Give every LoCoMo user the advice, judged: it must not cost their own answers."""
         corpora = self._locomo.corpora
-        with self._progress.step("outcomes same store", len(corpora)) as bar:
+        with self.progress.step("outcomes same store", len(corpora)) as bar:
             for corpus in corpora:
-                user_id = user_of(self._locomo, corpus, self._options.run_id)
-                await self._store(self._scenarios, user_id)
-                await self._judge(self._scenarios, user_id, range(JUDGED_LEVEL))
+                user_id = user_of(self._locomo, corpus, self.options.run_id)
+                await self._store(self.loaded.scenarios, user_id)
+                await self._judge(self.loaded.scenarios, user_id, range(JUDGED_LEVEL))
                 bar.advance()
-        await wait_indexed(self._client, self._progress, "outcomes same store: index")
+        await wait_indexed(self.client, self.progress, "outcomes same store: index")

@@ -42,7 +42,7 @@ def picture(suites: Mapping[str, Sequence[Headline]], caption: str) -> str:
     for name, rows in suites.items():
         if not rows:
             continue
-        parts.append(_text(MARGIN, top + 18, name, weight="bold", size=14))
+        parts.append(draw_text(MARGIN, top + 18, name, weight="bold", size=14))
         top += TITLE_HEIGHT
         start, drawn = top, []
         for row in rows:
@@ -50,10 +50,10 @@ def picture(suites: Mapping[str, Sequence[Headline]], caption: str) -> str:
             top += _height(row) + ROW_GAP
         parts += [*_grid(start, top - ROW_GAP), *drawn]
         top += ROW_GAP
-    return _document("\n".join(parts), top + MARGIN, caption)
+    return svg_document("\n".join(parts), top + MARGIN, caption)
 
 
-def _document(body: str, height: int, caption: str) -> str:
+def svg_document(body: str, height: int, caption: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label={quoteattr(caption)} '
@@ -64,14 +64,14 @@ def _document(body: str, height: int, caption: str) -> str:
 
 def _legend(caption: str) -> list[str]:
     top = MARGIN + 12
-    parts = [_text(MARGIN, top, caption, weight="bold", size=14)]
+    parts = [draw_text(MARGIN, top, caption, weight="bold", size=14)]
     at = MARGIN
     for colour, name in ((SERVICE, "service"), (FLOOR, "plain BM25")):
-        parts.append(_box(at, top + 12, BAR, BAR, colour))
-        parts.append(_text(at + BAR + 6, top + 22, name))
+        parts.append(draw_box(at, top + 12, BAR, BAR, colour))
+        parts.append(draw_text(at + BAR + 6, top + 22, name))
         at += 120
     parts.append(_line((at, top + 17), (at + 20, top + 17), INTERVAL, 2))
-    parts.append(_text(at + 26, top + 22, "95 % interval"))
+    parts.append(draw_text(at + 26, top + 22, "95 % interval"))
     return parts
 
 
@@ -90,16 +90,16 @@ def _height(row: Headline) -> int:
 def _row(row: Headline, top: int) -> list[str]:
     label = f"{ISOLATE}{_short(row.part)}{END_ISOLATE} {row.metric} (n {row.service.n})"
     middle = top + _height(row) // 2 + 4
-    parts = [_text(LEFT - 8, middle, label, anchor="end")]
+    parts = [draw_text(LEFT - 8, middle, label, anchor="end")]
     for number, bar in enumerate(_bars(row)):
         y = top + number * (BAR + BAR_GAP)
         value = bar.value
         tip = f"{row.part}, {row.metric}, {bar.system}: {_numbers(value)}"
-        parts.append(_box(LEFT, y, _x(value.mean) - LEFT, BAR, bar.colour, tip))
+        parts.append(draw_box(LEFT, y, _x(value.mean) - LEFT, BAR, bar.colour, tip))
         line = y + BAR / 2
         parts.append(_line((_x(value.low), line), (_x(value.high), line), INTERVAL, 2))
         shown = f"{value.mean:.3f}"
-        parts.append(_text(WIDTH - MARGIN, y + BAR - 1, shown, anchor="end", size=11))
+        parts.append(draw_text(WIDTH - MARGIN, y + BAR - 1, shown, anchor="end", size=11))
     return parts
 
 
@@ -123,7 +123,7 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME_CHARS else name[: NAME_CHARS - 1] + "…"
 
 
-def _text(
+def draw_text(
     x: float, y: float, text: str, *, anchor: str = "start", weight: str = "normal", size: int = 12
 ) -> str:
     return (
@@ -132,7 +132,7 @@ def _text(
     )
 
 
-def _box(x: float, y: float, width: float, height: float, fill: str, tip: str = "") -> str:
+def draw_box(x: float, y: float, width: float, height: float, fill: str, tip: str = "") -> str:
     title = f"<title>{escape(tip)}</title>" if tip else ""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" fill="{fill}">'

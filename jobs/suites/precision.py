@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict
@@ -26,11 +27,11 @@ from jobs.suites.precision_set import (
     Case,
     PrecisionSet,
 )
-from jobs.suites.runner import RunOptions
+from jobs.suites.runner import ServiceSuite
 from jobs.suites.searched import Searched
 from jobs.suites.suite import spread
-from rayapp.client import HitView, MemoryClient
-from rayapp.client.progress import Bar, Progress, wait_indexed
+from rayapp.client import HitView
+from rayapp.client.progress import Bar, wait_indexed
 
 LIMIT = 10  # hits of one search: a context's worth
 LIST_LIMIT = 100  # pinned memories of a scope; the set has far fewer
@@ -58,8 +59,7 @@ class _List(BaseModel):
     items: tuple[_Listed, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """What a client puts together for one case; ids in the set's own names."""
 
     prelude: str = ""
@@ -108,38 +108,29 @@ class PrecisionRun:
         return sum(one.passed for one in asked), len(asked)
 
 
-class PrecisionSuite:
+@dataclass
+class PrecisionSuite(ServiceSuite[PrecisionSet]):
     """Runs all cases in all ways under users of this run alone."""
 
-    def __init__(
-        self,
-        client: MemoryClient,
-        loaded: PrecisionSet,
-        options: RunOptions,
-        progress: Progress,
-        *,
-        limit_questions: int | None = None,
-    ) -> None:
-        self._client = client
-        self._options = options
-        self._progress = progress
-        self._beliefs = loaded.beliefs
-        self._cases = spread(loaded.cases, limit_questions)
-        self._searched = Searched()
+    _searched: Searched = field(default_factory=Searched, init=False)
+
+    @cached_property
+    def _cases(self) -> Sequence[Case]:
+        return spread(self.loaded.cases, self.limit_questions)
 
     async def run(self) -> PrecisionRun:
         """Raises RayappError: the service is away or refuses the caller."""
         run = PrecisionRun(searched=self._searched)
-        for owner, memories in self._beliefs.items():
-            replies = await self._client.store_batch(memories, user_id=self._user(owner))
+        for owner, memories in self.loaded.beliefs.items():
+            replies = await self.client.store_batch(memories, user_id=self._user(owner))
             run.stored += sum(reply.status == "stored" for reply in replies)
             run.rejected += [
                 f"{memory.memory_id}: {reply.code}"
                 for memory, reply in zip(memories, replies, strict=True)
                 if reply.status == "rejected"
             ]
-        await wait_indexed(self._client, self._progress, "precision: index")
-        with self._progress.step("precision: ask", len(self._cases) * len(WAYS)) as bar:
+        await wait_indexed(self.client, self.progress, "precision: index")
+        with self.progress.step("precision: ask", len(self._cases) * len(WAYS)) as bar:
             for way in WAYS:
                 run.results += await self._asked(way, bar)
         return run
@@ -162,7 +153,7 @@ class PrecisionSuite:
         return results
 
     def _user(self, owner: str) -> str:
-        return f"eval-precision-{owner}-{self._options.run_id}"
+        return f"eval-precision-{owner}-{self.options.run_id}"
 
     async def _context(self, case: Case, way: str) -> Context:
         everywhere = await self._pinned(case.owner, (UNIVERSAL,))
@@ -191,7 +182,7 @@ class PrecisionSuite:
             "limit": LIST_LIMIT,
         }
         path = f"/api/memory/items?{urlencode(fields, doseq=True)}"
-        found = await self._client.read(_List, path, user_id=self._user(owner))
+        found = await self.client.read(_List, path, user_id=self._user(owner))
         return sorted(found.items, key=lambda one: -one.confidence)
 
     async def _found(self, case: Case, query: str, way: str) -> list[HitView]:
@@ -206,11 +197,11 @@ class PrecisionSuite:
         return hits
 
     async def _search(self, case: Case, query: str, way: str) -> list[HitView]:
-        reply = await self._client.search(
+        reply = await self.client.search(
             query,
             limit=LIMIT,
             tiers=[TIER],
-            recipe=self._options.recipe,
+            recipe=self.options.recipe,
             user_id=self._user(case.owner),
             filters={"tags": case.scopes, "always_inject": False},
             **WAYS[way],

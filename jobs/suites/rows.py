@@ -83,9 +83,9 @@ def suite_rows(run: SuiteRun) -> list[Row]:
     rows = []
     for one in run.answered:
         if one.question.gold:
-            rows.append(_ranked(run, one))
+            rows.append(_rank(run, one))
             if run.suite.group_of is not None:
-                rows.append(_grouped(run, one))
+                rows.append(_group(run, one))
         if run.unanswerable:
             rows.append(_confident(one))
     return rows
@@ -119,7 +119,7 @@ def _floor(members: Sequence[Row], metric: str) -> Estimate | None:
     return estimate([row.floor[metric] for row in members])
 
 
-def _ranked(run: SuiteRun, one: Answered) -> Row:
+def _rank(run: SuiteRun, one: Answered) -> Row:
     suite, category = run.suite, one.question.category
     ranks = one.judged(one.ranked).gold_ranks
     inside = suite.headline is None or category in suite.headline
@@ -134,7 +134,7 @@ def _ranked(run: SuiteRun, one: Answered) -> Row:
     )
 
 
-def _grouped(run: SuiteRun, one: Answered) -> Row:
+def _group(run: SuiteRun, one: Answered) -> Row:
     group_of = run.suite.group_of
     assert group_of is not None
     service, floor = (

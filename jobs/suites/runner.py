@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.searched import Searched
@@ -15,8 +15,11 @@ from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import RayappError
 from rayapp.search.rules.evaluation import Judged
 
+LoadedT = TypeVar("LoadedT")
 TIER = "history"  # dialogue turns; no write guard and no capacity limit
 BATCH_ITEMS = 200  # items per batch call: a call stays under a second
+# What an answered question keeps of its reply.
+REPLIED = ("elapsed_ms", "server_ms", "abstained", "confidence", "degraded")
 DEPTH = 50  # results asked per question: ten sessions need more than ten turns
 
 
@@ -43,6 +46,11 @@ class Answered:
     confidence: str | float | None = None
     degraded: tuple[str, ...] = ()
     error: str | None = None
+
+    @classmethod
+    def of(cls, reply: SearchReply, **asked: Any) -> Answered:
+        """What a reply says besides its hits; `asked` are the other fields."""
+        return cls(**{name: getattr(reply, name) for name in REPLIED}, **asked)
 
     def judged(self, ranked: tuple[str, ...]) -> Judged:
         """Scored with `ranked`: the service's answer or the floor's."""
@@ -81,6 +89,17 @@ class SuiteRun:
     @property
     def unanswerable(self) -> list[Answered]:
         return [one for one in self.answered if not one.question.gold]
+
+
+@dataclass
+class ServiceSuite(Generic[LoadedT]):
+    """What a suite of its own runs with: the loaded set, and the service that it asks."""
+
+    client: MemoryClient
+    loaded: LoadedT
+    options: RunOptions
+    progress: Progress
+    limit_questions: int | None = field(default=None, kw_only=True)
 
 
 def user_of(suite: Suite, corpus: Corpus, run_id: str) -> str:
@@ -170,7 +189,7 @@ async def ask_suite(
                     bar.advance()
             finally:
                 await cancel_all(tasks)
-    order = {q.question_id: i for i, q in enumerate(_questions(suite))}
+    order = {q.question_id: i for i, q in enumerate(suite.every_question())}
     run.answered.sort(key=lambda one: order[one.question.question_id])
     return run
 
@@ -227,24 +246,16 @@ class _Asker:
                     floor=floor,
                     error=error.code,
                 )
-        return self._answered(question, reply, floor)
+        return self._answer(question, reply, floor)
 
     def _is_about_the_question(self, error: RayappError) -> bool:
         """A named recipe that the server refuses fails every question alike: not theirs."""
         return error.code not in {"unauthorized", "forbidden"} and self.options.recipe is None
 
-    def _answered(self, question: Question, reply: SearchReply, floor: tuple[str, ...]) -> Answered:
+    def _answer(self, question: Question, reply: SearchReply, floor: tuple[str, ...]) -> Answered:
         ranked = self.known.of_memories(reply.ids)
-        return Answered(
-            question=question,
-            corpus=self.corpus.name,
-            ranked=ranked,
-            floor=floor,
-            elapsed_ms=reply.elapsed_ms,
-            server_ms=reply.server_ms,
-            abstained=reply.abstained,
-            confidence=reply.confidence,
-            degraded=reply.degraded,
+        return Answered.of(
+            reply, question=question, corpus=self.corpus.name, ranked=ranked, floor=floor
         )
 
 
@@ -258,8 +269,3 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
 def _batches(documents: Sequence[Document], size: int) -> Iterator[Sequence[Document]]:
     for start in range(0, len(documents), size):
         yield documents[start : start + size]
-
-
-def _questions(suite: Suite) -> Iterator[Question]:
-    for corpus in suite.corpora:
-        yield from corpus.questions

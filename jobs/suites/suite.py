@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from rayapp.core.errors import ConfigError
 
 OneT = TypeVar("OneT")
+ID_DIGITS = 12  # hex digits of a paragraph id: no collision among thousands
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,11 @@ class Suite:
     def questions(self) -> int:
         return sum(len(corpus.questions) for corpus in self.corpora)
 
+    def every_question(self) -> Iterator[Question]:
+        """Of all corpora, one after the other."""
+        for corpus in self.corpora:
+            yield from corpus.questions
+
     @property
     def headline_name(self) -> str:
         """What the headline row is called."""
@@ -88,6 +95,46 @@ class Suite:
             corpora.append(replace(corpus, questions=chosen))
             at += len(corpus.questions)
         return replace(self, corpora=tuple(corpora))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParagraphSet:
+    """A set whose questions are asked of paragraphs: a distinct one is one memory, all of one user.
+
+    Attributes:
+        title: what the set is called.
+        file: below the data folder.
+        rows: the paragraphs of its data, each with the rows of its questions.
+        question: of a row; the id is that of its paragraph.
+    """
+
+    name: str
+    title: str
+    file: Path
+    rows: Callable[[Any], Iterable[tuple[Any, Sequence[Any]]]]
+    question: Callable[[Any, str], Question]
+
+    def load(self, data: Path) -> Suite:
+        """The suite of the file under `data`.
+
+        Raises:
+            ConfigError: the file is missing, is not JSON or has no such rows.
+        """
+        path = data / self.file
+        paragraphs: dict[str, Document] = {}
+        questions: list[Question] = []
+        raw = read_json(path, self.title)
+        with rows_of(path, self.title):
+            for context, asked in self.rows(raw["data"]):
+                text = str(context).strip()
+                digest = hashlib.sha256(text.encode()).hexdigest()
+                doc_id = f"{self.name}:{digest[:ID_DIGITS]}"
+                paragraphs[doc_id] = Document(doc_id, text)
+                questions += [self.question(row, doc_id) for row in asked]
+            if not questions:
+                raise ValueError("no question")
+        corpus = Corpus(self.name, tuple(paragraphs.values()), tuple(questions))
+        return Suite(name=self.name, corpora=(corpus,))
 
 
 def spread(items: Sequence[OneT], limit: int | None) -> Sequence[OneT]:

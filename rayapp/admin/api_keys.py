@@ -1,7 +1,5 @@
 """API keys: random, shown once, stored as SHA-256, looked up through a short cache."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
@@ -23,8 +21,7 @@ CACHE_KEYS = 10_000
 class ApiKeyService:
     """Makes, checks and revokes keys.
 
-    Args:
-        cache_s: seconds a found key is trusted; a revoked key works for at most that long.
+    `cache_s`: seconds a found key is trusted; a revoked key works for at most that long.
     """
 
     def __init__(self, store: ApiKeyStore, *, clock: Clock, cache_s: float) -> None:
@@ -38,8 +35,7 @@ class ApiKeyService:
     ) -> tuple[str, ApiKey]:
         """The key itself, which is never shown again, and its row.
 
-        Raises:
-            InvalidInput: no scope, an unusable user, or no user without the admin scope.
+        Raises InvalidInput: no scope, an unusable user, or no user without the admin scope.
         """
         wanted = frozenset(scopes)
         if not principal.strip():

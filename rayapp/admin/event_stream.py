@@ -34,8 +34,7 @@ class EventStreamService:
     async def follow(self, scope: ReadScope, request: StreamRequest) -> Following:
         """An open stream, which the caller closes.
 
-        Raises:
-            Overloaded: as many streams are open as may be; StoreDown.
+        Raises Overloaded: as many streams are open as may be; StoreDown.
         """
         if self._open >= self._settings.max_streams:
             raise Overloaded(

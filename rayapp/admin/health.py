@@ -1,7 +1,5 @@
 """What works, what does not, and the command that fixes it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -102,7 +100,7 @@ class HealthService:
     async def not_ready(self) -> list[str]:
         """Only what no degraded rung covers: a wrong schema, or the truth away."""
         reasons = list(self._start_problems)
-        truth = await self._checked("mongodb", self._stores.items.ping, critical=True)
+        truth = await self._check("mongodb", self._stores.items.ping, critical=True)
         if not truth.healthy:
             disk = self._disk.look()
             reasons += [disk.reason + "."] if disk is not None and disk.reason else []
@@ -111,9 +109,9 @@ class HealthService:
 
     async def components(self) -> list[Component]:
         checks: list[Awaitable[Component]] = [
-            self._checked("mongodb", self._stores.items.ping, critical=True),
-            self._checked("qdrant", self._index_state),
-            *(self._checked(name, check) for name, check in self._checks.items()),
+            self._check("mongodb", self._stores.items.ping, critical=True),
+            self._check("qdrant", self._index_state),
+            *(self._check(name, check) for name, check in self._checks.items()),
         ]
         found = await asyncio.gather(*checks)
         disk = self._disk.look()
@@ -182,10 +180,7 @@ class HealthService:
             "needs_reindex_sample": [_failure_row(item) for item in failures],
             "circuit_breakers": breakers,
             "disk": None if disk is None else asdict(disk),
-            "deferred_indexing": {
-                "queue_size": backlog.pending,
-                "processing": backlog.pending > 0,
-            },
+            "deferred_indexing": {"queue_size": backlog.pending, "processing": backlog.pending > 0},
             "learning": learning,
             "consistency": sweep,
             "embedding_config": {
@@ -222,7 +217,6 @@ class HealthService:
         }
 
     async def _learning(self) -> dict[str, Any]:
-        """Events that still owe an effect, and who owns the tiers now."""
         owed, lease = await asyncio.gather(
             self._stores.outcomes.backlog(), self._stores.leases.current(OWNER_LEASE)
         )
@@ -256,7 +250,7 @@ class HealthService:
         except (RayappError, TimeoutError):
             return None
 
-    async def _checked(self, name: str, check: Check, *, critical: bool = False) -> Component:
+    async def _check(self, name: str, check: Check, *, critical: bool = False) -> Component:
         begun = self._clock.monotonic()
         details: dict[str, Any] = {}
         healthy, message = True, "ok"

@@ -1,7 +1,5 @@
 """Moves the first client's old memory bank in, and proves that nothing of it is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,7 +31,7 @@ class LegacyMove:
     def __init__(
         self, bank: LegacyBank, memories: MemoriesService, items: MemoryStore, *, runtime: Runtime
     ) -> None:
-        self._bank = bank
+        self.bank = bank
         self._memories = memories
         self._items = items
         self._clock = runtime.clock
@@ -45,37 +43,29 @@ class LegacyMove:
     async def move(self, scope: WriteScope, budget_s: float, *, dry_run: bool) -> Migration:
         """Stops when the time is up; asking again goes on, past what is there already."""
         until = self._clock.monotonic() + budget_s
-        read = ReadScope(scope.user_id, include_shared=False)
-        done = Migration(dry_run=dry_run, total=await self._bank.total(read))
-        async for fact in self._bank.rows(read):
+        done = Migration(dry_run=dry_run, total=await self.bank.total(scope.own))
+        async for fact in self.bank.rows(scope.own):
             if self._clock.monotonic() >= until:
                 return replace(done, complete=False)
-            done = await self._moved(scope, read, fact, done)
+            done = await self._move(scope, fact, done)
         return done
-
-    async def everybody(self) -> int:
-        """Old rows of all users."""
-        return await self._bank.everybody()
-
-    async def forget(self) -> int:
-        """Remove the old rows of all users, for a reset: a move would bring them back."""
-        return await self._bank.empty()
 
     async def verify(self, scope: ReadScope, budget_s: float) -> Verification:
         until = self._clock.monotonic() + budget_s
-        own = ReadScope(scope.user_id, include_shared=False)
         present = unusable = 0
         missing: list[str] = []
-        total = await self._bank.total(own)
+        total = await self.bank.total(scope.own)
         complete = True
-        async for fact in self._bank.rows(own):
+        async for fact in self.bank.rows(scope.own):
             if self._clock.monotonic() >= until:
                 complete = False
                 break
             new = self._usable(fact)
             if isinstance(new, InvalidInput):
                 unusable += 1
-            elif await self._known(own, fact, new) and not await self._half_moved(own, fact, new):
+            elif await self._known(scope.own, fact, new) and not await self._half_moved(
+                scope.own, fact, new
+            ):
                 present += 1
             elif len(missing) < MAX_SHOWN:
                 missing.append(fact.raw_id)
@@ -87,33 +77,31 @@ class LegacyMove:
             complete=complete,
         )
 
-    async def _moved(
-        self, scope: WriteScope, read: ReadScope, fact: LegacyFact, done: Migration
-    ) -> Migration:
+    async def _move(self, scope: WriteScope, fact: LegacyFact, done: Migration) -> Migration:
         done = replace(done, looked_at=done.looked_at + 1)
         new = self._usable(fact)
         if isinstance(new, InvalidInput):
-            return _rejected(done, fact, new.message)
-        known = await self._known(read, fact, new)
-        half = known and await self._half_moved(read, fact, new)
+            return _reject(done, fact, new.message)
+        known = await self._known(scope.own, fact, new)
+        half = known and await self._half_moved(scope.own, fact, new)
         if not done.dry_run and not fact.moved:
             try:
                 known = known or (await self._memories.store(scope, new)).status != "stored"
             except Conflict as error:
-                return _rejected(done, fact, error.message)
+                return _reject(done, fact, error.message)
             if half or not known:
                 await self._archive(scope, fact)
-            await self._bank.mark_moved(scope, fact.raw_id, self._clock.now())
+            await self.bank.mark_moved(scope, fact.raw_id, self._clock.now())
         if known and not half:
             return replace(done, duplicates=done.duplicates + 1)
         return replace(done, migrated=done.migrated + 1)
 
     async def _archive(self, scope: WriteScope, fact: LegacyFact) -> None:
-        if not rules.is_archived(fact):
+        if rules.status_of(fact) != rules.ARCHIVED:
             return
         try:
             await self._memories.archive(
-                scope, rules.memory_id_of(fact), reason=ARCHIVED_REASON, expected_version=UNTOUCHED
+                scope, fact.raw_id, reason=ARCHIVED_REASON, expected_version=UNTOUCHED
             )
         except (NotFound, Conflict):
             # Somebody changed it in these milliseconds: their word counts.
@@ -121,7 +109,7 @@ class LegacyMove:
 
     def _usable(self, fact: LegacyFact) -> NewMemory | InvalidInput:
         try:
-            if rules.is_deleted(fact):
+            if rules.status_of(fact) == rules.DELETED:
                 return InvalidInput("The old row was deleted; it stays so.", code="empty_text")
             new = rules.new_memory(fact, self._clock.now())
             creation.check_new(new, self._limits)
@@ -131,10 +119,10 @@ class LegacyMove:
 
     async def _half_moved(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
         """It was stored, and the process ended before it was archived like its old row."""
-        if fact.moved or not rules.is_archived(fact):
+        if fact.moved or rules.status_of(fact) != rules.ARCHIVED:
             return False
         item = await self._items.get(scope, fact.raw_id)
-        return item is not None and _untouched(item, new)
+        return item is not None and _is_untouched(item, new)
 
     async def _known(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
         """Moved before, whatever became of it; or of this id, or an active one says the same."""
@@ -148,17 +136,13 @@ class LegacyMove:
         return same is not None
 
 
-def _untouched(item: MemoryItem, new: NewMemory) -> bool:
+def _is_untouched(item: MemoryItem, new: NewMemory) -> bool:
     """As the move stored it: no edit, no archiving and no restoring came after."""
-    same = (item.memory_id, item.version, item.status) == (
-        new.memory_id,
-        UNTOUCHED,
-        Status.ACTIVE,
-    )
+    same = (item.memory_id, item.version, item.status) == (new.memory_id, UNTOUCHED, Status.ACTIVE)
     return same and item.source == new.source
 
 
-def _rejected(done: Migration, fact: LegacyFact, why: str) -> Migration:
+def _reject(done: Migration, fact: LegacyFact, why: str) -> Migration:
     problem: Mapping[str, Any] = {"id": fact.raw_id, "reason": why}
     shown = done.problems if len(done.problems) >= MAX_SHOWN else (*done.problems, problem)
     return replace(done, rejected=done.rejected + 1, problems=shown)

@@ -1,7 +1,5 @@
 """The seams of administration with their values: keys, upkeep, old data, events, health."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,9 +7,6 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.tiers import Tier
-
-# Values of administration: sizes, counts, and reports of what was done.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +41,6 @@ class Rates:
     promotion: float | None = None
     demotion: float | None = None
     cache_hit: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierStats:
-    tier: Tier
-    active: int = 0
-    archived: int = 0
-    deleted: int = 0
-    uses_total: int = 0
-    success_rate: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +81,10 @@ class Compaction:
     error: str | None = None
 
     @property
+    def success(self) -> bool:
+        return self.error is None
+
+    @property
     def freed_bytes(self) -> int:
         return max(0, self.before_bytes - self.after_bytes)
 
@@ -111,15 +100,15 @@ class SessionUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """`orphans`: session users that nobody can be any more; `left` of them were not reached."""
+    """`orphans`: session users that nobody can be any more; `remaining` were not reached."""
 
     session_users: int
     orphans: Sequence[SessionUser]
     dry_run: bool
-    removed_users: int = 0
-    removed_memories: int = 0
-    removed_rows: int = 0
-    left: int = 0
+    users_removed: int = 0
+    memories_removed: int = 0
+    rows_removed: int = 0
+    remaining: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +170,6 @@ class ResetPreview:
     """
 
     collections: Sequence[CollectionSize]
-    missing: Sequence[str]
     kept: Sequence[str]
     index: IndexSize | None
     old_indexes: Sequence[str] = ()
@@ -298,12 +286,10 @@ class IdempotencyRow:
 class IdempotencyStore(Protocol):
     async def begin(self, row: IdempotencyRow) -> IdempotencyRow | None:
         """Insert `row` as running; return the row that was there first, if any."""
-        ...
 
     async def finish(self, row: IdempotencyRow) -> None: ...
     async def drop(self, row: IdempotencyRow) -> None:
         """Forget this very running row (same `at`), so that a retry may run."""
-        ...
 
 
 class EventFeed(Protocol):
@@ -312,11 +298,9 @@ class EventFeed(Protocol):
     @property
     def position(self) -> str:
         """Everything before it was told; it moves on without events too."""
-        ...
 
     async def next(self) -> StreamEvent | None:
         """The next event; None after `poll_s` seconds without one."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -325,27 +309,12 @@ class EventStream(Protocol):
     """Changes of the truth as they happen, in the order in which they were committed."""
 
     async def open(
-        self,
-        scope: ReadScope,
-        *,
-        after: str | None,
-        kinds: frozenset[StreamKind],
-        poll_s: float,
+        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
     ) -> EventFeed:
         """Listen from `after` on, None: from now. Events of `StreamKind.JOB` are of all users.
 
-        Raises:
-            NotFound: code `position_lost`: `after` is none of ours, or too old to go on from.
+        Raises NotFound: code `position_lost`: `after` is none of ours, or too old to go on from.
         """
-        ...
-
-
-class Following(Protocol):
-    """One open event stream, closed by whoever opened it."""
-
-    @property
-    def frames(self) -> AsyncIterator[Frame]: ...
-    async def close(self) -> None: ...
 
 
 class Housekeeping(Protocol):
@@ -353,27 +322,21 @@ class Housekeeping(Protocol):
 
     async def sizes(self) -> list[CollectionSize]:
         """Of every collection of this service that exists, by name."""
-        ...
 
     async def compact(self, collection: str, timeout_s: float) -> Compaction:
         """Give the free space of one collection's file back, as far as the server can."""
-        ...
 
     async def session_users(self) -> list[SessionUser]:
         """Users whose id is 64 hexadecimal digits, the longest unchanged first."""
-        ...
 
     async def forget_rows(self, user_id: str) -> int:
         """Remove what is kept of a user beside the memories; how many rows."""
-        ...
 
     async def remove_points(self, point_ids: Sequence[str]) -> int:
         """Remove rows of memories, whatever their state, for a reset; how many there were."""
-        ...
 
     async def empty(self, collection: str) -> int:
         """Remove all rows of a collection that a reset empties; how many there were."""
-        ...
 
 
 class LegacyBank(Protocol):
@@ -381,20 +344,15 @@ class LegacyBank(Protocol):
 
     async def total(self, scope: ReadScope) -> int:
         """Rows of the user; 0 when there is no such collection."""
-        ...
 
     def rows(self, scope: ReadScope) -> AsyncIterator[LegacyFact]:
         """All rows of the user, in the order of their ids."""
-        ...
 
     async def mark_moved(self, scope: WriteScope, raw_id: str, at: datetime) -> None:
         """`rows` gives the row with `moved` from now on; nothing when it is gone."""
-        ...
 
     async def everybody(self) -> int:
         """Rows of all users, for a reset."""
-        ...
 
     async def empty(self) -> int:
         """Remove the rows of all users, for a reset; how many there were."""
-        ...

@@ -1,10 +1,8 @@
 """Rules of upkeep: blobs, legacy facts, resets, sessions of guests. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import log2
@@ -57,7 +55,11 @@ class Blob:
 
 def blobs(text: str) -> tuple[Blob, ...]:
     """The encoded files in `text`, in order."""
-    return tuple(_found(text))
+    return tuple(
+        Blob(found.start(), found.end())
+        for found in _BLOB.finditer(text)
+        if found.end() - found.start() >= MIN_BLOB_CHARS and _encoded(found.group())
+    )
 
 
 def without_blobs(text: str, found: tuple[Blob, ...]) -> str:
@@ -65,18 +67,12 @@ def without_blobs(text: str, found: tuple[Blob, ...]) -> str:
     parts: list[str] = []
     at = 0
     for blob in found:
-        parts += [text[at : blob.start], _note(blob)]
+        parts += [text[at : blob.start], f"[encoded file removed: {blob.chars} characters]"]
         at = blob.end
     rest = "".join([*parts[::2], text[at:]])
     if not any(char.isalnum() for char in rest):
         return ""
     return "".join([*parts, text[at:]]).strip()
-
-
-def _found(text: str) -> Iterator[Blob]:
-    for match in _BLOB.finditer(text):
-        if match.end() - match.start() >= MIN_BLOB_CHARS and _encoded(match.group()):
-            yield Blob(match.start(), match.end())
 
 
 def _encoded(run: str) -> bool:
@@ -93,12 +89,6 @@ def _entropy(text: str) -> float:
     return -sum(n / size * log2(n / size) for n in Counter(text).values()) if size else 0.0
 
 
-def _note(blob: Blob) -> str:
-    return f"[encoded file removed: {blob.chars} characters]"
-
-
-# Rows of the first client's old memory bank as new facts.
-
 LEGACY_TAG = "legacy"
 IMPORTANCE = 0.8  # client contract: what the old bank gave a fact without one
 # Control characters but tab and line ends: the old bank never looked.
@@ -107,18 +97,8 @@ ARCHIVED = "archived"
 DELETED = "deleted"
 
 
-def memory_id_of(fact: LegacyFact) -> str:
-    """The old id stays, so that what links to it goes on working, and so that moving a row in
-    again finds it there."""
-    return fact.raw_id
-
-
-def is_deleted(fact: LegacyFact) -> bool:
-    return str(fact.fields.get("status")) == DELETED
-
-
-def is_archived(fact: LegacyFact) -> bool:
-    return str(fact.fields.get("status")) == ARCHIVED
+def status_of(fact: LegacyFact) -> str:
+    return str(fact.fields.get("status"))
 
 
 def new_memory(fact: LegacyFact, now: datetime) -> NewMemory:
@@ -132,7 +112,8 @@ def new_memory(fact: LegacyFact, now: datetime) -> NewMemory:
     return NewMemory(
         text=text,
         tier=Tier.MEMORY_BANK,
-        memory_id=memory_id_of(fact),
+        # The old id stays: what links to it goes on working, and a second move finds it there.
+        memory_id=fact.raw_id,
         tags=_tags(fields.get("tags")),
         importance=_share(fields.get("importance"), IMPORTANCE),
         confidence=_share(fields.get("confidence"), DEFAULT_CONFIDENCE),
@@ -143,13 +124,11 @@ def new_memory(fact: LegacyFact, now: datetime) -> NewMemory:
 
 def _tags(value: Any) -> tuple[str, ...]:
     found = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    clean = (_CONTROL.sub(" ", one).strip()[:MAX_LABEL_CHARS] for one in found if _is_text(one))
+    clean = (
+        _CONTROL.sub(" ", one).strip()[:MAX_LABEL_CHARS] for one in found if isinstance(one, str)
+    )
     tags = tuple(dict.fromkeys(tag for tag in clean if not shows_nothing(tag)))[:MAX_TAGS]
     return tags or (LEGACY_TAG,)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _share(value: Any, otherwise: float) -> float:
@@ -167,8 +146,6 @@ def _time(fields: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-# What a reset of all data leaves alone.
-
 # Keys, so that the caller can still call; leases and jobs, which running processes stand on.
 KEPT_IN_RESET = ("api_keys", "job_partitions", "jobs", "leases")
 # Memories go page by page, each with its points; everything else is emptied after them.
@@ -177,14 +154,7 @@ ITEMS = "memory_items"
 LEGACY_BANK = "memoryBank"  # client contract
 
 
-# User ids that were browser sessions of the first client: 64 hexadecimal digits.
-
 # Anchored at both ends; as text, because a database matches it too.
 SESSION_USER = "^[0-9a-f]{64}$"
 # Days without a change after which nobody comes back to such a session.
 QUIET_DAYS = 30
-
-
-def is_session_user(user_id: str) -> bool:
-    # `fullmatch`: `$` would let a trailing newline pass.
-    return re.fullmatch(SESSION_USER, user_id) is not None

@@ -1,9 +1,7 @@
 """Takes encoded files out of a user's texts, by ordinary edits that keep the old version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rayapp.admin.ports import SanitizeReport
@@ -13,7 +11,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import MemoryEdit
-from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 
@@ -26,8 +24,6 @@ REASON = "encoded file removed"
 
 @dataclass(slots=True)
 class _Counts:
-    """What a run has found so far."""
-
     scanned: int = 0
     corrupted: int = 0
     sanitized: int = 0
@@ -55,23 +51,20 @@ class Sanitizing:
         """Pages until the time is up; the report says where the next call goes on."""
         started = self._clock.monotonic()
         counts = _Counts()
-        read = ReadScope(scope.user_id, include_shared=False)
         where = ItemFilter(tiers=tiers, include_superseded=True)
         while True:
             # By birth: an edit does not move an item to another page.
-            page = await self._items.page(read, where, sort="recent", limit=PAGE, cursor=cursor)
+            page = await self._items.page(
+                scope.own, where, sort="recent", limit=PAGE, cursor=cursor
+            )
             for item in page.items:
                 await self._look_at(scope, item, counts, dry_run=dry_run)
             cursor = page.next_cursor
             if cursor is None or self._clock.monotonic() - started >= budget_s:
                 break
         return SanitizeReport(
+            **asdict(counts),
             dry_run=dry_run,
-            scanned=counts.scanned,
-            corrupted=counts.corrupted,
-            sanitized=counts.sanitized,
-            failed=counts.failed,
-            samples=counts.samples,
             duration_ms=(self._clock.monotonic() - started) * 1000,
             next_cursor=cursor,
         )

@@ -1,11 +1,9 @@
 """Counts a person looks at."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, datetime, time, timedelta
 
-from rayapp.admin.ports import GrowthDay, Rates, TierStats
+from rayapp.admin.ports import GrowthDay, Rates
 from rayapp.core.runtime import Runtime
 from rayapp.memory.ports import EventStore, MemoryStore, TierCount
 from rayapp.memory.scope import ReadScope
@@ -26,10 +24,10 @@ class StatisticsService:
         self._clock = runtime.clock
         self._metrics = runtime.metrics
 
-    async def tiers(self, scope: ReadScope) -> list[TierStats]:
+    async def tiers(self, scope: ReadScope) -> list[TierCount]:
         """All seven tiers, empty ones included."""
         counts = {count.tier: count for count in await self._store.tier_counts(scope)}
-        return [_stats(tier, counts.get(tier)) for tier in Tier]
+        return [counts.get(tier) or TierCount(tier=tier) for tier in Tier]
 
     async def rates(self, scope: ReadScope, active: int, window: timedelta) -> Rates:
         """`active`: items of working and history, as `tiers` counts them."""
@@ -75,17 +73,3 @@ class StatisticsService:
             total += sum(by_day[date].values())
             rows.append(GrowthDay(date=date, total=total, by_source=dict(by_day[date])))
         return rows
-
-
-def _stats(tier: Tier, count: TierCount | None) -> TierStats:
-    if count is None:
-        return TierStats(tier=tier)
-    judged = count.worked + count.failed
-    return TierStats(
-        tier=tier,
-        active=count.active,
-        archived=count.archived,
-        deleted=count.deleted,
-        uses_total=count.uses_total,
-        success_rate=count.worked / judged if judged else 0.5,
-    )

@@ -1,7 +1,5 @@
 """Work of an administrator on the whole store: sizes, free space, old session users, a reset."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,25 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
+from rayapp.admin import ports
 from rayapp.admin.legacy_bank import LegacyMove
-from rayapp.admin.ports import (
-    ApiKeyStore,
-    Cleanup,
-    CollectionSize,
-    Compaction,
-    Housekeeping,
-    IndexSize,
-    Migration,
-    ResetPreview,
-    ResetReport,
-    SanitizeReport,
-    SessionUser,
-    Sizes,
-    Verification,
-)
 from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 from rayapp.admin.sanitizing import Sanitizing
-from rayapp.bulk.model import KINDS, REINDEX
+from rayapp.bulk.params import KINDS, REINDEX
 from rayapp.bulk.ports import JobStore
 from rayapp.core.errors import Conflict, IndexDown
 from rayapp.core.runtime import Runtime
@@ -47,10 +31,10 @@ MONGODB, INDEX = "mongodb", "vector_index"
 class UpkeepStores(Protocol):
     """What upkeep reads and removes."""
 
-    housekeeping: Housekeeping
+    housekeeping: ports.Housekeeping
     scan: ItemScan
     jobs: JobStore
-    api_keys: ApiKeyStore
+    api_keys: ports.ApiKeyStore
 
 
 class UpkeepService:
@@ -77,18 +61,18 @@ class UpkeepService:
 
     # --- sizes
 
-    async def sizes(self) -> Sizes:
+    async def sizes(self) -> ports.Sizes:
         found, index = await asyncio.gather(
             self._stores.housekeeping.sizes(), self._index_size(), return_exceptions=False
         )
-        return Sizes(collections=found, index=index, degraded=() if index else (INDEX,))
+        return ports.Sizes(collections=found, index=index, degraded=() if index else (INDEX,))
 
-    async def compact(self) -> tuple[list[Compaction], bool]:
+    async def compact(self) -> tuple[list[ports.Compaction], bool]:
         """Largest first, one at a time: a compaction reads and writes its whole file."""
         until = self._clock.monotonic() + self._budget_s
         sizes = await self._stores.housekeeping.sizes()
         worth = [size for size in sizes if size.free_bytes >= WORTH_BYTES]
-        done: list[Compaction] = []
+        done: list[ports.Compaction] = []
         for size in sorted(worth, key=lambda one: one.free_bytes, reverse=True):
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
@@ -96,16 +80,18 @@ class UpkeepService:
             done.append(await self._stores.housekeeping.compact(size.name, left_s))
         return done, True
 
-    async def _index_size(self) -> IndexSize | None:
+    async def _index_size(self) -> ports.IndexSize | None:
         try:
             health = await self._index.health()
         except IndexDown:
             return None
-        return IndexSize(collection=health.collection, points=health.points, facts=health.facts)
+        return ports.IndexSize(
+            collection=health.collection, points=health.points, facts=health.facts
+        )
 
     # --- users that were browser sessions
 
-    async def cleanup(self, *, dry_run: bool, quiet_days: int) -> Cleanup:
+    async def cleanup(self, *, dry_run: bool, quiet_days: int) -> ports.Cleanup:
         """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
         changed for `quiet_days`."""
         found, keys = await asyncio.gather(
@@ -116,17 +102,18 @@ class UpkeepService:
         orphans = [
             user for user in found if user.user_id not in named and user.last_change < quiet_since
         ]
-        report = Cleanup(session_users=len(found), orphans=orphans, dry_run=dry_run)
-        return report if dry_run else await self._removed(report)
+        report = ports.Cleanup(session_users=len(found), orphans=orphans, dry_run=dry_run)
+        return report if dry_run else await self._remove(report)
 
-    async def _removed(self, report: Cleanup) -> Cleanup:
+    async def _remove(self, report: ports.Cleanup) -> ports.Cleanup:
         until = self._clock.monotonic() + self._budget_s
         users = memories = rows = 0
         for user in report.orphans:
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
                 break
-            deleted, kept = await self._remove_user(user, left_s)
+            scope = WriteScope(user.user_id, "cleanup")
+            deleted, kept = await self._data.clear_tiers(scope, CORE_TIERS, left_s)
             memories += deleted
             if kept:
                 break
@@ -134,28 +121,24 @@ class UpkeepService:
             users += 1
         return replace(
             report,
-            removed_users=users,
-            removed_memories=memories,
-            removed_rows=rows,
-            left=len(report.orphans) - users,
+            users_removed=users,
+            memories_removed=memories,
+            rows_removed=rows,
+            remaining=len(report.orphans) - users,
         )
-
-    async def _remove_user(self, user: SessionUser, left_s: float) -> tuple[int, int]:
-        scope = WriteScope(user.user_id, "cleanup")
-        return await self._data.clear_tiers(scope, CORE_TIERS, left_s)
 
     # --- moving in and cleaning
 
-    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> Migration:
+    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> ports.Migration:
         """Move the old memory bank of the user in; what is there already stays as it is."""
         return await self._moving.move(scope, self._budget_s, dry_run=dry_run)
 
-    async def verify_migration(self, scope: ReadScope) -> Verification:
+    async def verify_migration(self, scope: ReadScope) -> ports.Verification:
         return await self._moving.verify(scope, self._budget_s)
 
     async def sanitize(
         self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
-    ) -> SanitizeReport:
+    ) -> ports.SanitizeReport:
         """Take encoded files out of the user's texts."""
         tiers = CORE_TIERS if tier is None else (tier,)
         return await self._sanitizing.run(
@@ -164,23 +147,22 @@ class UpkeepService:
 
     # --- reset
 
-    async def reset_preview(self) -> ResetPreview:
+    async def reset_preview(self) -> ports.ResetPreview:
         sizes = await self.sizes()
         removed = [one for one in sizes.collections if one.name not in KEPT_IN_RESET]
-        legacy = await self._moving.everybody()
+        legacy = await self._moving.bank.everybody()
         if legacy:
             removed.append(
-                CollectionSize(name=LEGACY_BANK, count=legacy, size_bytes=0, storage_bytes=0)
+                ports.CollectionSize(name=LEGACY_BANK, count=legacy, size_bytes=0, storage_bytes=0)
             )
-        return ResetPreview(
+        return ports.ResetPreview(
             collections=removed,
-            missing=(),
             kept=KEPT_IN_RESET,
             index=sizes.index,
             old_indexes=await self._old_indexes() if sizes.index else (),
         )
 
-    async def reset(self) -> ResetReport:
+    async def reset(self) -> ports.ResetReport:
         """Memories page by page with their points, then the other rows, then what the index still
         holds of memories that are gone: an indexer may have written while they went. Last the
         collections that a rollback could bring back, with texts of memories that are gone.
@@ -193,17 +175,17 @@ class UpkeepService:
         removed: dict[str, int] = {ITEMS: 0}
         removed[ITEMS], points, ended = await self._remove_items(until)
         if not ended:
-            return ResetReport(removed=removed, points=points, complete=False)
+            return ports.ResetReport(removed=removed, points=points, complete=False)
         for size in await self._stores.housekeeping.sizes():
             if size.name in KEPT_IN_RESET:
                 continue
             gone = await self._stores.housekeeping.empty(size.name)
             removed[size.name] = removed.get(size.name, 0) + gone
-        if legacy := await self._moving.forget():
+        if legacy := await self._moving.bank.empty():  # a move would bring them back
             removed[LEGACY_BANK] = legacy
         swept, ended = await self._sweep_index(until)
         dropped = await self._drop_old_indexes() if ended else []
-        return ResetReport(
+        return ports.ResetReport(
             removed=removed,
             points=points + swept,
             complete=ended and not await self._old_indexes(),

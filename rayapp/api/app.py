@@ -1,7 +1,5 @@
 """The HTTP application. No Ray in here: the ingress deployment mounts what this returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from functools import cache
@@ -19,7 +17,7 @@ from rayapp.api import mcp
 from rayapp.api.auth import rule_of
 from rayapp.api.errors import error_answer
 from rayapp.api.front import probe_routes
-from rayapp.api.middleware import Gate, Guarded
+from rayapp.api.middleware import Guarded, RequestMiddleware
 from rayapp.api.openapi import document
 from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
@@ -34,7 +32,6 @@ from rayapp.api.routes import (
     later,
     learning,
     memories,
-    models,
     ops,
     personality,
     search,
@@ -62,7 +59,6 @@ ROUTERS = (
     tool_results,
     events,
     ops,
-    models,
     jobs,
     system,
     personality,
@@ -90,12 +86,12 @@ def create_api(
     app = FastAPIOffline(redoc_url=None, title="rayapp", redirect_slashes=False)
     app.router.routes.extend(copy(route) for route in ROUTES)
     app.router.routes.extend(probe_routes(get, starting))
-    app.openapi = _described  # type: ignore[method-assign]  # FastAPI documents this as its hook
+    app.openapi = _describe  # type: ignore[method-assign]  # FastAPI documents this as its hook
     for route in app.router.routes:
         _guard(route)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(
-        Gate,
+        RequestMiddleware,
         services=get,
         starting=starting,
         batch_paths=BATCH_PATHS,
@@ -105,17 +101,14 @@ def create_api(
 
 
 @cache
-def _described() -> dict[str, Any]:
+def _describe() -> dict[str, Any]:
     """The API document: the same for every application of a process, and slow to make."""
     return document(ROUTES, version=system.package_version())
 
 
 def _guard(route: BaseRoute) -> None:
-    """Put a route behind its rule and make its path match as a whole.
-
-    Raises:
-        ConfigError: the route has no rule, or is of a kind that no rule can describe.
-    """
+    """Put a route behind its rule and make its path match as a whole. Raises ConfigError: the route
+    has no rule, or is of a kind that no rule can describe."""
     if isinstance(route, PlainRoute):
         rule = rule_of(method_of(route), route.path)
         route.path_regex = path_pattern(route.path)

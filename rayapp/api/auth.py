@@ -1,7 +1,5 @@
 """Who may call what: the table of scopes, the guard in front of every handler, the rate per key."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping
@@ -17,8 +15,6 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.settings.model import RateLimitSettings
 from rayapp.core.token_bucket import TokenBucket
 
-# One token bucket per API key, in this replica.
-
 # Full buckets carry no information, so they are forgotten when this many are kept.
 BUCKETS = 10_000
 
@@ -33,8 +29,7 @@ class RateLimiter:
     def take(self, key: str, now: float) -> None:
         """Count one request at `now` (monotonic seconds).
 
-        Raises:
-            RateLimited: with the seconds until the next request is granted.
+        Raises RateLimited: with the seconds until the next request is granted.
         """
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -240,8 +235,7 @@ class Guard:
     def check_host(self, method: str, headers: Headers) -> None:
         """Against DNS rebinding and cross-site posts, which reach loopback without a key.
 
-        Raises:
-            Forbidden: code `host_not_allowed`.
+        Raises Forbidden: code `host_not_allowed`.
         """
         if self._keys_required:
             return

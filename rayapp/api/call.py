@@ -1,7 +1,5 @@
 """One request as the handlers see it: who asks, what was sent, and the services."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +66,4 @@ class Call:
     @property
     def built_ms(self) -> float:
         """Milliseconds that the call has taken, as answers tell it."""
-        return self.ms_since(self._began)
-
-    def ms_since(self, started: float) -> float:
-        """Milliseconds since `started`, a value of the monotonic clock."""
-        return round((self.services.clock.monotonic() - started) * 1000, 3)
+        return round((self.services.clock.monotonic() - self._began) * 1000, 3)

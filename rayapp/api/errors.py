@@ -1,7 +1,5 @@
 """From an error class to an HTTP status: one table, and the answer body made from it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What answers without a key: the front page and the probes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -85,9 +83,6 @@ def page(found: Mapping[str, Any]) -> str:
         reasons=reasons,
         ways=ways,
     )
-
-
-# What this is and whether it can serve: answered without a key and before the services exist.
 
 
 def probe_routes(services: Callable[[], Services | None], starting: Starting | None) -> list[Route]:

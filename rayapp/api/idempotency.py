@@ -1,7 +1,5 @@
 """A write with an idempotency key runs once: the same request again gets the first answer."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """JSON answers through orjson: times as ISO-8601 with Z, no model validation on the way out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ orjson reads the normal case. What it refuses is read again by the standard libr
 NaN and lone surrogates, so that the refusal can name the field, or reject one item of a batch.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -13,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from rayapp.api.errors import invalid
 from rayapp.core.errors import InvalidInput
@@ -32,8 +30,7 @@ MAX_QUERY_FIELDS = 256
 def decode_json(body: bytes) -> Any:
     """The parsed body; NaN, Infinity and lone surrogates are kept for `refuse_forbidden` to name.
 
-    Raises:
-        InvalidInput: code `malformed_json`.
+    Raises InvalidInput: code `malformed_json`.
     """
     if not body:
         raise _malformed("The body is empty; send a JSON object.")
@@ -106,14 +103,13 @@ def fold_aliases(data: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[st
 def read_model(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
     """`data` as `model`, after the checks above.
 
-    Raises:
-        InvalidInput: every field that breaks a rule is named.
+    Raises InvalidInput: every field that breaks a rule is named.
     """
     refuse_forbidden(dict(data), skip=model.read_apart)
-    return validated(model, fold_aliases(data, model.aliases) if model.aliases else data)
+    return validate_body(model, fold_aliases(data, model.aliases) if model.aliases else data)
 
 
-def validated(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
+def validate_body(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
     """`data` as `model`; the errors of pydantic become one InvalidInput."""
     try:
         return model.model_validate(data)
@@ -124,8 +120,7 @@ def validated(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 def read_query(model: type[ModelT], query: bytes) -> ModelT:
     """The query string as `model`. List fields repeat (`tags=a&tags=b`); `tags=` is the empty list.
 
-    Raises:
-        InvalidInput: every field that breaks a rule is named.
+    Raises InvalidInput: every field that breaks a rule is named.
     """
     try:
         pairs = parse_qsl(
@@ -133,7 +128,8 @@ def read_query(model: type[ModelT], query: bytes) -> ModelT:
         )
     except ValueError:
         raise InvalidInput(f"More than {MAX_QUERY_FIELDS} query fields; send fewer.") from None
-    many = _list_fields(model)
+    fields = model.model_fields.items()
+    many = {name for name, info in fields if "tuple[" in str(info.annotation)}
     data: dict[str, Any] = {}
     for alias, value in pairs:
         name = model.aliases.get(alias, alias)
@@ -147,10 +143,6 @@ def read_query(model: type[ModelT], query: bytes) -> ModelT:
         if data[name] == [""]:
             data[name] = []
     return read_model(model, data)
-
-
-def _list_fields(model: type[BaseModel]) -> set[str]:
-    return {name for name, info in model.model_fields.items() if "tuple[" in str(info.annotation)}
 
 
 def _malformed(message: str) -> InvalidInput:

@@ -5,8 +5,6 @@ so the SDK's own checks of hosts are off. Every request has a session manager of
 ends with the request: nothing hangs on the start and stop of the application around it.
 """
 
-from __future__ import annotations
-
 import logging
 from functools import cache
 from typing import Any
@@ -20,12 +18,13 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from rayapp.api.auth import MCP
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_body
 from rayapp.api.json_answer import model_answer
+from rayapp.api.middleware import with_body
 from rayapp.api.responses import ERROR_SCHEMA, JSON
 from rayapp.api.route import CurrentCall, router, unread_body
 from rayapp.api.routes.system import package_version
@@ -119,21 +118,7 @@ class _Exchange(Response):
             max_request_body_size=http.body_limit_bytes,
         )
         async with manager.run():
-            await manager.handle_request(scope, _body(self._call.body, receive), send)
-
-
-def _body(body: bytes, receive: Receive) -> Receive:
-    """The body that the gate has read; later messages come from the server."""
-    first = True
-
-    async def next_message() -> Message:
-        nonlocal first
-        if not first:
-            return await receive()
-        first = False
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return next_message
+            await manager.handle_request(scope, with_body(self._call.body, receive), send)
 
 
 @cache

@@ -1,6 +1,4 @@
-"""The one middleware, plain ASGI: request id, in-flight limit, guard, full disk, body and time
-limits.
-"""
+"""The one middleware, plain ASGI: request id, in-flight limit, guard, full disk, body and time."""
 
 from __future__ import annotations
 
@@ -20,23 +18,11 @@ from rayapp.api.auth import DATA_CLEAR, JOB, NOTICE_HEADER, Guard, RouteRule
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.services import Services, Starting
+from rayapp.core import errors
 from rayapp.core.disk_space import DiskSpace, DiskState
-from rayapp.core.errors import (
-    DeadlineExceeded,
-    DependencyDown,
-    InvalidInput,
-    Overloaded,
-    RayappError,
-    SchemaMismatch,
-    StoreDown,
-    StoreFull,
-    TooLarge,
-)
 from rayapp.core.logging import request_id, user_hash
 from rayapp.core.settings.model import Settings
 from rayapp.core.token_bucket import TokenBucket
-
-# Which requests a full disk refuses, and what a caller is told when it took MongoDB down.
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 # They keep less, or stop what would keep more.
@@ -60,22 +46,21 @@ STORES_NOTHING = frozenset({"/api/memory/ops/circuit-breaker"})
 def check_room(disk: DiskSpace, method: str, rule: RouteRule) -> None:
     """Before the handler runs. Tools look themselves: one route leads to those that only read.
 
-    Raises:
-        StoreFull: it would store something, and there is no room.
+    Raises StoreFull: it would store something, and there is no room.
     """
     if method in READS or rule.scope == "read" or rule.template in STORES_NOTHING:
         return
     disk.check(frees=method == "DELETE" or rule.template in FREES)
 
 
-def explained(error: RayappError, disk: DiskSpace) -> RayappError:
+def explained(error: errors.RayappError, disk: DiskSpace) -> errors.RayappError:
     """`error`, or why MongoDB is away: it ends itself on a disk without room."""
-    if not isinstance(error, StoreDown) or isinstance(error, StoreFull):
+    if not isinstance(error, errors.StoreDown) or isinstance(error, errors.StoreFull):
         return error
     found = disk.look()
     if found is None or found.state is not DiskState.FULL:
         return error
-    return StoreDown(
+    return errors.StoreDown(
         f"{found.reason}; MongoDB stopped and comes back by itself when there is room.",
         details=error.details | {"folder": found.folder, "free_bytes": found.free_bytes},
         retry_after_s=error.retry_after_s,
@@ -134,7 +119,7 @@ BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 STARTING_RETRY_S = 1.0
 
 
-class Gate:
+class RequestMiddleware:
     """Outermost layer of the API.
 
     Args:
@@ -177,7 +162,7 @@ class Gate:
             if services is not None:
                 self._guard_of(services).check_host(scope["method"], headers)
             await self._app(scope, receive, reply.send)
-        except RayappError as error:
+        except errors.RayappError as error:
             told = error if services is None else explained(error, services.disk)
             await reply.send_answer(error_answer(told))
         except Exception:  # the last frame: the caller gets an id, the log the trace
@@ -199,7 +184,7 @@ class Gate:
             raise self._not_yet()
         if self._in_flight - self._refusals.held > services.settings.http.max_in_flight:
             await self._refusals.due(room_of(services.settings))
-            raise Overloaded("Too many requests are in work; try again.")
+            raise errors.Overloaded("Too many requests are in work; try again.")
         scope, receive, send = asgi
         async with _Limits(services, rule, receive, passage.reply) as limits:
             who = await self._guard_of(services).admit(rule, passage.headers)
@@ -217,13 +202,14 @@ class Gate:
                 admin=who.admin,
             )
             limits.watch_disconnect()
-            await app(scope, _drained(receive), send)
+            # The handlers take the body from the call.
+            await app(scope, with_body(b"", receive), send)
 
-    def _not_yet(self) -> RayappError:
+    def _not_yet(self) -> errors.RayappError:
         """Still starting, or blocked until a person acts: then waiting is no advice."""
         if self._starting is not None and self._starting.blocked:
-            return SchemaMismatch(" ".join(self._starting.problems))
-        return DependencyDown(
+            return errors.SchemaMismatch(" ".join(self._starting.problems))
+        return errors.DependencyDown(
             "The service is still starting; try again.",
             code="starting",
             retry_after_s=STARTING_RETRY_S,
@@ -247,14 +233,14 @@ class Gate:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 body = await _read_body(receive, headers, limit)
         except TimeoutError:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s; send it again.",
                 code="slow_body",
             ) from None
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if kind != b"application/json" and (body or kind):
             # Forms and text are what a foreign web page can post without asking first.
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "Send the body as JSON with Content-Type: application/json.",
                 code="unsupported_media_type",
             )
@@ -275,7 +261,7 @@ class Gate:
 class _Passage:
     """A request at the gate; `rule` is that of the route that the router chose, None before."""
 
-    gate: Gate
+    gate: RequestMiddleware
     services: Services | None
     headers: dict[bytes, bytes]
     reply: _Reply
@@ -347,10 +333,8 @@ class _Reply:
 
 
 class _Limits:
-    """Ends a request at its time limit; ends a read when its caller goes away.
-
-    Writes are finished even so: half a write that nobody hears of is worse than a wasted one.
-    """
+    """Ends a request at its time limit; ends a read when its caller goes away. Writes are finished
+    even so: half a write that nobody hears of is worse than a wasted one."""
 
     def __init__(
         self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
@@ -382,7 +366,7 @@ class _Limits:
         except TimeoutError:
             if self._gone:
                 return True
-            raise DeadlineExceeded(
+            raise errors.DeadlineExceeded(
                 f"The request took longer than {self._seconds:g} s; ask for less or try again."
             ) from None
         return False
@@ -408,7 +392,7 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) 
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise InvalidInput("The body ended early.", code="malformed_json")
+            raise errors.InvalidInput("The body ended early.", code="malformed_json")
         part = message.get("body", b"")
         size += len(part)
         if size > limit:
@@ -418,15 +402,15 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) 
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _drained(receive: Receive) -> Receive:
-    """The handlers take the body from the call; further messages still come from the server."""
+def with_body(body: bytes, receive: Receive) -> Receive:
+    """`body` first, which was read already; further messages still come from the server."""
     first = True
 
     async def next_message() -> Message:
         nonlocal first
         if first:
             first = False
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": body, "more_body": False}
         return await receive()
 
     return next_message
@@ -441,8 +425,8 @@ def _request_id(headers: dict[bytes, bytes]) -> bytes:
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode("ascii")
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(
+def _too_large(limit: int) -> errors.TooLarge:
+    return errors.TooLarge(
         f"The body is larger than {limit} bytes; send less, or use /api/memory/store/batch.",
         details={"limit_bytes": limit},
     )

@@ -1,7 +1,5 @@
 """The API document: what FastAPI writes from the routes, with recorded examples and our groups."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,8 +17,6 @@ from rayapp.api.route import Route
 from rayapp.wire.bases import ErrorAnswer
 from rayapp.wire.memories import StoreItem
 from rayapp.wire.system import AliveAnswer, ReadyAnswer
-
-# The order in which the API document shows its operations, and a sentence for each group.
 
 FIRST = "start here"
 # What a newcomer needs: keep, find, judge, prepare a turn and learn from it, and see what is there.
@@ -199,11 +195,8 @@ def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
 
 
 def _say_defaults(schema: dict[str, Any]) -> None:
-    """Move the defaults of fields into their descriptions.
-
-    To generators of clients a field with a `default` is always there, so that callers would have
-    to send it.
-    """
+    """Move the defaults of fields into their descriptions. To generators of clients a field with a
+    `default` is always there, so that callers would have to send it."""
     always = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         value = field.pop("default", None)

@@ -1,8 +1,7 @@
 """Parts of a path that vary: how they match, what is accepted, what the API document says."""
 
-from __future__ import annotations
-
 import re
+from functools import cache
 from typing import Annotated
 
 from fastapi import Path
@@ -43,6 +42,7 @@ ConceptId = Annotated[
 ]
 
 
+@cache
 def path_pattern(path: str) -> re.Pattern[str]:
     """What a whole path must match. A concept may hold slashes: servers decode before routing."""
     found = compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]
@@ -53,9 +53,8 @@ def path_pattern(path: str) -> re.Pattern[str]:
 def read_path(name: str, value: str) -> str:
     """A decoded part of a path.
 
-    Raises:
-        InvalidInput: an id of no form that was ever stored; a concept that is blank, too long, or
-            has control characters. Other parts are looked up as they are.
+    Raises InvalidInput: an id of no form that was ever stored; a concept that is blank, too long,
+    or has control characters. Other parts are looked up as they are.
     """
     if name in ID_CODES and not MEMORY_ID_PATTERN.fullmatch(value):
         raise InvalidInput(

@@ -1,7 +1,5 @@
 """What a route may answer, for the API document: from the one table of errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

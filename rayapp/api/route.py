@@ -5,8 +5,6 @@ it. The request itself is read here: a refusal names the field and says what to 
 field may not differ, and the body was read by the gate already (decision 0052).
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass

@@ -3,15 +3,13 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.personality.rules import Checked, Shelf, Template
+from rayapp.assistant.personality.rules import Checked, Template, TemplateLibrary
 from rayapp.learning.ports import ScoredSessions
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -19,24 +17,20 @@ from rayapp.memory.scope import ReadScope, WriteScope
 class PersonalityStore(Protocol):
     """`personality`: one row per user, with the templates it wrote and the one in use."""
 
-    async def shelf(self, scope: ReadScope) -> Shelf:
+    async def library(self, scope: ReadScope) -> TemplateLibrary:
         """Empty, with nothing in use, for a user who never chose."""
-        ...
 
     async def put(self, scope: WriteScope, template: Template, *, activate: bool) -> bool:
         """Save a template under its id, and use it when `activate`; whether it replaced one.
 
         Conflict, code `personality_full`, when it would be one more than a user may keep.
         """
-        ...
 
     async def activate(self, scope: WriteScope, template_id: str, at: datetime) -> None:
         """Use a template. The caller knows that it exists."""
-        ...
 
     async def delete(self, scope: WriteScope, template_id: str) -> bool:
         """Forget a template, unless it is in use or not there; whether it was."""
-        ...
 
 
 # Turns of a conversation whose scores are kept; older ones count as unknown.
@@ -102,9 +96,8 @@ class SessionStore(ScoredSessions, Protocol):
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None: ...
     async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
         """The session that holds the turn of this message, the newest of several."""
-        ...
 
-    async def remember_injected(
+    async def log_injected(
         self,
         scope: WriteScope,
         conversation_id: str,
@@ -116,20 +109,17 @@ class SessionStore(ScoredSessions, Protocol):
 
         `receipt_id` becomes that of the newest context; None too, for it has none then.
         """
-        ...
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
         """One stored turn more; it owes a score when `required`. Atomic.
 
         False, with nothing changed, when the message is known.
         """
-        ...
 
     async def refine(
         self, scope: WriteScope, conversation_id: str, turn_id: str, at: datetime
     ) -> int:
         """One search of the assistant in this turn more; how many it made in this turn."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +163,6 @@ class ExchangeSink(Protocol):
 
         Raises Forbidden when it is not the scope's own.
         """
-        ...
 
 
 class ExchangeQueue(ExchangeSink, Protocol):
@@ -191,11 +180,9 @@ class ExchangeQueue(ExchangeSink, Protocol):
         a user whose earlier turn is being worked on or was put back and is not due.
         The next claim goes on behind the last user of this one, so nobody's backlog is in the way.
         """
-        ...
 
     async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
         """Keep what was decided, before it is done: a crash repeats the doing, not the deciding."""
-        ...
 
     async def finish(
         self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
@@ -204,39 +191,31 @@ class ExchangeQueue(ExchangeSink, Protocol):
 
         `notes`: what came of it, by task; no text of users.
         """
-        ...
 
     async def again(
         self, exchange: LearnedExchange, token: str, *, delay_s: float, error: str, blamed: bool
     ) -> bool:
         """Try again later. `blamed` False: something was away, and the try does not count."""
-        ...
 
     async def earlier(
         self, scope: ReadScope, exchange: LearnedExchange, limit: int
     ) -> list[LearnedExchange]:
         """The turns of its conversation before it, the newest first."""
-        ...
 
     async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
         """Which turn of its conversation it is, from 1, among those that became memories."""
-        ...
 
     async def erase(self, exchange: LearnedExchange) -> None:
         """Its memory is gone: so are its texts and its plan, and nobody works on it any more.
 
         The row stays, so that no other turn is taken for the one before the next message.
         """
-        ...
 
     async def purge(self, point_ids: Sequence[str]) -> None:
         """Erase the turns that these memories held, as `erase` does."""
-        ...
 
     async def skip_waiting(self, why: str, limit: int) -> int:
         """End so many waiting turns without looking at them; how many there were."""
-        ...
 
     async def waiting(self) -> int:
         """Turns that are not finished, of all users."""
-        ...

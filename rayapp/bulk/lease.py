@@ -1,7 +1,5 @@
 """One job has one driver: its lease, the steps of its workers, and whoever follows it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -11,20 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from rayapp.bulk.model import Job, JobState, JobWish, Partition, PartitionRow, Step, lease_of
+from rayapp.bulk.model import DesiredState, Job, JobState, Partition, PartitionRow, Step, lease_of
 from rayapp.bulk.ports import JobStore, JobWork, Lease, LeaseStore
 from rayapp.bulk.rules import LEASE_LOST, JobResult, at_rest, result_of
+from rayapp.core import errors
 from rayapp.core.deadline import Deadline
-from rayapp.core.errors import (
-    Conflict,
-    DeadlineExceeded,
-    DependencyDown,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    RateLimited,
-    RayappError,
-)
 from rayapp.core.retry import RetryPolicy, retry
 from rayapp.core.runtime import Clock
 from rayapp.core.token_bucket import TokenBucket
@@ -34,7 +23,7 @@ from rayapp.core.token_bucket import TokenBucket
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
-PASSING = (DependencyDown, Overloaded, RateLimited, DeadlineExceeded)
+PASSING = (errors.DependencyDown, errors.Overloaded, errors.RateLimited, errors.DeadlineExceeded)
 # About 8 s in the mean, 15 s at most: a restarted mongod or vector engine answers within 5 s.
 STEP_RETRY = RetryPolicy(attempts=6, base_s=0.5, max_s=8.0)
 # Beside the pauses stand the calls themselves, each with its own timeout.
@@ -43,7 +32,7 @@ STEP_RETRY_S = 120.0
 PACE_SLICE_S = 0.5
 
 
-async def tried(call: Callable[[], Awaitable[T]], clock: Clock, sleep: Sleep) -> T:
+async def retry_while_away(call: Callable[[], Awaitable[T]], clock: Clock, sleep: Sleep) -> T:
     """Repeat a harmless-to-repeat `call` while a dependency is away, for some seconds."""
     return await retry(
         call,
@@ -55,7 +44,7 @@ async def tried(call: Callable[[], Awaitable[T]], clock: Clock, sleep: Sleep) ->
     )
 
 
-class Pace:
+class JobRate:
     """Keeps a worker at or below `per_s` records per second; None is no limit."""
 
     def __init__(self, per_s: float | None, clock: Clock, sleep: Sleep = asyncio.sleep) -> None:
@@ -85,11 +74,11 @@ class PartitionSteps:
         self,
         store: JobStore,
         work: JobWork,
-        pace: Pace,
+        rate: JobRate,
         clock: Clock,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._store, self._work, self._pace = store, work, pace
+        self._store, self._work, self._rate = store, work, rate
         self._clock, self._sleep = clock, sleep
         self._stopping = False
 
@@ -106,45 +95,47 @@ class PartitionSteps:
         cursor, steps = row.cursor, row.steps
         while not self._stopping:
             # The lambda is called within this round, so late binding does no harm.
-            step = await tried(
+            step = await retry_while_away(
                 lambda at=cursor: self._work.step(partition, at),  # type: ignore[misc]
                 self._clock,
                 self._sleep,
             )
             wish = await self._checkpoint(row, fence, step, steps)
-            if wish is not JobWish.RUN:
+            if wish is not DesiredState.RUN:
                 return False
             if step.cursor is None:
                 return True
             cursor, steps = step.cursor, steps + 1
-            await self._pace.spend(step.done, lambda: self._given_up(row.job_id))
+            await self._rate.spend(step.done, lambda: self._given_up(row.job_id))
         return False
 
-    async def _checkpoint(self, row: PartitionRow, fence: int, step: Step, steps: int) -> JobWish:
+    async def _checkpoint(
+        self, row: PartitionRow, fence: int, step: Step, steps: int
+    ) -> DesiredState:
         """Store `step` exactly once: a lost answer is looked up before it is written again."""
         unsure = False
 
-        async def save() -> JobWish:
+        async def save() -> DesiredState:
             nonlocal unsure
             if unsure and await self._steps_of(row) > steps:
                 return await self._wish(row.job_id)
             unsure = True
             return await self._store.checkpoint(row.job_id, row.index, fence, step)
 
-        return await tried(save, self._clock, self._sleep)
+        return await retry_while_away(save, self._clock, self._sleep)
 
     async def _steps_of(self, row: PartitionRow) -> int:
         rows = await self._store.partitions(row.job_id)
         return next(one.steps for one in rows if one.index == row.index)
 
-    async def _wish(self, job_id: str) -> JobWish:
+    async def _wish(self, job_id: str) -> DesiredState:
         job = await self._store.get(job_id)
         if job is None:
-            raise NotFound(f"Job {job_id} is gone: start a new one.")
+            raise errors.NotFound(f"Job {job_id} is gone: start a new one.")
         return job.wish
 
     async def _given_up(self, job_id: str) -> bool:
-        return self._stopping or await self._wish(job_id) is not JobWish.RUN
+        return self._stopping or await self._wish(job_id) is not DesiredState.RUN
 
 
 log = logging.getLogger("rayapp.jobs")
@@ -227,7 +218,7 @@ class JobLease:
     async def release(self) -> None:
         """Give it back; a store that is away lets it run out instead."""
         if self._lease is not None:
-            with contextlib.suppress(RayappError):
+            with contextlib.suppress(errors.RayappError):
                 await self._leases.release(self._lease)
 
     async def confirm(self) -> None:
@@ -248,11 +239,11 @@ class JobLease:
             fence = self._fence
             try:
                 return await call(fence)
-            except Conflict as error:
+            except errors.Conflict as error:
                 if not await self.outlived(error, fence):
                     raise
 
-    async def outlived(self, error: Conflict, fence: int) -> bool:
+    async def outlived(self, error: errors.Conflict, fence: int) -> bool:
         """Whether `error` refused a write only because this driver has a later fence by now."""
         if error.code != LEASE_LOST:
             return False
@@ -282,7 +273,7 @@ class JobLease:
         self._lease = lease = await self._take()
         # Every other holder has taken one fence.
         if lease is None or lease.fence > had + 1:
-            raise Conflict("Another driver got the lease of this one.", code=LEASE_LOST)
+            raise errors.Conflict("Another driver got the lease of this one.", code=LEASE_LOST)
         if lease.fence != self._fence:
             log.warning("%s was renewed late: taken back as %d", self._name, lease.fence)
             await self._move(self._fence, lease.fence)
@@ -341,8 +332,7 @@ class FollowListener:
 class JobFollower:
     """Waits for the lease of a kind in the name of one request.
 
-    Args:
-        stop: set when this process was asked to end.
+    `stop`: set when this process was asked to end.
     """
 
     def __init__(
@@ -375,16 +365,16 @@ class JobFollower:
         Raises Conflict, code `busy`, when a living driver works on something else.
         """
         seen: Lease | None = None
-        while not await self._tried(self._lease.acquire):
-            held = await self._tried(self._lease.held)
+        while not await self._retry(self._lease.acquire):
+            held = await self._retry(self._lease.held)
             seen = seen or held
             if held is not None:
                 self._since = self._since or held.fence
-                await self._tried(partial(self._look, held, held != seen))
+                await self._retry(partial(self._look, held, held != seen))
             if self.job is not None and (at_rest(self.job) or self._stop.is_set()):
                 return result_of(self.job)
             if self._stop.is_set():
-                raise Conflict("Stopped before the job began.", code=STOPPED)
+                raise errors.Conflict("Stopped before the job began.", code=STOPPED)
             await self._sleep(RETRY_S)
         result = await self._result_meanwhile()
         self._since = self._since or self._lease.fence
@@ -410,9 +400,9 @@ class JobFollower:
     async def _result_meanwhile(self) -> JobResult | None:
         """With the lease in hand: what others did since this request first asked for it."""
         if self.job is not None:
-            self.job = await self._tried(partial(self._present, self.job))
+            self.job = await self._retry(partial(self._present, self.job))
         elif self._since is not None:
-            latest = await self._tried(self._latest_alike)
+            latest = await self._retry(self._latest_alike)
             if latest is not None and latest.fence >= self._since:
                 await self._give_up_own(latest)
                 self.job = latest
@@ -424,7 +414,7 @@ class JobFollower:
         several such jobs only the last one counts, and one of our own is given up."""
         found = await self._jobs.get(job.job_id)
         if found is None:
-            raise NotFound(f"No job {job.job_id} any more: start a new one.")
+            raise errors.NotFound(f"No job {job.job_id} any more: start a new one.")
         latest = await self._latest_alike()
         chosen = found if latest is None or latest.fence <= found.fence else latest
         await self._give_up_own(chosen)
@@ -439,7 +429,7 @@ class JobFollower:
             return
         try:
             await self._jobs.end(own.job_id, own.fence, JobState.CANCELLED)
-        except Conflict as error:
+        except errors.Conflict as error:
             if error.code != LEASE_LOST:
                 raise
 
@@ -455,9 +445,13 @@ class JobFollower:
         jobs = await self._jobs.unfinished(self._request.kind)
         return next((job for job in jobs if job.fence == fence), None)
 
-    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """With patience for the store once there is a job to see through to its end."""
-        return await call() if self.job is None else await tried(call, self._clock, self._sleep)
+        return (
+            await call()
+            if self.job is None
+            else await retry_while_away(call, self._clock, self._sleep)
+        )
 
     async def _tell(self, job: Job) -> None:
         if self._told != job.job_id:
@@ -470,14 +464,14 @@ async def the_named(jobs: JobStore, request: RunRequest, job_id: str) -> Job:
     """The stored job of this id. NotFound; InvalidInput when it is of another kind."""
     job = await jobs.get(job_id)
     if job is None:
-        raise NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
+        raise errors.NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
     if job.kind != request.kind:
-        raise InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
+        raise errors.InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
     return job
 
 
-def busy(running: Job) -> Conflict:
-    return Conflict(
+def busy(running: Job) -> errors.Conflict:
+    return errors.Conflict(
         f"Job {running.job_id} is running: wait for it, pause it or cancel it.",
         code="busy",
         details={"job_id": running.job_id, "kind": running.kind},

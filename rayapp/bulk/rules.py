@@ -1,14 +1,12 @@
 """What both job stores agree on, and how a run ends as its row says. Pure."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rayapp.bulk.model import Job, JobState, JobWish, PartitionRow, Plan, Step
+from rayapp.bulk.model import DesiredState, Job, JobState, PartitionRow, Plan, Step
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 
 # Codes of refused writes: another driver has the job; no driver takes it any more.
@@ -57,22 +55,13 @@ def plain_plan(plan: Plan) -> Plan:
     return replace(plan, partitions=partitions, facts=plain(plan.facts))
 
 
-def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Counts by name over all of `counts`."""
     total: dict[str, int] = {}
     for one in counts:
         for name, n in one.items():
             total[name] = total.get(name, 0) + n
     return total
-
-
-def joined(kept: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
-    """The first samples stay."""
-    return (*kept, *new)[:SAMPLES_KEPT]
-
-
-def cancelled_at_once(state: JobState, wish: JobWish) -> bool:
-    return wish is JobWish.CANCEL and state in IDLE_STATES
 
 
 def can_be_taken(job: Job) -> bool:
@@ -89,14 +78,6 @@ def can_be_resumed(job: Job, now: datetime) -> bool:
         return not job.final
     at = job.finished_at or job.updated_at or job.created_at
     return can_be_taken(job) and now - at <= RESUME_FAILED_WITHIN
-
-
-def attempts_after_take(job: Job) -> int:
-    """Drivers that died, and the new one. Whoever takes a running job takes it from a dead one;
-    one that was paused or handed back was left in order, and a failed one begins to count anew."""
-    if job.state is JobState.RUNNING:
-        return job.attempts + 1
-    return 1 if job.state is JobState.FAILED else max(1, job.attempts)
 
 
 def driven_by(row: Job | PartitionRow, fence: int) -> None:
@@ -131,8 +112,6 @@ def no_partition(job_id: str, index: int) -> NotFound:
         details={"job_id": job_id, "index": index},
     )
 
-
-# How a run of a bulk job ends, read from its row alone: drivers and followers say the same.
 
 # Exit codes of every job.
 EXIT_DONE, EXIT_BAD_ARGUMENTS, EXIT_INCOMPLETE, EXIT_DEPENDENCY = 0, 2, 3, 4
@@ -177,7 +156,7 @@ def has_ended(job: Job) -> bool:
 
 def at_rest(job: Job) -> bool:
     """Its driver has ended it or left it as people asked; whoever followed it ends, too."""
-    return job.final or (job.state is JobState.PAUSED and job.wish is not JobWish.RUN)
+    return job.final or (job.state is JobState.PAUSED and job.wish is not DesiredState.RUN)
 
 
 def _completed(job: Job) -> JobResult:

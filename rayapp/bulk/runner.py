@@ -3,8 +3,6 @@
 It may be killed at any moment: what was done is in the checkpoints, and the next driver goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque
@@ -12,33 +10,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from rayapp.bulk.lease import (
-    PASSING,
-    RECENT_JOBS,
-    RETRY_S,
-    FollowListener,
-    JobFollower,
-    JobLease,
-    OnProgress,
-    RunRequest,
-    Sleep,
-    beside,
-    the_named,
-    tried,
+from rayapp.bulk import lease, rules
+from rayapp.bulk.model import (
+    DesiredState,
+    Finish,
+    Job,
+    JobState,
+    PartitionRow,
+    PartitionState,
+    Plan,
 )
-from rayapp.bulk.model import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Plan
 from rayapp.bulk.ports import JobStore, JobWork, LeaseStore, WorkerLost, Workers
-from rayapp.bulk.rules import (
-    EXIT_BAD_ARGUMENTS,
-    EXIT_DEPENDENCY,
-    EXIT_INCOMPLETE,
-    JOB_FINAL,
-    LEASE_LOST,
-    JobResult,
-    can_be_resumed,
-    has_ended,
-    result_of,
-)
 from rayapp.core.errors import ConfigError, Conflict, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import JobsSettings
@@ -86,7 +68,7 @@ class JobRunner:
         settings: JobsSettings,
         clock: Clock,
         process: str,
-        sleep: Sleep = asyncio.sleep,
+        sleep: lease.Sleep = asyncio.sleep,
     ) -> None:
         self._jobs, self._leases = stores.jobs, stores.leases
         self._workers, self._open_work = workers, open_work
@@ -99,31 +81,30 @@ class JobRunner:
     def stop(self, *, pause: bool = False) -> None:
         """End soon: workers stop after their step, and the job can be resumed.
 
-        Args:
-            pause: a person wants the job to rest. Without it the process alone has to go, and
-                the job waits for its next driver, which the service starts by itself.
+        `pause`: a person wants the job to rest. Without it the process alone has to go, and the job
+        waits for its next driver, which the service starts by itself.
         """
         self._rest = JobState.PAUSED if pause else JobState.SUBMITTED
         self._stop.set()
         self._workers.stop()
 
-    async def preview(self, request: RunRequest) -> Plan:
+    async def preview(self, request: lease.RunRequest) -> Plan:
         """What a run would do; nothing is written."""
         params = request.params
         if request.job_id is not None:
-            params = (await the_named(self._jobs, request, request.job_id)).params
+            params = (await lease.the_named(self._jobs, request, request.job_id)).params
         work = await self._open_work(params)
         try:
-            return await tried(work.plan, self._clock, self._sleep)
+            return await lease.retry_while_away(work.plan, self._clock, self._sleep)
         finally:
             await work.close()
 
     async def run(
         self,
-        request: RunRequest,
-        on_progress: OnProgress = lambda job: None,
-        on_follow: OnProgress = lambda job: None,
-    ) -> JobResult:
+        request: lease.RunRequest,
+        on_progress: lease.OnProgress = lambda job: None,
+        on_follow: lease.OnProgress = lambda job: None,
+    ) -> rules.JobResult:
         """Run to the end, a pause or a failure.
 
         While another driver has the same work, this one follows it (`on_follow` hears that): it
@@ -133,23 +114,23 @@ class JobRunner:
         What goes wrong later is in the result and, when the store can be reached, in the job.
         """
         if request.job_id is not None:
-            named = await the_named(self._jobs, request, request.job_id)
-            if has_ended(named):
-                return result_of(named)
+            named = await lease.the_named(self._jobs, request, request.job_id)
+            if rules.has_ended(named):
+                return rules.result_of(named)
 
         async def followed(job: Job) -> None:
             # Workers that were started beside the plan are of no use to a follower.
             await self._workers.close()
             on_follow(job)
 
-        follower = JobFollower(
+        follower = lease.JobFollower(
             self._jobs,
             self._lease_of(request.kind),
             request,
             self._stop,
             clock=self._clock,
             sleep=self._sleep,
-            listener=FollowListener(on_follow=followed, on_progress=on_progress),
+            listener=lease.FollowListener(on_follow=followed, on_progress=on_progress),
         )
         while (result := await follower.seat()) is None:
             self._taken = None
@@ -166,14 +147,14 @@ class JobRunner:
                 log.warning("%s: %s", request.kind, error.message)
                 follower.job = self._taken or follower.job
                 if follower.job is None and request.job_id is not None:
-                    follower.job = await the_named(self._jobs, request, request.job_id)
+                    follower.job = await lease.the_named(self._jobs, request, request.job_id)
             finally:
                 await self._lease.release()
-            await self._sleep(RETRY_S)
+            await self._sleep(lease.RETRY_S)
         return result
 
-    def _lease_of(self, kind: str) -> JobLease:
-        self._lease = JobLease(
+    def _lease_of(self, kind: str) -> lease.JobLease:
+        self._lease = lease.JobLease(
             self._leases,
             kind,
             self._process,
@@ -186,7 +167,7 @@ class JobRunner:
 
     def _came_too_late(self, error: RayappError) -> bool:
         """The job that was found had ended before it was taken."""
-        return self._taken is None and isinstance(error, Conflict) and error.code == JOB_FINAL
+        return self._taken is None and isinstance(error, Conflict) and error.code == rules.JOB_FINAL
 
     async def _move(self, old: int, new: int) -> None:
         """The lease was taken back late: the job goes with it."""
@@ -194,15 +175,15 @@ class JobRunner:
             await self._jobs.refence(self._taken.job_id, old, new)
 
     async def _drive(
-        self, request: RunRequest, known: Job | None, on_progress: OnProgress
-    ) -> JobResult:
+        self, request: lease.RunRequest, known: Job | None, on_progress: lease.OnProgress
+    ) -> rules.JobResult:
         job_id = (known or await self._find(request)).job_id
         async with self._lease.steady():
             self._taken = job = await self._jobs.take(
                 job_id, self._lease.fence, submission_id=request.submission_id
             )
         # Another driver that was here since the job was found may have done the same work.
-        await self._tried(self._lease.confirm)
+        await self._retry(self._lease.confirm)
         try:
             work = await self._open_work(job.params)
             try:
@@ -222,28 +203,28 @@ class JobRunner:
             await self._workers.close()
 
     async def _work_through(
-        self, job: Job, work: JobWork, request: RunRequest, on_progress: OnProgress
-    ) -> JobResult:
-        if job.wish is not JobWish.RUN:
+        self, job: Job, work: JobWork, request: lease.RunRequest, on_progress: lease.OnProgress
+    ) -> rules.JobResult:
+        if job.wish is not DesiredState.RUN:
             raise _Wished(job)
         if not job.planned:
             job = await self._plan(job, work, on_progress)
-        await self._unless_ended(self._tried(lambda: work.begin(job.facts)))
+        await self._unless_ended(self._retry(lambda: work.begin(job.facts)))
         job = await self._all_partitions(job, request.concurrency, on_progress)
         await self._stage(job, "finish")
-        rows = await self._tried(lambda: self._jobs.partitions(job.job_id))
-        finish = await self._unless_ended(self._tried(lambda: work.finish(rows)), on_progress)
+        rows = await self._retry(lambda: self._jobs.partitions(job.job_id))
+        finish = await self._unless_ended(self._retry(lambda: work.finish(rows)), on_progress)
         return await self._complete(job, finish)
 
-    async def _find(self, request: RunRequest) -> Job:
+    async def _find(self, request: lease.RunRequest) -> Job:
         """The named job, the one to resume, or a new one."""
         if request.job_id is not None:
-            return await the_named(self._jobs, request, request.job_id)
+            return await lease.the_named(self._jobs, request, request.job_id)
         if request.resume:
-            for job in await self._jobs.recent(request.kind, RECENT_JOBS):
+            for job in await self._jobs.recent(request.kind, lease.RECENT_JOBS):
                 # Only the last one counts: what an older one left was done by a later one.
                 if job.params == request.params:
-                    if can_be_resumed(job, self._clock.now()):
+                    if rules.can_be_resumed(job, self._clock.now()):
                         return job
                     break
         job = Job(
@@ -256,31 +237,35 @@ class JobRunner:
         await self._jobs.create(job)
         return job
 
-    async def _plan(self, job: Job, work: JobWork, on_progress: OnProgress) -> Job:
+    async def _plan(self, job: Job, work: JobWork, on_progress: lease.OnProgress) -> Job:
         await self._stage(job, "plan")
-        plan = await self._unless_ended(self._tried(work.plan), on_progress)
-        await self._fenced(lambda fence: self._jobs.planned(job.job_id, fence, plan))
+        plan = await self._unless_ended(self._retry(work.plan), on_progress)
+        await self._run_fenced(lambda fence: self._jobs.planned(job.job_id, fence, plan))
         self._taken = job = await self._progress(job)
         return job
 
     async def _stage(self, job: Job, name: str) -> None:
-        await self._fenced(lambda fence: self._jobs.stage(job.job_id, fence, name))
+        await self._run_fenced(lambda fence: self._jobs.stage(job.job_id, fence, name))
 
     async def _progress(self, job: Job) -> Job:
-        return await self._fenced(lambda fence: self._jobs.progress(job.job_id, fence))
+        return await self._run_fenced(lambda fence: self._jobs.progress(job.job_id, fence))
 
-    async def _all_partitions(self, job: Job, concurrency: int, on_progress: OnProgress) -> Job:
+    async def _all_partitions(
+        self, job: Job, concurrency: int, on_progress: lease.OnProgress
+    ) -> Job:
         """Until all are done; the job as it then is."""
         await self._stage(job, "partitions")
         while True:
-            rows = await self._tried(lambda: self._jobs.partitions(self._driven.job_id))
+            rows = await self._retry(lambda: self._jobs.partitions(self._driven.job_id))
             waiting = deque(row for row in rows if row.state is PartitionState.WAITING)
             done = not waiting
             if waiting:
-                await beside(self._share_out(job, waiting, concurrency), self._watch(on_progress))
+                await lease.beside(
+                    self._share_out(job, waiting, concurrency), self._watch(on_progress)
+                )
             job = await self._progress(job)
             on_progress(job)
-            if job.wish is not JobWish.RUN:
+            if job.wish is not DesiredState.RUN:
                 raise _Wished(job)
             if self._stop.is_set():
                 raise _StopAsked
@@ -334,10 +319,10 @@ class JobRunner:
                 await self._sleep(LOST_PAUSE_S)
 
     async def _row(self, row: PartitionRow) -> PartitionRow:
-        rows = await self._tried(lambda: self._jobs.partitions(row.job_id))
+        rows = await self._retry(lambda: self._jobs.partitions(row.job_id))
         return next(one for one in rows if one.index == row.index)
 
-    async def _watch(self, on_progress: OnProgress, *, wishes: bool = False) -> None:
+    async def _watch(self, on_progress: lease.OnProgress, *, wishes: bool = False) -> None:
         """Show the progress; with `wishes`, raise _Wished once people want something else."""
         while True:
             await self._sleep(PROGRESS_S)
@@ -345,47 +330,47 @@ class JobRunner:
                 job = await self._lease.fenced(
                     lambda fence: self._jobs.progress(self._driven.job_id, fence)
                 )
-            except PASSING:
+            except lease.PASSING:
                 continue  # the workers try again for themselves, the lease has its own limit
             on_progress(job)
-            if wishes and job.wish is not JobWish.RUN:
+            if wishes and job.wish is not DesiredState.RUN:
                 raise _Wished(job)
 
-    async def _end_as_wished(self, job: Job) -> JobResult:
-        cancel = job.wish is JobWish.CANCEL
+    async def _end_as_wished(self, job: Job) -> rules.JobResult:
+        cancel = job.wish is DesiredState.CANCEL
         return await self._left(job, JobState.CANCELLED if cancel else JobState.PAUSED)
 
-    async def _end_as_stopped(self, job: Job) -> JobResult:
+    async def _end_as_stopped(self, job: Job) -> rules.JobResult:
         """What people asked of it comes before what the process was told."""
         job = await self._jobs.get(job.job_id) or job
-        if job.wish is not JobWish.RUN:
+        if job.wish is not DesiredState.RUN:
             return await self._end_as_wished(job)
         if self._rest is JobState.PAUSED:
             # Whoever stopped it at its terminal asked for a pause: nobody else takes it up.
-            job = await self._jobs.wish(job.job_id, JobWish.PAUSE)
+            job = await self._jobs.set_desired_state(job.job_id, DesiredState.PAUSE)
         return await self._left(job, self._rest)
 
-    async def _left(self, job: Job, state: JobState) -> JobResult:
+    async def _left(self, job: Job, state: JobState) -> rules.JobResult:
         # Not tried again: a stack that goes down takes the store with it, and whoever looks for
         # lost jobs reads the wish in the row.
         ended = await self._lease.fenced(lambda fence: self._jobs.end(job.job_id, fence, state))
-        return result_of(ended)
+        return rules.result_of(ended)
 
-    async def _complete(self, job: Job, finish: Finish) -> JobResult:
+    async def _complete(self, job: Job, finish: Finish) -> rules.JobResult:
         report = {**finish.report, "complete": finish.complete}
-        ended = await self._fenced(
+        ended = await self._run_fenced(
             lambda fence: self._jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
         )
-        return result_of(ended)
+        return rules.result_of(ended)
 
-    async def _fail(self, job: Job, error: RayappError) -> JobResult:
+    async def _fail(self, job: Job, error: RayappError) -> rules.JobResult:
         """A job without a plan cannot be resumed, so its row says why it never began.
 
         Raises Conflict, code `lease_lost`, when another driver has the job."""
         if _is_lost(error):
             raise error
         refused = isinstance(error, REFUSALS) and not self._driven.planned
-        failed = _failed(job, error, EXIT_BAD_ARGUMENTS if refused else None)
+        failed = _failed(job, error, rules.EXIT_BAD_ARGUMENTS if refused else None)
         try:
             ended = await self._lease.fenced(
                 lambda fence: self._jobs.end(
@@ -401,15 +386,15 @@ class JobRunner:
                 raise
             log.warning("job %s: its failure is not stored: %s", job.job_id, second.message)
             return failed
-        return result_of(ended)
+        return rules.result_of(ended)
 
     async def _unless_ended(
-        self, work: Coroutine[Any, Any, T], on_progress: OnProgress = lambda job: None
+        self, work: Coroutine[Any, Any, T], on_progress: lease.OnProgress = lambda job: None
     ) -> T:
         """`work`, which `stop` and wishes cancel at once; when the job is resumed, it is repeated
         as a whole, and one that reached its end before counts."""
-        watched = beside(work, self._watch(on_progress, wishes=True))
-        return await beside(watched, self._stopped())
+        watched = lease.beside(work, self._watch(on_progress, wishes=True))
+        return await lease.beside(watched, self._stopped())
 
     @property
     def _driven(self) -> Job:
@@ -421,22 +406,22 @@ class JobRunner:
         await self._stop.wait()
         raise _StopAsked
 
-    async def _fenced(self, call: Callable[[int], Awaitable[T]]) -> T:
-        return await self._tried(lambda: self._lease.fenced(call))
+    async def _run_fenced(self, call: Callable[[int], Awaitable[T]]) -> T:
+        return await self._retry(lambda: self._lease.fenced(call))
 
-    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await tried(call, self._clock, self._sleep)
+    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await lease.retry_while_away(call, self._clock, self._sleep)
 
 
 def _is_lost(error: RayappError) -> bool:
     """Another driver has the lease, or the job."""
-    return isinstance(error, Conflict) and error.code == LEASE_LOST
+    return isinstance(error, Conflict) and error.code == rules.LEASE_LOST
 
 
-def _failed(job: Job, error: RayappError, code: int | None = None) -> JobResult:
+def _failed(job: Job, error: RayappError, code: int | None = None) -> rules.JobResult:
     if code is None:
-        code = EXIT_DEPENDENCY if isinstance(error, PASSING) else EXIT_INCOMPLETE
-    return JobResult(job=job, exit_code=code, sentence=error.message)
+        code = rules.EXIT_DEPENDENCY if isinstance(error, lease.PASSING) else rules.EXIT_INCOMPLETE
+    return rules.JobResult(job=job, exit_code=code, sentence=error.message)
 
 
 def _sentence(error: Exception) -> str:

@@ -4,23 +4,13 @@ A job is stored before it is started, so whatever dies in between leaves a row t
 `resume_lost` finds, and never a driver that nobody knows of.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from rayapp.bulk.model import (
-    KINDS,
-    Job,
-    JobState,
-    JobWish,
-    PartitionRow,
-    checked_params,
-    known_kind,
-    lease_of,
-)
+from rayapp.bulk.model import DesiredState, Job, JobState, PartitionRow, lease_of
+from rayapp.bulk.params import KINDS, checked_params, known_kind
 from rayapp.bulk.ports import JobLauncher, JobStore, LeaseStore
 from rayapp.bulk.rules import can_be_resumed
 from rayapp.core.errors import Conflict, JobsDown, NotFound, RayappError
@@ -35,7 +25,7 @@ START_S = 60.0
 # A job that no driver took for so long is given up, seconds: the cluster cannot run it.
 GIVE_UP_S = 900.0
 # What a job becomes whose driver is gone, by what is wanted of it.
-AT_REST = {JobWish.PAUSE: JobState.PAUSED, JobWish.CANCEL: JobState.CANCELLED}
+AT_REST = {DesiredState.PAUSE: JobState.PAUSED, DesiredState.CANCEL: JobState.CANCELLED}
 
 
 class JobsService:
@@ -82,8 +72,7 @@ class JobsService:
         job = await self._store.get(job_id)
         if job is None:
             raise NotFound(
-                f"No job {job_id}; list them with GET /api/memory/jobs.",
-                details={"job_id": job_id},
+                f"No job {job_id}; list them with GET /api/memory/jobs.", details={"job_id": job_id}
             )
         return job
 
@@ -97,7 +86,7 @@ class JobsService:
             known_kind(kind)
         return await self._store.recent(kind, min(limit, MAX_LISTED))
 
-    async def wish(self, job_id: str, wish: JobWish) -> Job:
+    async def set_desired_state(self, job_id: str, wish: DesiredState) -> Job:
         """Ask something of a job; one that nobody drives is started again, or cancelled at once.
 
         A job that failed in the last 24 hours goes on from its checkpoints.
@@ -109,22 +98,22 @@ class JobsService:
             JobsDown: it was to go on and no driver could be started; it stays as it was.
         """
         job = await self.get(job_id)
-        if wish is JobWish.RUN and can_be_resumed(job, self._clock.now()):
+        if wish is DesiredState.RUN and can_be_resumed(job, self._clock.now()):
             return await self._go_on(job)
-        if wish is JobWish.RUN and job.state is JobState.FAILED:
+        if wish is DesiredState.RUN and job.state is JobState.FAILED:
             raise Conflict(
                 f"Job {job_id} failed before it had a plan, or too long ago: start a new one.",
                 code="job_final",
                 details={"job_id": job_id, "state": job.state.value},
             )
-        if wish is JobWish.PAUSE and job.state is JobState.SUBMITTED:
+        if wish is DesiredState.PAUSE and job.state is JobState.SUBMITTED:
             raise Conflict(
                 f"Job {job_id} waits for its driver; pause it once it runs, or cancel it.",
                 code="job_starting",
                 details={"job_id": job_id},
             )
         lost = await self._lost(job)
-        job = await self._store.wish(job_id, wish)
+        job = await self._store.set_desired_state(job_id, wish)
         if lost and not job.final:
             return await self._store.end(job_id, job.fence, AT_REST[wish])
         return job
@@ -160,7 +149,7 @@ class JobsService:
         self._refuse_second([one for one in others if one.state is not JobState.PAUSED])
         failed = (job.error or "") if job.final else None
         seen, again = job, job.final or await self._lost(job)
-        job = await self._store.wish(job.job_id, JobWish.RUN)
+        job = await self._store.set_desired_state(job.job_id, DesiredState.RUN)
         if not again and (job.state is not JobState.PAUSED or await self._driven(job.kind)):
             return job
         try:
@@ -180,7 +169,7 @@ class JobsService:
         raise error
 
     async def _resume(self, job: Job) -> bool:
-        if job.wish is not JobWish.RUN:
+        if job.wish is not DesiredState.RUN:
             await self._store.end(job.job_id, job.fence, AT_REST[job.wish])
             return False
         reason = self._hopeless(job)
@@ -232,11 +221,9 @@ class JobsService:
         return await self._leases.current(lease_of(kind)) is not None
 
     async def _lost(self, job: Job) -> bool:
-        """Nobody holds the lease, and no driver can still be on its way.
-
-        Who asked a pausing job to go on while its driver was still leaving meant it, too.
-        """
-        if job.final or (job.state is JobState.PAUSED and job.wish is not JobWish.RUN):
+        """Nobody holds the lease, and no driver can still be on its way. Who asked a pausing job to
+        go on while its driver was still leaving meant it, too."""
+        if job.final or (job.state is JobState.PAUSED and job.wish is not DesiredState.RUN):
             return False
         quiet = self._clock.now() - (job.updated_at or job.created_at)
         patience_s = max(START_S, self._settings.lease_s)
@@ -260,5 +247,5 @@ class JobsService:
         others = [one for one in await self._store.unfinished(job.kind) if one.job_id < job.job_id]
         if not others:
             return
-        await self._store.wish(job.job_id, JobWish.CANCEL)
+        await self._store.set_desired_state(job.job_id, DesiredState.CANCEL)
         self._refuse_second(others)

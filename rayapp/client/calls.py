@@ -1,7 +1,5 @@
 """How a call is written once and made by both clients; what `degraded` means, for people."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
@@ -23,8 +21,6 @@ import httpx
 from pydantic import BaseModel
 
 from rayapp.core.errors import RayappError
-
-# What the names in `degraded` of an answer mean, for people.
 
 SKIPPED = {
     "embedder": "the embedder is away, so words were compared but not meanings",

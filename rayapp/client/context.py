@@ -1,7 +1,5 @@
 """Client calls about what an assistant is told: before a question, around a turn, by its tools."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
@@ -9,8 +7,13 @@ from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
 from rayapp.client.core import Core
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
 from rayapp.wire.hooks import ExchangeAnswerView, HookContextAnswer, HookScoreAnswer, HookScoreState
-from rayapp.wire.models import ResponseCheckAnswer, UsageAnswer
-from rayapp.wire.tools import ToolAnswerView, ToolResultsAnswer, ToolsAnswer
+from rayapp.wire.tools import (
+    ResponseCheckAnswer,
+    ToolAnswerView,
+    ToolResultsAnswer,
+    ToolsAnswer,
+    UsageAnswer,
+)
 
 MEMORY = "/api/memory"
 HOOKS = "/api/hooks"
@@ -18,7 +21,7 @@ ChatMessage = Mapping[str, Any]  # role and content
 
 
 class ContextCalls(Core):
-    """The calls before an answer."""
+    """The calls."""
 
     @call
     def context(
@@ -75,9 +78,7 @@ class ContextCalls(Core):
         path = f"{MEMORY}/context/insights"
         return self.reading(InsightsAnswer, path, given(body), **who)
 
-
-class HookCalls(Core):
-    """The calls around a turn, for programs that run the conversation themselves."""
+    # --- around a turn, for programs that run the conversation themselves
 
     @call
     def hook_context(
@@ -120,13 +121,8 @@ class HookCalls(Core):
             "toolsCalled": list(tools_called),
             **options,
         }
-        return self.writing(
-            ExchangeAnswerView,
-            f"{HOOKS}/exchange",
-            given(body),
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
+        who = Writer(user_id=user_id, idempotency_key=idempotency_key)
+        return self.writing(ExchangeAnswerView, f"{HOOKS}/exchange", given(body), **who)
 
     @call
     def hook_score(
@@ -157,9 +153,7 @@ class HookCalls(Core):
         path = asked(f"{HOOKS}/score", messageId=message_id, conversationId=conversation_id)
         return self.reading(HookScoreState, path, **who)
 
-
-class ToolCalls(Core):
-    """The calls about the tools of an assistant."""
+    # --- the tools of an assistant
 
     @call
     def tools(self, *, strict: bool | None = None, **who: Unpack[Reader]) -> Talk[ToolsAnswer]:

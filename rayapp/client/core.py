@@ -2,8 +2,6 @@
 they are printed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random
@@ -21,19 +19,7 @@ from pydantic import ValidationError
 
 from rayapp.client.calls import AnswerT, Json, Pause, Reader, Request, Talk, Writer
 from rayapp.client.retry import RetryPolicy, may_retry
-from rayapp.core.errors import (
-    Conflict,
-    DeadlineExceeded,
-    DependencyDown,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    RateLimited,
-    RayappError,
-    StoreFull,
-    TooLarge,
-    Unauthorized,
-)
+from rayapp.core import errors
 from rayapp.core.ids import USER_ID_PATTERN
 
 # What a program prints that ends with an error of this client: where it asked, and the sentence.
@@ -52,7 +38,7 @@ def shorten() -> None:
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not isinstance(error, RayappError):
+    if not isinstance(error, errors.RayappError):
         sys.__excepthook__(kind, error, trace)
         return
     found = traceback.TracebackException(kind, error, trace, compact=True)
@@ -64,18 +50,18 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 logger = logging.getLogger("rayapp.client")
 
 NOTICE_HEADER = "X-Auth-Notice"
-ERROR_BY_STATUS: Mapping[int, type[RayappError]] = {
-    400: InvalidInput,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    413: TooLarge,
-    422: InvalidInput,
-    429: RateLimited,
-    503: DependencyDown,
-    504: DeadlineExceeded,
-    507: StoreFull,
+ERROR_BY_STATUS: Mapping[int, type[errors.RayappError]] = {
+    400: errors.InvalidInput,
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    413: errors.TooLarge,
+    422: errors.InvalidInput,
+    429: errors.RateLimited,
+    503: errors.DependencyDown,
+    504: errors.DeadlineExceeded,
+    507: errors.StoreFull,
 }
 
 
@@ -94,7 +80,7 @@ class Core:
         """One call that changes nothing, as `model`; a POST when it has a body."""
         headers = self.headers_of(who.get("user_id"))
         method = "GET" if body is None else "POST"
-        return parsed(model, (yield from self.asking(asking_for(method, path, body, headers))))
+        return parse(model, (yield from self.asking(asking_for(method, path, body, headers))))
 
     def writing(
         self,
@@ -108,7 +94,7 @@ class Core:
         """One write that may be repeated safely, as `model`."""
         key = {"Idempotency-Key": who.get("idempotency_key") or uuid.uuid4().hex}
         headers = self.headers_of(who.get("user_id")) | key
-        return parsed(model, (yield from self.asking(asking_for(method, path, body, headers))))
+        return parse(model, (yield from self.asking(asking_for(method, path, body, headers))))
 
     def asking(self, request: Request) -> Talk[Any]:
         """The JSON of one request, with retries; every attempt is the same request."""
@@ -148,13 +134,13 @@ def asking_for(method: str, path: str, body: Json, headers: Mapping[str, str]) -
     return Request(method=method, path=path, content=content, headers=headers)
 
 
-def unreachable(url: str, error: object) -> DependencyDown:
+def unreachable(url: str, error: object) -> errors.DependencyDown:
     """Why there was no answer, and what to do."""
     if isinstance(error, httpx.TimeoutException):
-        return DependencyDown(
+        return errors.DependencyDown(
             f"{url} did not answer in time: look at its health with `rayapp doctor`."
         )
-    return DependencyDown(
+    return errors.DependencyDown(
         f"No service answers at {url}: start it with `rayapp up`, or pass its URL."
     )
 
@@ -167,7 +153,7 @@ def checked_url(url: str) -> str:
     except httpx.InvalidURL:
         fits = False
     if not fits:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"{url!r} is no address of a service: pass one like http://127.0.0.1:8000."
         )
     return url.rstrip("/")
@@ -176,7 +162,7 @@ def checked_url(url: str) -> str:
 def usable(user_id: str | None) -> str | None:
     """The id as it is; InvalidInput when no service would take it."""
     if user_id is not None and not USER_ID_PATTERN.fullmatch(user_id):
-        raise InvalidInput(
+        raise errors.InvalidInput(
             "A user id is 1 to 128 characters of letters, digits and . _ : @ -.", code="bad_user_id"
         )
     return user_id
@@ -189,32 +175,32 @@ def json_of(response: httpx.Response) -> Any:
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, (dict, list)):
-        raise DependencyDown(
+        raise errors.DependencyDown(
             f"{response.url} answered {response.status_code} without a JSON object: "
             "check that the URL is this service."
         )
     return body
 
 
-def parsed(model: type[AnswerT], value: Any) -> AnswerT:
+def parse(model: type[AnswerT], value: Any) -> AnswerT:
     """The answer as `model`; DependencyDown when it is of another shape."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
-        raise DependencyDown(
+        raise errors.DependencyDown(
             f"The answer does not fit {model.__name__} ({where}: {first['msg']}): "
             "check that the URL is this service and its version matches."
         ) from None
 
 
-def failure(response: httpx.Response) -> RayappError:
+def failure(response: httpx.Response) -> errors.RayappError:
     """The server's error as ours: same code, message, details and `Retry-After`."""
-    kind = ERROR_BY_STATUS.get(response.status_code, RayappError)
+    kind = ERROR_BY_STATUS.get(response.status_code, errors.RayappError)
     try:
         body = json_of(response)
-    except DependencyDown:
+    except errors.DependencyDown:
         body = {}
     body = body if isinstance(body, dict) else {}
     message = body.get("error") or body.get("message")

@@ -1,7 +1,5 @@
 """Where the service of a data directory listens: `<data>/run/state.json`, written by `up`."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Server-sent events: the reader of a stream and when to ask for it again. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

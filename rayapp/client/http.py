@@ -1,7 +1,5 @@
 """The clients: one connection pool each, over the calls that both share."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import abstractmethod
@@ -23,14 +21,13 @@ from rayapp.client.calls import (
     asked,
     at,
 )
-from rayapp.client.context import ContextCalls, HookCalls, ToolCalls
-from rayapp.client.core import Core
+from rayapp.client.context import ContextCalls
 from rayapp.client.events import Event, Stream
-from rayapp.client.learning import GraphCalls, LearningCalls
-from rayapp.client.memories import BankCalls, MemoryCalls
+from rayapp.client.learning import LearningCalls
+from rayapp.client.memories import MemoryCalls
 from rayapp.client.ops import JOB, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
-from rayapp.client.user_data import PersonalityCalls, UserDataCalls
+from rayapp.client.user_data import UserDataCalls
 
 TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
 JSON = {"Content-Type": "application/json"}
@@ -43,19 +40,7 @@ class Listener(Reader, total=False):
     follow: bool
 
 
-class AllCalls(
-    MemoryCalls,
-    BankCalls,
-    ContextCalls,
-    HookCalls,
-    ToolCalls,
-    LearningCalls,
-    GraphCalls,
-    PersonalityCalls,
-    UserDataCalls,
-    SystemCalls,
-    Core,
-):
+class AllCalls(MemoryCalls, ContextCalls, LearningCalls, UserDataCalls, SystemCalls):
     """What a program with a memory calls; operators' calls are under `ops`."""
 
     def __init__(

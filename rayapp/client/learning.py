@@ -1,7 +1,5 @@
 """Client calls about outcomes, promotion and the graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
@@ -14,7 +12,7 @@ MEMORY = "/api/memory"
 
 
 class LearningCalls(Core):
-    """The calls about outcomes."""
+    """The calls."""
 
     @call
     def record_outcome(
@@ -38,9 +36,8 @@ class LearningCalls(Core):
         named = {"receipt_id": receipt_id, "positions": positions, "memory_ids": memory_ids}
         body = given({"outcome": outcome, "conversation_id": conversation_id} | named | options)
         path = f"{MEMORY}/outcomes"
-        return self.writing(
-            learning.OutcomeAnswerView, path, body, user_id=user_id, idempotency_key=idempotency_key
-        )
+        who = Writer(user_id=user_id, idempotency_key=idempotency_key)
+        return self.writing(learning.OutcomeAnswerView, path, body, **who)
 
     @call
     def record_response(
@@ -59,13 +56,8 @@ class LearningCalls(Core):
         named = {"related": related, "receipt_id": receipt_id}
         body = given({"key_takeaway": key_takeaway, "outcome": outcome} | named | options)
         path = f"{MEMORY}/record_response"
-        return self.writing(
-            learning.ResponseAnswerView,
-            path,
-            body,
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
+        who = Writer(user_id=user_id, idempotency_key=idempotency_key)
+        return self.writing(learning.ResponseAnswerView, path, body, **who)
 
     @call
     def score(
@@ -81,9 +73,8 @@ class LearningCalls(Core):
         """Each memory with its own outcome, by id or (with a receipt) by position."""
         body = given({"scores": dict(scores), "receipt_id": receipt_id} | options)
         path = f"{MEMORY}/score"
-        return self.writing(
-            learning.OutcomeAnswerView, path, body, user_id=user_id, idempotency_key=idempotency_key
-        )
+        who = Writer(user_id=user_id, idempotency_key=idempotency_key)
+        return self.writing(learning.OutcomeAnswerView, path, body, **who)
 
     @call
     def feedback(
@@ -127,9 +118,7 @@ class LearningCalls(Core):
         path = f"{MEMORY}/patterns/performance"
         return (yield from self.reading(graphs.PatternsAnswer, path, **who)).patterns
 
-
-class GraphCalls(Core):
-    """The calls about the graphs."""
+    # --- the graphs
 
     @call
     def graph(

@@ -1,7 +1,5 @@
 """Client calls about memories, the memory bank and search."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
@@ -25,13 +23,13 @@ class SearchReply(SearchAnswerView):
     elapsed_ms: float = 0.0
 
 
-def sent(memory: wire.StoreItem) -> dict[str, Any]:
+def json_of(memory: wire.StoreItem) -> dict[str, Any]:
     """Its JSON; the fields that are not set are left to the server."""
     return memory.model_dump(mode="json", exclude_defaults=True)
 
 
 class MemoryCalls(Core):
-    """The calls about single memories and search."""
+    """The calls."""
 
     @call
     def store(self, memory: wire.StoreItem, **who: Unpack[Writer]) -> Talk[wire.StoreAnswer]:
@@ -41,7 +39,7 @@ class MemoryCalls(Core):
             InvalidInput, Unauthorized, Forbidden, TooLarge: as the server says.
             RateLimited, DependencyDown: after all retries.
         """
-        return self.writing(wire.StoreAnswer, f"{MEMORY}/store", sent(memory), **who)
+        return self.writing(wire.StoreAnswer, f"{MEMORY}/store", json_of(memory), **who)
 
     @call
     def store_batch(
@@ -51,7 +49,7 @@ class MemoryCalls(Core):
 
         Raises: as `store`.
         """
-        body = {"items": [sent(memory) for memory in memories]}
+        body = {"items": [json_of(memory) for memory in memories]}
         answer = yield from self.writing(wire.BatchAnswer, f"{MEMORY}/store/batch", body, **who)
         if len(answer.results) != len(memories):
             raise DependencyDown(
@@ -97,14 +95,9 @@ class MemoryCalls(Core):
             NotFound: no such memory of the user.
             Conflict: code `version_conflict`, when it is not at `expected_version`.
         """
-        found = yield from self.writing(
-            wire.ItemAnswer,
-            at(ITEM, memory_id=memory_id),
-            given(changes),
-            method="PATCH",
-            user_id=user_id,
-            idempotency_key=idempotency_key,
-        )
+        who = Writer(user_id=user_id, idempotency_key=idempotency_key)
+        path, body = at(ITEM, memory_id=memory_id), given(changes)
+        found = yield from self.writing(wire.ItemAnswer, path, body, method="PATCH", **who)
         return found.memory
 
     @call
@@ -181,9 +174,7 @@ class MemoryCalls(Core):
         path = asked(f"{MEMORY}/search", limit=limit, tier=tiers, **options)
         return (yield from self.reading(RecentAnswer, path, user_id=user_id)).memories
 
-
-class BankCalls(Core):
-    """The calls about the memory bank: what always holds about the user."""
+    # --- the memory bank: what always holds about the user
 
     @call
     def bank(

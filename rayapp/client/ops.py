@@ -1,7 +1,5 @@
 """Operators' calls under one name, `client.ops`: jobs, upkeep, breakers, and the service itself."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Unpack
@@ -9,18 +7,18 @@ from typing import Any, Literal, Unpack
 import httpx
 
 from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
-from rayapp.client.core import Core, json_of, parsed, unreachable
+from rayapp.client.core import Core, json_of, parse, unreachable
 from rayapp.core.errors import DeadlineExceeded
 from rayapp.wire import insights, system, upkeep
 from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
 
-# Client calls about bulk jobs and operations; they need a key with the scope `admin`.
-
-JOBS = "/api/memory/jobs"
+MEMORY = "/api/memory"
+JOBS = f"{MEMORY}/jobs"
 JOB = f"{JOBS}/{{job_id}}"
-OPS = "/api/memory/ops"
+OPS = f"{MEMORY}/ops"
 BREAKERS = f"{OPS}/circuit-breaker"
+CLEANUP = f"{MEMORY}/cleanup"
 WISHES: Mapping[str, type[wire.ReindexAnswer]] = {
     "pause": wire.PausedAnswer,
     "resume": wire.ResumedAnswer,
@@ -30,8 +28,15 @@ JOB_POLL_S = 0.5  # between two looks at a job: people see that as motion
 JOB_STALL_S = 300.0  # a job that shows no sign of life for this long is stuck, not slow
 
 
-class OperationCalls(Core):
-    """The calls."""
+class OpsCalls(Core):
+    """The calls; the client that they belong to says to whom and for whom.
+
+    They need a key with the scope `admin` where keys are asked for.
+    """
+
+    def __init__(self, client: Core) -> None:
+        super().__init__(client.url, user_id=client._user_id, retry=client._retry)
+        self._told = client._told  # what one of them said, the other does not say again
 
     @call
     def reindex(
@@ -46,12 +51,12 @@ class OperationCalls(Core):
             DependencyDown: code `jobs_down`, when the cluster takes no jobs.
         """
         body = given({"tier": tier, "since": since, "user_id": user_id})
-        return self._submitted(f"{OPS}/reindex", body)
+        return self._submit(f"{OPS}/reindex", body)
 
     @call
     def reindex_rollback(self) -> Talk[str]:
         """Submit the way back to the collection before the last reindex; the id of its job."""
-        return self._submitted(f"{OPS}/reindex/rollback", {})
+        return self._submit(f"{OPS}/reindex/rollback", {})
 
     @call
     def reindex_progress(self) -> Talk[wire.ProgressView | None]:
@@ -78,7 +83,7 @@ class OperationCalls(Core):
     @call
     def ingest_datagov(self, source: Literal["ckan"] | None = None) -> Talk[str]:
         """Submit the filling of the DataGov tiers; the id of its job."""
-        return self._submitted(f"{OPS}/datagov", given({"source": source}))
+        return self._submit(f"{OPS}/datagov", given({"source": source}))
 
     @call
     def datagov_status(self) -> Talk[wire.DatagovStatusAnswer]:
@@ -99,7 +104,7 @@ class OperationCalls(Core):
     def sweep(self, *, repair: bool = True) -> Talk[str]:
         """Submit a sweep over everything; the id of its job."""
         body = {"dry_run": not repair, "full": True}
-        return self._submitted(f"{OPS}/consistency", body)
+        return self._submit(f"{OPS}/consistency", body)
 
     @call
     def breakers(self) -> Talk[wire.BreakerAnswer]:
@@ -174,7 +179,7 @@ class OperationCalls(Core):
                 )
             yield Pause(poll_s)
 
-    def _submitted(self, path: str, body: dict[str, Any]) -> Talk[str]:
+    def _submit(self, path: str, body: dict[str, Any]) -> Talk[str]:
         return (yield from self.writing(wire.SubmittedAnswer, path, body)).result.job_id
 
     def _job(self, job_id: str) -> Talk[JobView]:
@@ -184,14 +189,7 @@ class OperationCalls(Core):
         path = f"{at(JOB, job_id=job_id)}/{name}"
         return (yield from self.writing(JobActionAnswer, path, {})).job
 
-
-# Client calls about the upkeep of the stores; they need a key with the scope `admin`.
-
-CLEANUP = "/api/memory/cleanup"
-
-
-class UpkeepCalls(Core):
-    """The calls."""
+    # --- the upkeep of the stores
 
     @call
     def data_sizes(self) -> Talk[upkeep.SizesAnswer]:
@@ -269,16 +267,13 @@ class UpkeepCalls(Core):
         return self.writing(upkeep.ResetAnswer, f"{OPS}/reset", {"confirm": confirm})
 
 
-# Client calls about the service itself: readiness, health, sizes, and the wait for the index.
-
-MEMORY = "/api/memory"
 SYSTEM = "/api/system"
 STALL_S = 120.0  # an index backlog that does not move for this long is stuck, not slow
 POLL_S = 0.25  # between two looks at the backlog
 
 
 class SystemCalls(Core):
-    """The calls."""
+    """The calls about the service itself: readiness, health, sizes, the wait for the index."""
 
     @call
     def diagnostics(self) -> Talk[dict[str, Any]]:
@@ -302,7 +297,7 @@ class SystemCalls(Core):
         came = yield Request(method="GET", path="/readyz")
         if not isinstance(came, httpx.Response):
             raise unreachable(self.url, came)
-        return parsed(system.ReadyAnswer, json_of(came))
+        return parse(system.ReadyAnswer, json_of(came))
 
     @call
     def wait_indexed(
@@ -356,7 +351,7 @@ class SystemCalls(Core):
         came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
         if not isinstance(came, httpx.Response):
             raise unreachable(self.url, came)
-        return parsed(insights.HealthAnswer, json_of(came))
+        return parse(insights.HealthAnswer, json_of(came))
 
     @call
     def version(self) -> Talk[str]:
@@ -375,14 +370,3 @@ class SystemCalls(Core):
 
     def _backlog(self) -> Talk[insights.BacklogView]:
         return (yield from self.reading(insights.DiagnosticsAnswer, f"{MEMORY}/diagnostics")).index
-
-
-class OpsCalls(OperationCalls, UpkeepCalls):
-    """The calls; the client that they belong to says to whom and for whom.
-
-    They need a key with the scope `admin` where keys are asked for.
-    """
-
-    def __init__(self, client: Core) -> None:
-        super().__init__(client.url, user_id=client._user_id, retry=client._retry)
-        self._told = client._told  # what one of them said, the other does not say again

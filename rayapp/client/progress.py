@@ -1,7 +1,5 @@
 """Progress of a long run: a bar on a terminal, one JSON line per 5 s elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """When and how long the client waits before it asks again. Pure: jitter and times passed in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 # Answers that say "later": rate limit or full queue, and a dependency that is away.

@@ -1,7 +1,5 @@
 """Client calls about what belongs to a user beside memories: personality, hidden items, removal."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
@@ -14,8 +12,8 @@ PERSONALITY = f"{MEMORY}/personality"
 GHOST = f"{MEMORY}/ghost"
 
 
-class PersonalityCalls(Core):
-    """The calls about how the assistant speaks."""
+class UserDataCalls(Core):
+    """The calls."""
 
     @call
     def personality(self, **who: Unpack[Reader]) -> Talk[wire.PersonalityAnswer]:
@@ -59,9 +57,7 @@ class PersonalityCalls(Core):
         path = asked(f"{PERSONALITY}/prompt", lang=lang)
         return (yield from self.reading(wire.PromptAnswer, path, **who)).prompt
 
-
-class UserDataCalls(Core):
-    """The calls about hidden memories and removal."""
+    # --- hidden memories and removal
 
     @call
     def hide(

@@ -3,8 +3,6 @@
 Nothing here waits for a server: constructors assign and connect lazily, `open_*` coroutines talk.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import socket
@@ -32,11 +30,12 @@ from rayapp.index.ports import ItemScan, QuarantineStore, VectorIndex
 from rayapp.inference.embedding import CachedEmbedder, CacheLayer
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
-from rayapp.memory.ports import EventStore, MemoryStore, UserRows
+from rayapp.memory.ports import ChangeLog, EventStore, MemoryStore, UserRows
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_expansions, load_recipes, measured
 from rayapp.storage.mongo.api_keys import MongoApiKeyStore
+from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
 from rayapp.storage.mongo.graphs import MongoGraphStore
@@ -55,6 +54,7 @@ from rayapp.storage.mongo.usage import MongoUsageStore
 from rayapp.storage.mongo.user_rows import MongoLegacyBank, MongoUserRows
 from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
+from rayapp.text import passages
 from rayapp.text.analyser import Analyser
 
 # A stream that just ended may still hold its connection when the next one opens.
@@ -67,6 +67,7 @@ class Stores:
     def __init__(self, settings: Settings) -> None:
         database = MongoDatabase(settings.mongo)
         self.items: MemoryStore = MongoMemoryStore(database)
+        self.changes: ChangeLog = MongoChangeLog(database)
         self.receipts: ReceiptStore = MongoReceiptStore(database)
         self.events: EventStore = MongoEventStore(database)
         self.leases: LeaseStore = MongoLeaseStore(database)
@@ -112,7 +113,8 @@ def load_texts() -> Texts:
 
 
 def schema_of(info: EmbedderInfo, analyser: Analyser) -> IndexSchema:
-    return IndexSchema(model=info.model, dims=info.dims, analyser=analyser.version)
+    made = f"{analyser.version}-{passages.VERSION}"
+    return IndexSchema(model=info.model, dims=info.dims, analyser=made)
 
 
 def remote_cache(settings: Settings) -> Cache | None:
@@ -126,7 +128,7 @@ def remote_cache(settings: Settings) -> Cache | None:
     )
 
 
-def cached(inner: Embedder, settings: Settings, metrics: Metrics, *, remote: bool) -> Embedder:
+def with_cache(inner: Embedder, settings: Settings, metrics: Metrics, *, remote: bool) -> Embedder:
     """`inner` behind the in-process LRU and, with `remote`, behind Redis."""
     clock = SystemClock()
     layers = [CacheLayer("lru", InMemoryCache(settings.embedding.lru_items, clock))]

@@ -1,7 +1,5 @@
 """The model sides of embedding and reranking: settings to backends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rayapp.core.batching import BackendTraits, token_budget
@@ -17,8 +15,6 @@ from rayapp.inference.ports import EmbeddingBackend, RerankBackend
 from rayapp.inference.reranking import RerankService
 from rayapp.search.feature_reranker import FeaturesRerankBackend
 
-# Settings → backend, and what the gateway must know about it.
-
 # Calls in flight at a model server: one is computed, one is read, two wait at the server so that
 # it never idles.
 HTTP_CONCURRENCY = 4
@@ -29,9 +25,7 @@ GPU_CONCURRENCY = 2
 UNBOUNDED_TOKENS = 1 << 30
 
 
-def open_embedding_backend(
-    settings: EmbeddingSettings,
-) -> tuple[EmbeddingBackend, BackendTraits]:
+def open_embedding_backend(settings: EmbeddingSettings) -> tuple[EmbeddingBackend, BackendTraits]:
     """Loads a static or local model here and now; an HTTP server may be away. ConfigError."""
     if settings.backend == "static":
         # 0.02 ms per text alone as in a batch: waiting for company would cost 50 times that.
@@ -51,9 +45,7 @@ def open_embedding_backend(
     return LocalEmbeddingBackend(encoder), _local_traits(settings.batch, encoder.text_tokens)
 
 
-def open_rerank_backend(
-    settings: RerankerSettings,
-) -> tuple[RerankBackend | None, BackendTraits]:
+def open_rerank_backend(settings: RerankerSettings) -> tuple[RerankBackend | None, BackendTraits]:
     """The same for the reranker; the backend is None when none is configured."""
     if settings.backend == "none":
         return None, BackendTraits(max_tokens=settings.batch.max_tokens)

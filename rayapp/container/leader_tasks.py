@@ -1,19 +1,17 @@
-"""The duties of the owner of maintenance besides tiers: sweeps, lost jobs, old collections, ..."""
-
-from __future__ import annotations
+"""The tasks of the owner of maintenance besides tiers: sweeps, lost jobs, old collections, ..."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from rayapp.bulk.model import CONSISTENCY
+from rayapp.bulk.params import CONSISTENCY
 from rayapp.bulk.service import JobsService
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ConsistencySettings
 from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.service import REPORT, ConsistencyService, count_drift
-from rayapp.learning.leader import ONCE, Duty
+from rayapp.learning.leader import ONCE, PeriodicTask
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
 
@@ -34,7 +32,7 @@ REPORTS = 20
 PRELOAD_FIRST_S = 5.0
 
 
-def sweep_duty(consistency: ConsistencyService, settings: ConsistencySettings) -> Duty:
+def sweep_task(consistency: ConsistencyService, settings: ConsistencySettings) -> PeriodicTask:
     """A sampled sweep, again and again, so that the whole space is looked at over time."""
 
     async def sweep() -> bool:
@@ -48,10 +46,10 @@ def sweep_duty(consistency: ConsistencyService, settings: ConsistencySettings) -
         return True
 
     first_s = min(FIRST_SWEEP_S, settings.interval_s / 3)
-    return Duty(name="sweep", every_s=settings.interval_s, first_s=first_s, run=sweep)
+    return PeriodicTask(name="sweep", every_s=settings.interval_s, first_s=first_s, run=sweep)
 
 
-def drift_duty(events: EventStore, runtime: Runtime) -> Duty:
+def drift_task(events: EventStore, runtime: Runtime) -> PeriodicTask:
     """Counts what sweeps found that were jobs: nobody scrapes the processes of a job."""
     seen: set[str] | None = None
 
@@ -67,29 +65,29 @@ def drift_duty(events: EventStore, runtime: Runtime) -> Duty:
         seen = {event.event_id for event in newest}
         return True
 
-    return Duty(name="drift of jobs", every_s=REPORTS_S, first_s=0.0, run=count)
+    return PeriodicTask(name="drift of jobs", every_s=REPORTS_S, first_s=0.0, run=count)
 
 
-def resume_duty(jobs: JobsService) -> Duty:
+def resume_task(jobs: JobsService) -> PeriodicTask:
     """A new driver for every job that lost its own."""
 
     async def resume() -> bool:
         await jobs.resume_lost()
         return True
 
-    return Duty(name="resume jobs", every_s=RESUME_S, first_s=RESUME_S, run=resume)
+    return PeriodicTask(name="resume jobs", every_s=RESUME_S, first_s=RESUME_S, run=resume)
 
 
-def cleanup_duty(drop_expired: Callable[[], Awaitable[object]]) -> Duty:
+def cleanup_task(drop_expired: Callable[[], Awaitable[object]]) -> PeriodicTask:
     """Delete collections that a reindex replaced, once nobody can go back to them."""
 
     async def cleanup() -> bool:
         await drop_expired()
         return True
 
-    return Duty(name="old collections", every_s=CLEANUP_S, first_s=CLEANUP_S, run=cleanup)
+    return PeriodicTask(name="old collections", every_s=CLEANUP_S, first_s=CLEANUP_S, run=cleanup)
 
 
-def preload_duty(preload: DatagovPreload) -> Duty:
+def preload_task(preload: DatagovPreload) -> PeriodicTask:
     """Ask for the open-data catalogue once after a start."""
-    return Duty(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)
+    return PeriodicTask(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)

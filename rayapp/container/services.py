@@ -3,8 +3,6 @@
 Nothing here waits for a server: constructors assign and connect lazily.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -19,8 +17,8 @@ from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
-from rayapp.assistant.extraction.executor import Doing
-from rayapp.assistant.extraction.policies import Deciders, KnownMemories
+from rayapp.assistant.extraction.executor import ExtractionExecutor
+from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
@@ -31,11 +29,11 @@ from rayapp.bulk.service import JobsService
 from rayapp.container.bootstrap import Stores, load_texts, remote_cache, schema_of
 from rayapp.container.inference import breaker, rerank_service
 from rayapp.container.leader_tasks import (
-    cleanup_duty,
-    drift_duty,
-    preload_duty,
-    resume_duty,
-    sweep_duty,
+    cleanup_task,
+    drift_task,
+    preload_task,
+    resume_task,
+    sweep_task,
 )
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import CONFIG_DIR
@@ -56,7 +54,7 @@ from rayapp.inference.prompts.loader import load_prompts
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.leader import MaintenanceService
-from rayapp.learning.outbox import EffectsService, GraphSettling
+from rayapp.learning.outbox import GraphSettling, OutboxService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
@@ -66,6 +64,8 @@ from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
 from rayapp.search.explain import Explainer
 from rayapp.search.priors import PriorsService
+from rayapp.search.receipts import GroupedReceipts
+from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import SearchArms
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
@@ -193,6 +193,22 @@ class Container:
         return found
 
     @cached_property
+    def receipts(self) -> GroupedReceipts:
+        window_s = self.settings.search.receipt_window_s
+        return GroupedReceipts(self.stores.receipts, window_s, self.clock, self.metrics)
+
+    @cached_property
+    def views(self) -> ResidentViews:
+        return ResidentViews(
+            self.stores.items,
+            self.stores.changes,
+            self.index,
+            self.texts.analyser,
+            schema=self.schema,
+            runtime=self.runtime,
+        )
+
+    @cached_property
     def search(self) -> SearchService:
         """The one search."""
         arms = SearchArms(
@@ -200,17 +216,17 @@ class Container:
             self.index,
             self.embedder,
             self.texts.analyser,
-            schema=self.schema,
             watch=self.watch,
+            views=self.views,
             runtime=self.runtime,
         )
         return SearchService(
             arms,
             self.reranker,
-            self.stores.receipts,
+            self.receipts,
             replace(self.texts, recipes=self.calibrated.recipes),
             priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
-            on_empty=self.deferred.nudge,
+            on_empty=self.deferred.check_missing,
             runtime=self.runtime,
         )
 
@@ -277,7 +293,7 @@ class Container:
         settling = GraphSettling(stores.graphs, self.texts.expansions, runtime=self.runtime)
         return OutcomesService(
             stores.outcomes,
-            stores.receipts,
+            self.receipts,
             self.memories,
             stores.sessions,
             on_recorded=settling.at_once,
@@ -304,9 +320,9 @@ class Container:
         )
 
     @cached_property
-    def effects(self) -> EffectsService:
+    def outbox(self) -> OutboxService:
         """The drain of the outbox."""
-        return EffectsService(
+        return OutboxService(
             self.stores.outcomes,
             self.stores.graphs,
             self.promotion,
@@ -323,25 +339,25 @@ class Container:
             stores.graphs,
             stores.items,
             stores.outcomes,
-            stores.receipts,
+            self.receipts,
             texts=self.texts,
             runtime=self.runtime,
         )
 
     @cached_property
     def maintenance(self) -> MaintenanceService:
-        """The duties of the owner of tiers, and what every replica does beside it."""
+        """The tasks of the owner of tiers, and what every replica does beside it."""
         cleanup = ReindexCleanup(self.index, self.stores.jobs, runtime=self.runtime)
         return MaintenanceService(
             self.promotion,
-            self.effects,
+            self.outbox,
             self.stores.leases,
-            duties=[
-                sweep_duty(self.consistency, self.settings.consistency),
-                drift_duty(self.stores.events, self.runtime),
-                resume_duty(self.jobs),
-                cleanup_duty(cleanup.run),
-                preload_duty(DatagovPreload(self.jobs, self.settings.datagov)),
+            tasks=[
+                sweep_task(self.consistency, self.settings.consistency),
+                drift_task(self.stores.events, self.runtime),
+                resume_task(self.jobs),
+                cleanup_task(cleanup.run),
+                preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
             ],
             learning=self.learning,
             runtime=self.runtime,
@@ -361,7 +377,7 @@ class Container:
             self.search,
             self.insights,
             self.stores.items,
-            self.stores.receipts,
+            self.receipts,
             self.stores.sessions,
             texts=self.texts,
             runtime=self.runtime,
@@ -374,7 +390,7 @@ class Container:
             self.memories,
             self.outcomes,
             sessions=self.stores.sessions,
-            receipts=self.stores.receipts,
+            receipts=self.receipts,
             exchanges=self.stores.exchanges,
             runtime=self.runtime,
         )
@@ -403,15 +419,17 @@ class Container:
         """The worker of the queue of exchanges; it skips them while no model may be asked."""
         stores, prompts = self.stores, load_prompts()
         limit_s = self.settings.embedding.batch_timeout_s
-        deciders = Deciders(
+        policies = ExtractionPolicies(
             models=self.models,
             queue=stores.exchanges,
             receipts=stores.receipts,
             known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
         )
-        doing = Doing(self.memories, self.outcomes, stores.events, runtime=self.runtime)
-        return ExchangeLearning(stores.exchanges, deciders, doing, runtime=self.runtime)
+        executor = ExtractionExecutor(
+            self.memories, self.outcomes, stores.events, runtime=self.runtime
+        )
+        return ExchangeLearning(stores.exchanges, policies, executor, runtime=self.runtime)
 
     @cached_property
     def personality(self) -> PersonalityService:

@@ -1,7 +1,5 @@
 """How texts are cut into model calls. A padded batch costs its longest text times its size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ closed → open after N failures in a row → half-open after `open_s`, one prob
 closed after M successful probes. A failed probe opens it again. Pattern: M. Nygard, Release It!
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -160,9 +158,7 @@ class Breaker:
         DependencyDown, BadVector and TimeoutError count as failures of the dependency; any other
         error was caused by the request (its deadline, its text, a batch that does not fit in
         memory) and only frees the probe.
-
-        Raises:
-            DependencyDown: as `down`, without calling, while the breaker is open.
+        Raises DependencyDown: as `down`, without calling, while the breaker is open.
         """
         ticket = self.admit(monotonic())
         if ticket is None:

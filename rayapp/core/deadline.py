@@ -1,7 +1,5 @@
 """Time limits of a request that are passed down, and the clock of its stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,8 +58,7 @@ class Deadline:
     def limit(self, cap_s: float) -> float:
         """Seconds a stage may take: its own cap or what is left, whichever is less.
 
-        Raises:
-            DeadlineExceeded: nothing is left.
+        Raises DeadlineExceeded: nothing is left.
         """
         left = self.remaining()
         if left <= 0:

@@ -5,8 +5,6 @@ MongoDB ends itself when a write of its own finds no space, and then nobody can 
 full below `min_bytes`, and back only above the same bound plus a margin, so that it does not flap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -84,8 +82,7 @@ def reason_of(folder: str, state: DiskState, free_bytes: int, limits: DiskLimits
 class DiskSpace:
     """The disk of one folder. A look is one system call; it is made anew for every write.
 
-    Args:
-        measure: None when the data are on another machine: then there is nothing to look at.
+    `measure`: None when the data are on another machine: then there is nothing to look at.
     """
 
     def __init__(self, folder: str, limits: DiskLimits, measure: Measure | None) -> None:
@@ -123,8 +120,7 @@ class DiskSpace:
     def check(self, *, frees: bool = False) -> None:
         """Before a write; with `frees` one after which less is kept.
 
-        Raises:
-            StoreFull: there is no room, and nothing was stored.
+        Raises StoreFull: there is no room, and nothing was stored.
         """
         found = self.look()
         if found is None or found.state is not DiskState.FULL:

@@ -30,9 +30,7 @@ RayappError
 Every class is picklable, because exceptions cross Ray handles.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 
 class RayappError(Exception):
@@ -63,16 +61,7 @@ class RayappError(Exception):
         self.retry_after_s = retry_after_s
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (
-            _rebuild,
-            (type(self), self.message, self.code, self.details, self.retry_after_s),
-        )
-
-    @classmethod
-    def rebuild(
-        cls, message: str, code: str, details: dict[str, Any], retry_after_s: float | None
-    ) -> Self:
-        return cls(message, code=code, details=details, retry_after_s=retry_after_s)
+        return (_rebuild, (type(self), self.message, self.code, self.details, self.retry_after_s))
 
 
 def _rebuild(
@@ -82,7 +71,7 @@ def _rebuild(
     details: dict[str, Any],
     retry_after_s: float | None,
 ) -> RayappError:
-    return cls.rebuild(message, code, details, retry_after_s)
+    return cls(message, code=code, details=details, retry_after_s=retry_after_s)
 
 
 class ConfigError(RayappError):

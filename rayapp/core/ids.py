@@ -1,7 +1,5 @@
 """Forms of ids, and the user that everybody reads."""
 
-from __future__ import annotations
-
 import re
 
 MEMORY_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:@-]{1,128}$")

@@ -1,7 +1,5 @@
 """Log lines as JSON. Never the text of a memory, never a key: users appear as a short hash."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re

@@ -1,7 +1,5 @@
 """Every metric name, once. Ray's Prometheus endpoint exports them with the prefix `rayapp_`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Literal
@@ -32,6 +30,8 @@ METRICS: dict[str, Metric] = {
     "http_in_flight": Metric("gauge", "HTTP requests in work in this replica."),
     "stage_latency_s": _latency("Search stage time, seconds.", "stage"),
     "prefetch_latency_s": _latency("Time of a prefetch, seconds."),
+    "views": Metric("counter", "Searches by what answered: a held view or the index.", ("kind",)),
+    "view_bytes": Metric("gauge", "Memory of the users that this replica holds."),
     "search_hits": Metric("counter", "Hits shown, by tier.", ("tier",)),
     "datagov_intent": Metric(
         "counter", "Searches that turned to open data by their words.", ("reason",)

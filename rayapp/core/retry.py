@@ -1,7 +1,5 @@
 """Retries with full jitter, inside a deadline. For idempotent calls only."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar

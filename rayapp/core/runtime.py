@@ -1,7 +1,5 @@
 """What every service is given by the process it runs in: clock, metrics, breakers, settings."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +10,6 @@ from rayapp.core.breaker import BreakerSnapshot
 from rayapp.core.disk_space import ELSEWHERE, DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
-
-# The one clock of the running service. Rules never read it: `now` is passed in.
 
 
 class SystemClock:
@@ -26,17 +22,12 @@ class SystemClock:
         return time.monotonic()
 
 
-# What every capability is given by its process: a clock, metrics, circuit breakers.
-
-
 class Clock(Protocol):
     def now(self) -> datetime:
         """Wall time, tz-aware UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
-        ...
 
 
 class Metrics(Protocol):
@@ -52,7 +43,6 @@ class BreakerOwner(Protocol):
 
     async def breakers(self) -> list[BreakerSnapshot]:
         """One per breaker and replica; equal names are replicas. DependencyDown."""
-        ...
 
     async def reset_breakers(self) -> list[str]:
         """Close all of them in every replica, then ask what is behind them once.
@@ -60,7 +50,6 @@ class BreakerOwner(Protocol):
         Returns the names of those that were not closed. Whether it answers now is in the
         `last_error` of `breakers`. DependencyDown.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

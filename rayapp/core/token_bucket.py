@@ -1,7 +1,5 @@
 """Token bucket: a steady rate with bursts."""
 
-from __future__ import annotations
-
 
 class TokenBucket:
     """Starts full. `per_second` tokens come back, `burst` is the most it holds."""

@@ -1,7 +1,5 @@
 """Vectors, and what a collection of them was built for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

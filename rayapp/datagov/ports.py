@@ -3,12 +3,12 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
+
+from pydantic import TypeAdapter
 
 from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import MemoryItem, Status
@@ -88,70 +88,19 @@ class Catalogue:
     unread: tuple[str, ...] = ()
 
 
+_DATASET = TypeAdapter(Dataset)
+
+
 def dataset_document(dataset: Dataset) -> dict[str, Any]:
     """Plain JSON of a dataset with its resources."""
     flags = None if dataset.flags is None else sorted(dataset.flags)
-    return {
-        "dataset_id": dataset.dataset_id,
-        "title": dataset.title,
-        "name": dataset.name,
-        "organization": dataset.organization,
-        "organization_en": dataset.organization_en,
-        "description": dataset.description,
-        "tags": list(dataset.tags),
-        "keywords": list(dataset.keywords),
-        "categories": list(dataset.categories),
-        "flags": flags,
-        "resources": [resource_document(resource) for resource in dataset.resources],
-    }
-
-
-def resource_document(resource: Resource) -> dict[str, Any]:
-    return {
-        "resource_id": resource.resource_id,
-        "name": resource.name,
-        "format": resource.format,
-        "url": resource.url,
-        "fields": [
-            {"name": one.name, "type": one.type, "semantic": one.semantic}
-            for one in resource.fields
-        ],
-        "total_records": resource.total_records,
-        "error": resource.error,
-    }
+    document: dict[str, Any] = _DATASET.dump_python(dataset, mode="json")
+    return document | {"flags": flags}
 
 
 def dataset_of(doc: Mapping[str, Any]) -> Dataset:
     """The inverse of `dataset_document`."""
-    flags = doc["flags"]
-    return Dataset(
-        dataset_id=doc["dataset_id"],
-        title=doc["title"],
-        name=doc["name"],
-        organization=doc["organization"],
-        organization_en=doc["organization_en"],
-        description=doc["description"],
-        tags=tuple(doc["tags"]),
-        keywords=tuple(doc["keywords"]),
-        categories=tuple(doc["categories"]),
-        flags=None if flags is None else frozenset(flags),
-        resources=tuple(_resource(one) for one in doc["resources"]),
-    )
-
-
-def _resource(doc: Mapping[str, Any]) -> Resource:
-    return Resource(
-        resource_id=doc["resource_id"],
-        name=doc["name"],
-        format=doc["format"],
-        url=doc["url"],
-        fields=tuple(
-            Field(name=one["name"], type=one["type"], semantic=one["semantic"])
-            for one in doc["fields"]
-        ),
-        total_records=doc["total_records"],
-        error=doc["error"],
-    )
+    return _DATASET.validate_python(doc)
 
 
 class CatalogueSource(Protocol):
@@ -160,15 +109,12 @@ class CatalogueSource(Protocol):
     @property
     def name(self) -> str:
         """What it was opened with: `ckan` or a folder."""
-        ...
 
     async def read(self) -> tuple[str, Catalogue]:
         """Read it now. ConfigError: it is not there; DependencyDown: the site does not answer."""
-        ...
 
     async def load(self, key: str) -> Catalogue:
         """What `read` gave with this key, also in another process. ConfigError when it is gone."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -192,7 +138,6 @@ class SharedItems(Protocol):
         self, memory_ids: Sequence[str] | None = None
     ) -> dict[str, tuple[str, Status]]:
         """Hash and status by memory id, of these or of all items in the shared tiers."""
-        ...
 
     async def put(self, items: Sequence[MemoryItem]) -> PutCounts:
         """Store what is new or has another record hash, and restore what was archived.
@@ -200,12 +145,9 @@ class SharedItems(Protocol):
         A changed item keeps its stats and the times it was made and stored at, gets the next
         version, leaves a version row and is indexed again. Repeating it writes nothing.
         """
-        ...
 
     async def retire(self, memory_ids: Sequence[str], reason: str, at: datetime) -> int:
         """Archive those that are active; how many were."""
-        ...
 
     async def put_graph(self, nodes: Sequence[ContentNode], edges: Sequence[ContentEdge]) -> int:
         """Make the graph exactly this; how many rows were written or removed."""
-        ...

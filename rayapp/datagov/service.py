@@ -1,7 +1,5 @@
 """The job of the open-data catalogue, and the request for it after a start."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter
@@ -10,16 +8,16 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.bulk.model import (
-    DATAGOV,
+    DesiredState,
     Finish,
     Job,
     JobState,
-    JobWish,
     Partition,
     PartitionRow,
     Plan,
     Step,
 )
+from rayapp.bulk.params import CKAN, DATAGOV
 from rayapp.bulk.service import JobsService
 from rayapp.core.errors import ConfigError, Conflict
 from rayapp.core.ids import SYSTEM_USER
@@ -35,11 +33,8 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.text.expansions import Expansions
 
-# Fills the DataGov tiers in the background after a start, when the settings ask for it.
-
 log = logging.getLogger("rayapp.preload")
 REQUESTED_BY = "maintenance"
-CKAN = "ckan"
 
 
 class DatagovPreload:
@@ -63,7 +58,7 @@ class DatagovPreload:
                 if await self._was_stopped(other):
                     # Begun anew, not resumed: its source, its settings and the texts that it
                     # wrote may be others by now, and what it wrote is not written again.
-                    await self._jobs.wish(other.job_id, JobWish.CANCEL)
+                    await self._jobs.set_desired_state(other.job_id, DesiredState.CANCEL)
                     continue
                 log.info("the open-data catalogue is not asked for: %s", busy.message)
                 return other.state in (JobState.SUBMITTED, JobState.RUNNING)
@@ -72,7 +67,7 @@ class DatagovPreload:
 
     async def _was_stopped(self, job: Job) -> bool:
         """Ours, begun, and without a driver although nobody asked for a pause or an end."""
-        if job.requested_by != REQUESTED_BY or job.wish is not JobWish.RUN:
+        if job.requested_by != REQUESTED_BY or job.wish is not DesiredState.RUN:
             return False
         handed_back = job.planned and job.state is JobState.SUBMITTED
         if handed_back or job.state is JobState.PAUSED:
@@ -92,8 +87,6 @@ _ALL = ItemFilter(tiers=DATAGOV_TIERS, statuses=None, include_superseded=True)
 
 
 class _Prepared:
-    """A catalogue with everything that is made of it."""
-
     def __init__(self, key: str, read: Catalogue, texts: Expansions, now: datetime) -> None:
         self.key = key
         self.catalogue, self.anomalies = prepared(read)
@@ -118,8 +111,7 @@ class _Prepared:
 class DatagovIngest:
     """Implements `JobWork`.
 
-    Args:
-        index_wait_s: how long `finish` waits for the indexer; the job is done without it too.
+    `index_wait_s`: how long `finish` waits for the indexer; the job is done without it too.
     """
 
     def __init__(
@@ -285,7 +277,6 @@ def _is_same(item: MemoryItem, stored: Mapping[str, tuple[str, Status]]) -> bool
 def _kinds(
     partitions: Sequence[PartitionRow], retired: Mapping[Any, int]
 ) -> dict[str, dict[str, int]]:
-    """Counts of every step, by kind."""
     totals: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for row in partitions:

@@ -3,24 +3,11 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
-from rayapp.graphs.records import (
-    ActionRow,
-    ContentChanges,
-    ContentEdge,
-    ContentNode,
-    ContentStats,
-    Contribution,
-    FollowUp,
-    GraphPriors,
-    OutcomeChanges,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -35,74 +22,68 @@ class GraphStore(Protocol):
         concepts: Sequence[str],
         context_type: str,
         problem_hash: str | None,
-    ) -> GraphPriors:
+    ) -> records.GraphPriors:
         """One round trip over all graphs, actions without their examples.
 
         Books come when they were judged three times.
         """
-        ...
 
-    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:
         """The concepts seen last, newest first."""
-        ...
 
-    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         """By average quality, then mentions, then id."""
-        ...
 
-    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]: ...
+    async def nodes(
+        self, scope: ReadScope, node_ids: Sequence[str]
+    ) -> list[records.ContentNode]: ...
     async def edges_of(
         self, scope: ReadScope, node_ids: Sequence[str], limit: int
-    ) -> list[ContentEdge]:
+    ) -> list[records.ContentEdge]:
         """Edges that touch one of the nodes, heaviest first."""
-        ...
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> list[ActionRow]:
+    ) -> list[records.ActionRow]:
         """Most used first."""
-        ...
 
-    async def stats(self, scope: ReadScope) -> ContentStats: ...
-    async def follow_ups(self, limit: int) -> list[FollowUp]:
+    async def stats(self, scope: ReadScope) -> records.ContentStats: ...
+    async def follow_ups(self, limit: int) -> list[records.FollowUp]:
         """Items of all users whose follow-up is due, longest waiting first.
 
         Inserting, editing, moving, archiving or deleting an item of a tier with follow-ups
         (`memory.tiers.FOLLOWED_TIERS`) makes it due.
         """
-        ...
 
     async def settle_outcomes(
-        self, events: Sequence[OutcomeEvent], changes: OutcomeChanges
+        self, events: Sequence[OutcomeEvent], changes: records.OutcomeChanges
     ) -> bool:
         """Increments and the `graph` flags of `events` (one user's) in one transaction.
 
         False, with nothing written, when one of them was settled already, or when more of it was
         withdrawn since it was read.
         """
-        ...
 
     async def settle_content(
-        self, done: FollowUp, contribution: Contribution, changes: ContentChanges
+        self,
+        done: records.FollowUp,
+        contribution: records.Contribution,
+        changes: records.ContentChanges,
     ) -> bool:
         """Increments, the stored contribution and the cleared mark in one transaction.
 
         A node or edge without mentions left is removed. A tombstone whose point is gone goes
         too. False, with nothing written, when the item changed meanwhile: it is still due.
         """
-        ...
 
     async def postpone(self, point_id: str, until: datetime) -> None:
         """Look at this item again at `until`."""
-        ...
 
     async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
         """Make items of the user without a contribution due again (backfill); how many."""
-        ...
 
     async def forget(self, scope: WriteScope, point_ids: Sequence[str]) -> int:
         """Remove references to dead items from examples, known solutions and nodes."""
-        ...
 
     async def dead_references(
         self, limit: int, after: str | None
@@ -111,7 +92,6 @@ class GraphStore(Protocol):
 
         Looks at `limit` rows from `after` on; the second value continues, None ends the round.
         """
-        ...
 
 
 GraphMode = Literal["routing", "content", "both"]

@@ -1,8 +1,4 @@
-"""The three graphs as values: what is asked, what is stored and read, and
-increments between them.
-"""
-
-from __future__ import annotations
+"""The three graphs as values: what is asked, stored and read, and increments between them."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,9 +30,6 @@ class Example:
     tier: Tier
     outcome: Outcome
     at: datetime
-
-
-# --- rows ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +120,6 @@ class GraphPriors:
     @property
     def is_empty(self) -> bool:
         return not (self.routing or self.nodes or self.actions or self.solutions or self.documents)
-
-
-# --- increments ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +220,6 @@ class ContentStats:
     last_updated_at: datetime | None
 
 
-# What callers ask of the graphs and what they get back: plain values, no HTTP.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNodeView:
     """A node as a picture shows it; `id` starts with routing_, content_ or action_."""
@@ -242,10 +229,10 @@ class GraphNodeView:
     type: str
     score: float
     usage: int
-    connections: int
     success_rate: float
     created_at: datetime | None
     last_used: datetime | None
+    connections: int = 0
     best_tier: Tier | None = None
 
 
@@ -290,15 +277,6 @@ class PathView:
 
     nodes: tuple[ContentNode, ...]
     edges: tuple[ContentEdge, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillReport:
-    dry_run: bool
-    processed: int
-    node_ops: int
-    edge_ops: int
-    duration_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

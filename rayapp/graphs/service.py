@@ -1,7 +1,5 @@
 """The three graphs as people and panels look at them; references to items that are gone."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
@@ -14,7 +12,6 @@ from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphMode, GraphStore
 from rayapp.graphs.records import (
     ActionRow,
-    BackfillReport,
     ConceptDefinition,
     ContentEdge,
     ContentNode,
@@ -25,18 +22,9 @@ from rayapp.graphs.records import (
     PathView,
     RoutingRow,
 )
+from rayapp.graphs.rules import views
 from rayapp.graphs.rules.content import happened_to, shortest_path
-from rayapp.graphs.rules.names import named_concept
-from rayapp.graphs.rules.views import (
-    MAX_ACTIONS,
-    MAX_CONTENT,
-    MAX_EDGES,
-    MAX_ROUTING,
-    PictureRows,
-    Reach,
-    examples_of,
-    graph_view,
-)
+from rayapp.graphs.rules.question import named_concept
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.filtering import matches
@@ -44,8 +32,6 @@ from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.recipes import Texts
 from rayapp.text.concept import Concept
-
-# Graph references to items that are not active any more: found a page at a time, and removed.
 
 log = logging.getLogger("rayapp.dead_references")
 
@@ -73,9 +59,9 @@ async def forget_dead(
 # Routing rows read for a picture of contents: they say how well its nodes did (our choice).
 KNOWN_ROUTING = 200
 # Edges read for a picture; twice what it shows, because some leave it.
-PICTURE_EDGES = 2 * MAX_EDGES
+PICTURE_EDGES = 2 * views.MAX_EDGES
 # Action rows are per tier, nodes of a picture are not.
-PICTURE_ACTIONS = MAX_ACTIONS * len(Tier)
+PICTURE_ACTIONS = views.MAX_ACTIONS * len(Tier)
 # What a definition shows (client contract), and the candidates it is chosen from.
 DEFINITION_EDGES = 25
 DEFINITION_MEMORIES = 10
@@ -108,7 +94,7 @@ class GraphsService:
 
     async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView:
         if mode == "routing":
-            return graph_view(PictureRows(routing=await self.concepts(scope, MAX_ROUTING)))
+            return views.graph_view(routing=await self.concepts(scope, views.MAX_ROUTING))
         known, contents, actions = await asyncio.gather(
             self._graphs.top_routing(scope, KNOWN_ROUTING),
             self._contents(scope),
@@ -119,7 +105,7 @@ class GraphsService:
     async def catalogue(self) -> GraphView:
         """The shared tenant holds nothing but the catalogue, so its whole graph may be shown."""
         nodes, edges = await self._contents(ReadScope(SYSTEM_USER))
-        return graph_view(PictureRows(nodes=nodes, edges=edges))
+        return views.graph_view(nodes=nodes, edges=edges)
 
     async def listing(
         self, scope: ReadScope, mode: GraphMode, *, concepts: int, actions: int
@@ -127,7 +113,7 @@ class GraphsService:
         """The picture is made of the listed rows, so that no collection is read twice."""
         known, contents, used = await asyncio.gather(
             self._graphs.top_routing(scope, max(concepts, KNOWN_ROUTING)),
-            self._contents(scope) if mode != "routing" else _no_contents(),
+            self._contents(scope, wanted=mode != "routing"),
             self._graphs.actions(scope, context_type=None, limit=max(actions, PICTURE_ACTIONS)),
         )
         return GraphListing(
@@ -170,7 +156,7 @@ class GraphsService:
         ends = [next((key for key in keys if key in known), None) for keys in names]
         if ends[0] is None or ends[1] is None:
             return PathView(nodes=(), edges=())
-        reach = Reach(ends[0], ends[1])
+        reach = views.BidirectionalSearch(ends[0], ends[1])
         for _ in range(PATH_READS):
             if reach.met or not reach.frontier:
                 break
@@ -188,27 +174,26 @@ class GraphsService:
     async def stats(self, scope: ReadScope) -> ContentStats:
         return await self._graphs.stats(scope)
 
-    async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> BackfillReport:
-        """Ask for the items to be looked at again; the outbox adds them to the graph later.
+    async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
+        """Ask for items to be looked at again, how many; the outbox adds them to the graph later.
 
-        So no node or edge has been touched when this answers, and none is reported.
+        So no node or edge has been touched when this answers.
         """
-        started = self._runtime.clock.monotonic()
-        asked = await self._graphs.ask_follow_up(scope, limit, dry_run=dry_run)
-        took_s = self._runtime.clock.monotonic() - started
-        return BackfillReport(
-            dry_run=dry_run, processed=asked, node_ops=0, edge_ops=0, duration_ms=took_s * 1000
-        )
+        return await self._graphs.ask_follow_up(scope, limit, dry_run=dry_run)
 
     async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
         """Active patterns by Wilson score, best first."""
         where = ItemFilter(tiers=(Tier.PATTERNS,), now=self._runtime.clock.now())
         page = await self._items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
-        best = sorted(page.items, key=_usefulness, reverse=True)
+        best = sorted(
+            page.items,
+            key=lambda one: (one.stats.wilson_score, one.stats.uses, one.memory_id),
+            reverse=True,
+        )
         return tuple(best[: max(0, limit)])
 
-    async def _contents(self, scope: ReadScope) -> Contents:
-        nodes = await self._graphs.top_nodes(scope, MAX_CONTENT)
+    async def _contents(self, scope: ReadScope, *, wanted: bool = True) -> Contents:
+        nodes = await self._graphs.top_nodes(scope, views.MAX_CONTENT) if wanted else []
         if not nodes:
             return [], []
         ids = [node.node_id for node in nodes]
@@ -237,7 +222,7 @@ class GraphsService:
             node=None,
             actions=tuple(rows),
             edges=(),
-            memories=await self._memories(scope, (), examples_of(rows)),
+            memories=await self._memories(scope, (), views.examples_of(rows)),
         )
 
     async def _definition(
@@ -245,7 +230,7 @@ class GraphsService:
     ) -> ConceptDefinition:
         held = node.memory_ids if node else ()
         held_points = [point_id_of(scope.user_id, memory_id) for memory_id in held]
-        examples = examples_of([routing] if routing else [])
+        examples = views.examples_of([routing] if routing else [])
         (edges, neighbours), memories = await asyncio.gather(
             self._around(scope, node), self._memories(scope, held_points, examples)
         )
@@ -289,22 +274,17 @@ class GraphsService:
         return tuple(found[:DEFINITION_MEMORIES])
 
 
-async def _no_contents() -> Contents:
-    return [], []
-
-
 def _picture(
     mode: GraphMode, known: Sequence[RoutingRow], contents: Contents, actions: Sequence[ActionRow]
 ) -> GraphView:
     nodes, edges = contents
-    rows = PictureRows(
-        routing=known[:MAX_ROUTING] if mode != "content" else (),
+    return views.graph_view(
+        routing=known[: views.MAX_ROUTING] if mode != "content" else (),
         known=known,
         nodes=nodes,
         edges=edges,
         actions=actions if mode == "both" else (),
     )
-    return graph_view(rows)
 
 
 def _concept(key: str, routing: RoutingRow | None, node: ContentNode | None) -> Concept:
@@ -322,7 +302,3 @@ def _edges_on(keys: Sequence[str], edges: Iterable[ContentEdge]) -> tuple[Conten
         if ends not in best or edge.weight > best[ends].weight:
             best[ends] = edge
     return tuple(best[step] for step in steps)
-
-
-def _usefulness(item: MemoryItem) -> tuple[float, int, str]:
-    return item.stats.wilson_score, item.stats.uses, item.memory_id

@@ -1,8 +1,4 @@
-"""Items that the index does not hold yet: how many, make them due now, follow them
-to their turn.
-"""
-
-from __future__ import annotations
+"""Items that the index does not hold yet: how many, make them due, follow them to their turn."""
 
 import asyncio
 import logging
@@ -62,7 +58,7 @@ class DeferredWork:
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         """The first one makes everything due; each later one looks once how many are left."""
         if cursor is None:
-            asked = await self._store.hasten(self._user_id)
+            asked = await self._store.requeue(self._user_id)
             # The store's clock, after what was made due: those wait since a moment before it.
             since = await self._scan.now()
             left = await self._left(since)
@@ -86,11 +82,7 @@ class DeferredWork:
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
         left = await self._store.waiting(self._user_id)
         failed = [
-            {
-                "memory_id": item.memory_id,
-                "user_id": item.user_id,
-                "error": item.index.last_error,
-            }
+            {"memory_id": item.memory_id, "user_id": item.user_id, "error": item.index.last_error}
             for item in await self._store.failures(FAILURES_SHOWN, self._user_id)
         ]
         stuck = sum(row.counts.get("stuck", 0) for row in partitions)
@@ -113,7 +105,7 @@ class DeferredWork:
 
 # Items that the index does not hold yet: how many, make them due now, and find lost points.
 #
-# A search that finds nothing is the first sign that a user's points are gone: `nudge` then looks,
+# A search that finds nothing is the first sign that points are gone: `check_missing` then looks,
 # beside the requests, and asks for what is missing.
 
 log = logging.getLogger("rayapp.deferred")
@@ -136,7 +128,7 @@ Found = Literal["waiting", "missing", "nothing", "failed"]
 class DeferredService:
     """Items that the index does not hold yet, of one user or of all (None).
 
-    `nudge` is for the search.
+    `check_missing` is for the search.
     """
 
     def __init__(
@@ -153,11 +145,11 @@ class DeferredService:
     async def waiting(self, user_id: str | None) -> int:
         return await self._store.waiting(user_id)
 
-    async def hasten(self, user_id: str | None) -> int:
+    async def requeue(self, user_id: str | None) -> int:
         """Make waiting and failed items due now; how many there were."""
-        return await self._store.hasten(user_id)
+        return await self._store.requeue(user_id)
 
-    def nudge(self, scope: ReadScope) -> None:
+    def check_missing(self, scope: ReadScope) -> None:
         """A search of this user found nothing: look for the reason, without being waited for."""
         user_id, now = scope.user_id, self._clock.monotonic()
         last = self._looked.get(user_id)
@@ -189,7 +181,7 @@ class DeferredService:
 
     async def _ask_for_missing(self, user_id: str) -> Found:
         if await self._store.waiting(user_id):
-            await self._store.hasten(user_id)
+            await self._store.requeue(user_id)
             return "waiting"
         own, active = ReadScope(user_id, include_shared=False), ItemFilter()
         if await self._store.count(own, active) == await self._index.count(own, active):

@@ -1,12 +1,11 @@
 """Items become points, with what a model says surrounds them; what is bad fails alone."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
 from rayapp.core.deadline import Deadline
@@ -26,16 +25,17 @@ from rayapp.index.records import IndexPoint
 from rayapp.index.rules.points import point_of
 from rayapp.index.rules.prefix import (
     accepted_prefix,
-    embedded_text,
+    embedded_texts,
     facts_about,
     surroundings_of,
     wants_prefix,
 )
-from rayapp.inference.ports import Asking, Embedder, ModelQuestion, ModelReply, prompt_language
+from rayapp.inference.ports import Embedder, ModelPort, ModelQuestion, ModelReply, prompt_language
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.text.analyser import Analyser
+from rayapp.text.passages import passages_of
 
 log = logging.getLogger("rayapp.points")
 
@@ -69,11 +69,9 @@ class Prefixing(Protocol):
     async def given(self, items: Sequence[MemoryItem]) -> list[MemoryItem]: ...
     def batch(self, size: int) -> int:
         """How many of `size` items may be given at once."""
-        ...
 
     async def close(self) -> None:
         """End its connections."""
-        ...
 
 
 class _Batch:
@@ -98,7 +96,7 @@ class _Batch:
 class ModelPrefixing:
     """Implements `Prefixing` by the helper `contextual_prefix`."""
 
-    def __init__(self, models: Asking, store: MemoryStore, *, runtime: Runtime) -> None:
+    def __init__(self, models: ModelPort, store: MemoryStore, *, runtime: Runtime) -> None:
         self._models = models
         self._store = store
         settings = runtime.settings.models
@@ -174,6 +172,9 @@ class ModelPrefixing:
 # What says nothing about the item itself (decision 0005).
 OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded, SchemaMismatch)
 
+# Passages that the embedder is given at once: one item may have 64.
+EMBEDDED_AT_ONCE = 256
+
 Made = Sequence[tuple[MemoryItem, IndexPoint]]
 
 
@@ -239,16 +240,22 @@ class PointMaker:
                 failures.append(PointFailure(item, _unusable(item, error)))
         return points, failures
 
-    def _point(self, item: MemoryItem, dense: Vector) -> IndexPoint:
-        return point_of(item, dense, self._analyser.document(item.text), self.schema)
+    def _point(self, item: MemoryItem, dense: Sequence[Vector]) -> IndexPoint:
+        texts = (passage.of(item.text) for passage in passages_of(item.text))
+        words = [self._analyser.document(text) for text in texts]
+        return point_of(item, list(zip(dense, words, strict=True)), self.schema)
 
     async def _embed(
         self, items: Sequence[MemoryItem]
-    ) -> tuple[dict[str, Vector], list[PointFailure]]:
+    ) -> tuple[dict[str, Sequence[Vector]], list[PointFailure]]:
+        """The vectors of the passages of each item, by point id."""
+        texts = [embedded_texts(item) for item in items]
+        flat = [text for passages in texts for text in passages]
+        vectors: list[Vector] = []
         try:
-            vectors = await self._embedder.embed(
-                [embedded_text(item) for item in items], "passage", timeout_s=self._timeout_s
-            )
+            for at in range(0, len(flat), EMBEDDED_AT_ONCE):
+                part = flat[at : at + EMBEDDED_AT_ONCE]
+                vectors += await self._embedder.embed(part, "passage", timeout_s=self._timeout_s)
         except (BadVector, InvalidInput) as error:
             if len(items) == 1:
                 return {}, [PointFailure(items[0], error)]
@@ -259,7 +266,11 @@ class PointMaker:
             return {**left, **right}, left_failures + right_failures
         except RayappError as error:
             return {}, [PointFailure(item, error) for item in items]
-        return {i.point_id: v for i, v in zip(items, vectors, strict=True)}, []
+        made = iter(vectors)
+        return {
+            item.point_id: list(islice(made, len(passages)))
+            for item, passages in zip(items, texts, strict=True)
+        }, []
 
 
 async def written(

@@ -3,8 +3,6 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,17 +25,18 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 class VectorIndex(Protocol):
     """Dense + BM25 in one point. Derived: anything here can be rebuilt from the truth.
 
+    An engine keeps the points it is given; `PassageIndex` makes points of the passages of an item,
+    and is what services are given.
+
     `collection` None means the one behind the alias. Every write is validated whole before the
     engine sees it: BadVector or InvalidInput leaves nothing written.
     """
 
     async def open(self, schema: IndexSchema) -> None:
         """Create collection and alias when there are none; SchemaMismatch when they differ."""
-        ...
 
     async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
         """Write points whose rev is not below the stored one."""
-        ...
 
     async def copy(
         self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
@@ -46,7 +45,6 @@ class VectorIndex(Protocol):
         of the wanted `vector_hash`; the ids for which it has none. A stored point of a higher rev
         is left alone, as by `upsert`. NotFound; InvalidInput leaves nothing written.
         """
-        ...
 
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None: ...
     async def delete(
@@ -57,7 +55,6 @@ class VectorIndex(Protocol):
         collection: str | None = None,
     ) -> None:
         """Ids that are not there are fine. With `revs`, a point of a higher rev is left alone."""
-        ...
 
     async def query(
         self,
@@ -68,7 +65,6 @@ class VectorIndex(Protocol):
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
         """One list per arm, best first, in one round trip."""
-        ...
 
     async def retrieve(
         self,
@@ -79,7 +75,6 @@ class VectorIndex(Protocol):
         collection: str | None = None,
     ) -> list[StoredPoint]:
         """The points that are there. `keys`: of their payloads; None: all."""
-        ...
 
     async def scroll(
         self,
@@ -93,7 +88,6 @@ class VectorIndex(Protocol):
     ) -> tuple[list[StoredPoint], str | None]:
         """Points in id order with after < id <= until; the second value continues, None ends.
         `keys` as in `retrieve`."""
-        ...
 
     async def count(
         self,
@@ -101,7 +95,8 @@ class VectorIndex(Protocol):
         where: ItemFilter | None = None,
         *,
         collection: str | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Items: passages beyond the first of each do not count."""
 
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
@@ -110,13 +105,11 @@ class VectorIndex(Protocol):
 
         `needs_rebuild`: it will go behind the alias empty, to be filled from the truth.
         """
-        ...
 
     async def drop_collection(self, name: str) -> None: ...
     async def collections(self) -> list[str]: ...
     async def schema_of(self, collection: str) -> IndexSchema:
         """What a collection was built for. NotFound."""
-        ...
 
     async def switch_alias(self, name: str, expected: str | None = None) -> None:
         """Point the alias at `name` atomically; harmless to repeat.
@@ -125,11 +118,9 @@ class VectorIndex(Protocol):
         `expected`, so somebody else moved it; None expects nothing. A server of its own looks just
         before, so that a caller looks at `health` afterwards.
         """
-        ...
 
     async def rebuilt(self) -> None:
         """Clear `needs_rebuild`: the truth has been indexed again."""
-        ...
 
     async def health(self) -> IndexHealth: ...
     async def close(self) -> None: ...
@@ -168,47 +159,37 @@ class ItemScan(Protocol):
     ) -> tuple[list[MemoryItem], str | None]:
         """Items of every status with after < point_id <= until; the second value is the last point
         id looked at, None when the range has ended."""
-        ...
 
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         """Of every user and status, tombstones included."""
-        ...
 
     async def states(self, point_ids: Sequence[str]) -> list[RowState]:
         """As `by_points`, without what the items say."""
-        ...
 
     async def existing(self, point_ids: Sequence[str]) -> set[str]:
         """Which of them have a row, one that cannot be read too: it may be of a newer version."""
-        ...
 
     async def indexed_since(
         self, since: datetime, after: tuple[datetime, str] | None, limit: int
     ) -> list[MemoryItem]:
         """Active items whose index write ended at `since` or later, in (indexed_at, point_id)
         order, those that come after `after`."""
-        ...
 
     async def total(self) -> int:
         """Active items that did not give up on the index, from counters or an index alone."""
-        ...
 
     async def in_flight(self) -> int:
         """Items claimed by an indexer that is still within its claim."""
-        ...
 
     async def requeue(self, wanted: Sequence[Requeue]) -> int:
         """Make synced items pending with that op and a higher rev; how many were still at their
         rev. Pending and failed items are left as they are."""
-        ...
 
     async def requeue_indexed_since(self, since: datetime) -> int:
         """Make every active item whose index write ended at `since` or later pending (vector)."""
-        ...
 
     async def now(self) -> datetime:
         """The server's clock, the one that `indexed_at` comes from."""
-        ...
 
 
 class QuarantineStore(Protocol):
@@ -216,13 +197,10 @@ class QuarantineStore(Protocol):
 
     async def keep(self, points: Sequence[StoredPoint], reason: str) -> None:
         """Store whole points, vectors included when they have them. Repeating is harmless."""
-        ...
 
     async def purge(self, point_ids: Sequence[str]) -> None:
         """Forget the memories of these points: what was kept under these ids, and what was kept
         under another id but names one of these memories in its payload."""
-        ...
 
     async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
         """Newest first."""
-        ...

@@ -1,7 +1,5 @@
 """Values that cross the vector index protocol. Text never does: the truth hydrates hits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +12,19 @@ BM25 = "bm25"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPoint:
-    """One point. `payload` holds plain JSON values; times are epoch seconds (float)."""
+    """One item. `payload` holds plain JSON values; times are epoch seconds (float).
+
+    Attributes:
+        dense, sparse: of its text, or of the first passage of a long one.
+        passages: those of its other passages, in order.
+    """
 
     point_id: str
     dense: Vector
     sparse: SparseVector
     payload: dict[str, Any]
     rev: int
+    passages: tuple[tuple[Vector, SparseVector], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,11 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPoint:
+    """`passage`: which one of its text scored, from 0."""
+
     point_id: str
     score: float
+    passage: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

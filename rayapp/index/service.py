@@ -1,8 +1,4 @@
-"""Store-then-embed: claim pending items, embed, write to the index, set `synced`; who serves a
-model.
-"""
-
-from __future__ import annotations
+"""Store-then-embed: claim, embed, write to the index, set `synced`; who serves a model."""
 
 import hashlib
 import logging
@@ -256,6 +252,7 @@ class IndexingService:
             else state.vector_hash
         )
         return IndexResult(
+            user_id=item.user_id,
             point_id=item.point_id,
             rev=state.rev,
             op=op,
@@ -276,6 +273,7 @@ class IndexingService:
         share = 0.5 + self._jitter() / 2
         pause_s = share * OUTAGE_PAUSE_S if outage else backoff_s(attempt, policy, share)
         return IndexResult(
+            user_id=item.user_id,
             point_id=item.point_id,
             rev=item.index.rev,
             op=_op_of(item),

@@ -1,13 +1,11 @@
 """What was last seen of the index, and the pause of every indexer while its alias moves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rayapp.bulk.ports import Lease, LeaseStore
 from rayapp.core.breaker import Breaker
@@ -47,7 +45,7 @@ async def uncut(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-class IndexHold:
+class WriteBarrier:
     """`async with`: a task of its own renews the hold, whatever the block does. When the hold is
     lost the block is cancelled, and the reason is raised instead.
 
@@ -76,7 +74,7 @@ class IndexHold:
         self._cancels = 0
         self._lost: RayappError | None = None
 
-    async def __aenter__(self) -> IndexHold:
+    async def __aenter__(self) -> Self:
         """Waits for an earlier holder that died; DependencyDown when it is still alive."""
         end = self._clock.monotonic() + 2 * HOLD_S
         while self._lease is None:

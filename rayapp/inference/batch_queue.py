@@ -1,8 +1,4 @@
-"""Texts of many callers waiting for one model: sent in batches, split where a
-batch does not fit.
-"""
-
-from __future__ import annotations
+"""Texts of many callers waiting for one model: sent in batches, split where one does not fit."""
 
 import asyncio
 import logging
@@ -15,8 +11,6 @@ from rayapp.core.batching import OUT_OF_MEMORY, after_out_of_memory, padded_toke
 from rayapp.core.errors import DependencyDown, EmbedderDown, InvalidInput, Overloaded, RayappError
 from rayapp.core.runtime import Metrics
 from rayapp.core.vectors import Vector
-
-# Running model calls that may not fit: split on out-of-memory and on a rejected request.
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -150,16 +144,14 @@ class BatchQueue:
     def put(self, texts: Sequence[str], token_counts: Sequence[int]) -> list[Entry]:
         """Queue the texts of one caller.
 
-        Raises:
-            Overloaded: they do not fit. One request above the bound is let in when none waits.
+        Raises Overloaded: they do not fit. One request above the bound is let in when none waits.
         """
         bound = QUEUED_BATCHES * self._cap.max_size
         if self._waiting and len(self._waiting) + len(texts) > bound:
             self._waiting = deque(entry for entry in self._waiting if not entry.done.done())
         if self._waiting and len(self._waiting) + len(texts) > bound:
             raise Overloaded(
-                f"{len(self._waiting)} texts wait for the embedder; retry later.",
-                retry_after_s=1.0,
+                f"{len(self._waiting)} texts wait for the embedder; retry later.", retry_after_s=1.0
             )
         loop = asyncio.get_running_loop()
         entries = [

@@ -1,7 +1,5 @@
 """Embedding gateway: cache, one flight per text, batch, breaker, backend, check."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging
@@ -13,18 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rayapp.core import errors
 from rayapp.core.batching import BackendTraits, estimate_tokens
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
-from rayapp.core.errors import (
-    BadVector,
-    CacheDown,
-    ConfigError,
-    DeadlineExceeded,
-    EmbedderDown,
-    InvalidInput,
-    Overloaded,
-    RayappError,
-)
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import EmbeddingSettings
 from rayapp.core.vectors import Vector
@@ -49,16 +38,18 @@ def prepare(text: str, kind: TextKind, settings: EmbeddingSettings) -> str:
     return (prefix + clean).encode("utf-8", "replace").decode() if clean else ""
 
 
-def unit_vector(vector: Vector, dims: int) -> Vector | BadVector:
+def unit_vector(vector: Vector, dims: int) -> Vector | errors.BadVector:
     """The vector at unit length, float32 `[dims]`, or why it must not be stored."""
     if vector.ndim != 1 or vector.shape[0] != dims:
-        return BadVector(f"The model gave a vector of {vector.size} values instead of {dims}.")
+        return errors.BadVector(
+            f"The model gave a vector of {vector.size} values instead of {dims}."
+        )
     # float64: squares of large float32 values overflow.
     norm = float(np.linalg.norm(vector.astype(np.float64)))
     if not np.isfinite(norm):
-        return BadVector("The model gave NaN or infinity; check the model.")
+        return errors.BadVector("The model gave NaN or infinity; check the model.")
     if norm < MIN_NORM:
-        return BadVector("The model gave a zero vector: it knows nothing of this text.")
+        return errors.BadVector("The model gave a zero vector: it knows nothing of this text.")
     return np.asarray(vector / norm, dtype=np.float32)
 
 
@@ -98,7 +89,7 @@ class EmbeddingService(ModelGateway):
         """The backend's facts. ConfigError when `embedding.dims` says otherwise; EmbedderDown."""
         info = await self._backend.info()
         if self._settings.dims not in (0, info.dims):
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"embedding.dims is {self._settings.dims} but {info.model} gives {info.dims}: "
                 "correct the setting or the model."
             )
@@ -121,13 +112,13 @@ class EmbeddingService(ModelGateway):
             EmbedderDown: backend away, breaker open, or no answer within `timeout_s`.
         """
         if timeout_s <= 0:
-            raise DeadlineExceeded("No time is left for the embedding; retry later.")
+            raise errors.DeadlineExceeded("No time is left for the embedding; retry later.")
         if not texts:
             return []
         prepared = [prepare(text, kind, self._settings) for text in texts]
         empty = [position for position, text in enumerate(prepared) if not text]
         if empty:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "A text without any character cannot be embedded: leave it out.",
                 details={"positions": empty},
             )
@@ -145,11 +136,9 @@ class EmbeddingService(ModelGateway):
         return vectors_or_raise([future.result() for future in futures])
 
     async def _alone(self, text: str, kind: TextKind, timeout_s: float) -> Vector:
-        """One text for a backend that gains nothing from company.
-
-        The lane costs three turns of the event loop, each behind the work of other requests
-        (measured: 3 ms of waiting for 0.1 ms of work).
-        """
+        """One text for a backend that gains nothing from company. The lane costs three turns of the
+        event loop, each behind the work of other requests (measured: 3 ms of waiting for 0.1 ms of
+        work)."""
         (tokens,) = estimate_tokens([text], self._text_tokens)
         try:
             async with asyncio.timeout(timeout_s):
@@ -173,7 +162,7 @@ class EmbeddingService(ModelGateway):
         }
         try:
             report |= asdict(await self.info())
-        except RayappError as error:
+        except errors.RayappError as error:
             report |= {"healthy": False, "message": error.message}
         return report
 
@@ -185,7 +174,7 @@ class EmbeddingService(ModelGateway):
     def _enqueue(self, texts: Sequence[str], kind: TextKind) -> list[Entry]:
         try:
             return self._lanes[kind].put(texts, estimate_tokens(texts, self._text_tokens))
-        except Overloaded:
+        except errors.Overloaded:
             self._metrics.count("embed_overloaded", kind=kind)
             raise
 
@@ -202,11 +191,13 @@ class EmbeddingService(ModelGateway):
             # Failed calls are answered without the size, which the backend may not know yet.
             dims = (await self.info()).dims if _any_vector(results) else 0
             for entry, result in zip(batch, results, strict=True):
-                checked = result if isinstance(result, RayappError) else unit_vector(result, dims)
-                if isinstance(checked, BadVector):
+                checked = (
+                    result if isinstance(result, errors.RayappError) else unit_vector(result, dims)
+                )
+                if isinstance(checked, errors.BadVector):
                     self._metrics.count("embed_bad_vectors")
                 entry.answer(checked)
-        except RayappError as error:
+        except errors.RayappError as error:
             for entry in batch:
                 entry.answer(error)
         finally:
@@ -222,48 +213,48 @@ class EmbeddingService(ModelGateway):
                 async with asyncio.timeout(limit_s):
                     vectors = await self._backend.encode([entry.text for entry in entries], kind)
             except TimeoutError:
-                raise EmbedderDown(
+                raise errors.EmbedderDown(
                     f"The embedding backend gave no answer in {limit_s:.1f} s.",
                     code="embedder_timeout",
                 ) from None
             if len(vectors) != len(entries):
-                raise BadVector(
+                raise errors.BadVector(
                     f"The backend gave {len(vectors)} vectors for {len(entries)} texts."
                 )
             return vectors
 
         self._metrics.observe("embed_batch_size", len(entries))
         start = self._clock.monotonic()
-        vectors = await self._breaker.call(encode, self._clock.monotonic, EmbedderDown)
+        vectors = await self._breaker.call(encode, self._clock.monotonic, errors.EmbedderDown)
         self._metrics.observe("embed_latency_s", self._clock.monotonic() - start)
         return vectors
 
 
-def _late(timeout_s: float) -> EmbedderDown:
-    return EmbedderDown(
+def _late(timeout_s: float) -> errors.EmbedderDown:
+    return errors.EmbedderDown(
         f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
     )
 
 
-def _any_vector(results: Sequence[Vector | RayappError]) -> bool:
-    return any(not isinstance(result, RayappError) for result in results)
+def _any_vector(results: Sequence[Vector | errors.RayappError]) -> bool:
+    return any(not isinstance(result, errors.RayappError) for result in results)
 
 
-def vectors_or_raise(results: Sequence[Vector | RayappError]) -> list[Vector]:
+def vectors_or_raise(results: Sequence[Vector | errors.RayappError]) -> list[Vector]:
     """The vectors, or the one error that stands for all.
 
     An error of the dependency wins over errors of single texts, because a retry may cure it;
     those of single texts are raised with `details["positions"]`.
     """
-    blamed: dict[int, RayappError] = {}
+    blamed: dict[int, errors.RayappError] = {}
     for position, result in enumerate(results):
-        if isinstance(result, (BadVector, InvalidInput)):
+        if isinstance(result, (errors.BadVector, errors.InvalidInput)):
             blamed[position] = result
-        elif isinstance(result, RayappError):
+        elif isinstance(result, errors.RayappError):
             raise result
     for error in blamed.values():
         raise type(error)(error.message, code=error.code, details={"positions": list(blamed)})
-    return [result for result in results if not isinstance(result, RayappError)]
+    return [result for result in results if not isinstance(result, errors.RayappError)]
 
 
 # Vectors by text: cache layers in front of an embedder, and equal texts in flight asked once.
@@ -288,7 +279,9 @@ class CacheLayer:
     ) -> list[bytes | None]:
         if self.breaker is None:
             return await self.cache.get_many(keys)
-        return await self.breaker.call(lambda: self.cache.get_many(keys), monotonic, CacheDown)
+        return await self.breaker.call(
+            lambda: self.cache.get_many(keys), monotonic, errors.CacheDown
+        )
 
     async def set_many(
         self, values: Mapping[str, bytes], ttl_s: int, monotonic: Callable[[], float]
@@ -296,7 +289,7 @@ class CacheLayer:
         if self.breaker is None:
             return await self.cache.set_many(values, ttl_s)
         return await self.breaker.call(
-            lambda: self.cache.set_many(values, ttl_s), monotonic, CacheDown
+            lambda: self.cache.set_many(values, ttl_s), monotonic, errors.CacheDown
         )
 
 
@@ -340,7 +333,7 @@ class CachedEmbedder:
         self._metrics = metrics
         self._clock = clock
         self._info: EmbedderInfo | None = None
-        self._in_flight: dict[str, asyncio.Future[Vector | RayappError]] = {}
+        self._in_flight: dict[str, asyncio.Future[Vector | errors.RayappError]] = {}
         self._fills: set[asyncio.Task[None]] = set()
 
     async def info(self) -> EmbedderInfo:
@@ -370,14 +363,14 @@ class CachedEmbedder:
         reach the cache, within the gateway's own limit.
         """
         if timeout_s <= 0:
-            raise DeadlineExceeded("No time is left for the embedding; retry later.")
+            raise errors.DeadlineExceeded("No time is left for the embedding; retry later.")
         if not texts:
             return []
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._embed(texts, kind, timeout_s)
         except TimeoutError:
-            raise EmbedderDown(
+            raise errors.EmbedderDown(
                 f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
             ) from None
 
@@ -415,36 +408,36 @@ class CachedEmbedder:
         task.add_done_callback(self._fills.discard)
 
     async def _fill(self, missing: dict[str, str], kind: TextKind, timeout_s: float) -> None:
-        answers: dict[str, Vector | RayappError] = {}
+        answers: dict[str, Vector | errors.RayappError] = {}
         try:
             answers = await self._ask(missing, kind, timeout_s)
         except Exception as error:  # callers wait on futures: a bug must reach them
             log.exception("an embedding call broke")
-            broken = EmbedderDown(f"The embedding gateway broke: {error!r}; see the logs.")
+            broken = errors.EmbedderDown(f"The embedding gateway broke: {error!r}; see the logs.")
             answers = dict.fromkeys(missing, broken)
         finally:
-            stopped = EmbedderDown("The embedding gateway is stopping; retry later.")
+            stopped = errors.EmbedderDown("The embedding gateway is stopping; retry later.")
             for key in missing:
                 self._in_flight.pop(key).set_result(answers.get(key, stopped))
-        good = {key: pack(a) for key, a in answers.items() if not isinstance(a, RayappError)}
+        good = {key: pack(a) for key, a in answers.items() if not isinstance(a, errors.RayappError)}
         await self._store(good, self._layers)
 
     async def _ask(
         self, missing: dict[str, str], kind: TextKind, timeout_s: float
-    ) -> dict[str, Vector | RayappError]:
+    ) -> dict[str, Vector | errors.RayappError]:
         """One call to the embedder; texts it blames are left out of a second one."""
-        answers: dict[str, Vector | RayappError] = {}
+        answers: dict[str, Vector | errors.RayappError] = {}
         left = dict(missing)
         while left:
             keys = list(left)
             try:
                 vectors = await self._inner.embed(list(left.values()), kind, timeout_s=timeout_s)
-            except (BadVector, InvalidInput) as error:
+            except (errors.BadVector, errors.InvalidInput) as error:
                 blamed = {keys[position] for position in error.details.get("positions", [])}
                 blamed = blamed or set(keys)
                 answers |= dict.fromkeys(blamed, error)
                 left = {key: text for key, text in left.items() if key not in blamed}
-            except RayappError as error:
+            except errors.RayappError as error:
                 return answers | dict.fromkeys(keys, error)
             else:
                 return answers | dict(zip(keys, vectors, strict=True))
@@ -469,7 +462,7 @@ class CachedEmbedder:
     async def _read(self, layer: CacheLayer, keys: list[str], dims: int) -> dict[str, Vector]:
         try:
             values = await layer.get_many(keys, self._clock.monotonic)
-        except CacheDown:
+        except errors.CacheDown:
             self._metrics.count("embed_cache_errors")
             return {}
         pairs = zip(keys, values, strict=True)
@@ -480,5 +473,5 @@ class CachedEmbedder:
         for layer in layers if values else ():
             try:
                 await layer.set_many(values, self._settings.cache_ttl_s, self._clock.monotonic)
-            except CacheDown:
+            except errors.CacheDown:
                 self._metrics.count("embed_cache_errors")

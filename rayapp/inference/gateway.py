@@ -1,7 +1,5 @@
 """What the gateways of embedding and reranking share: limits of a batch, and a breaker."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from contextlib import suppress
 

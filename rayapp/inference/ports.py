@@ -1,6 +1,4 @@
-"""The seams of models: embedders, rerankers, chat models and their questions, their cache and
-costs.
-"""
+"""The seams of models: embedders, rerankers, chat models, their questions, cache and costs."""
 
 from __future__ import annotations
 
@@ -10,11 +8,9 @@ from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
 
 from rayapp.core.runtime import BreakerOwner
+from rayapp.core.scope import ReadScope
 from rayapp.core.vectors import Vector
-from rayapp.memory.scope import ReadScope
 from rayapp.text.language import detect_language
-
-# One question of a helper to a language model, and what became of it.
 
 T = TypeVar("T")
 
@@ -85,7 +81,6 @@ class Embedder(BreakerOwner, Protocol):
         self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
     ) -> list[Vector]:
         """One float32 vector of `info().dims` per text, unit length. EmbedderDown, BadVector."""
-        ...
 
     async def health(self) -> dict[str, Any]: ...
 
@@ -103,7 +98,6 @@ class Reranker(BreakerOwner, Protocol):
         self, query: str, documents: Sequence[str], *, timeout_s: float
     ) -> list[float] | None:
         """Probabilities in document order, or None when no reranker is configured. RerankerDown."""
-        ...
 
     async def health(self) -> dict[str, Any]: ...
 
@@ -113,7 +107,6 @@ class RerankBackend(Protocol):
 
     async def logits(self, query: str, documents: Sequence[str]) -> list[float]:
         """Raw relevance scores in document order (the gateway applies the sigmoid)."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -164,7 +157,6 @@ class ChatModel(Protocol):
         json_schema: dict[str, Any] | None = None,
     ) -> ChatAnswer:
         """One answer. `json_schema` asks for JSON; an endpoint may ignore it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +207,6 @@ class UsageStore(Protocol):
     async def total(self, scope: ReadScope, since: datetime) -> UsageTotal: ...
     async def recent(self, since: datetime, limit: int) -> list[CallSeen]:
         """The last calls of all processes and users since then, the newest first."""
-        ...
 
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -229,7 +220,7 @@ class Message:
     content: str
 
 
-class Asking(Protocol):
+class ModelPort(Protocol):
     """The part of `ModelCalls` that is used here."""
 
     def enabled(self, helper: HelperName) -> bool: ...

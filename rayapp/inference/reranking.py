@@ -1,7 +1,5 @@
 """Reranking gateway: caps → batch → breaker → backend → sigmoid."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Sequence

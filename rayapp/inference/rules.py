@@ -1,7 +1,5 @@
 """What a text costs in tokens, without a tokeniser. Pure and the same everywhere."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Near-duplicates of facts and patterns become one memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rayapp.core.errors import Conflict, NotFound
@@ -10,7 +8,7 @@ from rayapp.core.vectors import Vector
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import Arm, ScoredPoint
 from rayapp.learning.ports import LifecycleStore
-from rayapp.learning.rules.dedup import DEDUP_TIERS, DedupParams, merge_moves, paired, twin
+from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, twin
 from rayapp.learning.rules.promotion import transition_id
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import Event, MemoryStore
@@ -25,9 +23,7 @@ class DedupService:
 
     The index only proposes: what is compared and merged is read from the truth, so a point that
     outlived its item, or that speaks of an older text, merges nothing.
-
-    Args:
-        similarity: least cosine of two texts that say the same; 0 = off (not measured).
+    `similarity`: least cosine of two texts that say the same; 0 = off (not measured).
     """
 
     def __init__(
@@ -42,13 +38,13 @@ class DedupService:
         self._lifecycle = lifecycle
         self._items = items
         self._index = index
-        self._params = DedupParams(similarity)
+        self._similarity = similarity
         self._runtime = runtime
 
     @property
     def enabled(self) -> bool:
         """False: `merge` never does anything, so nobody has to wait for the index."""
-        return self._params.similarity > 0.0
+        return self._similarity > 0.0
 
     async def merge(self, item: MemoryItem) -> bool:
         """Merge `item` with the memories that say the same; True when it did.
@@ -81,7 +77,7 @@ class DedupService:
             return None
         for point in near:
             other = fresh.get(point.point_id)
-            if other is not None and twin(mine, other, point.score, self._params).merge:
+            if other is not None and twin(mine, other, point.score, self._similarity).merge:
                 return await self._join(mine, other, point.score)
         return None
 
@@ -102,7 +98,7 @@ class DedupService:
         near = [
             point
             for point in found
-            if point.point_id != item.point_id and point.score >= self._params.similarity
+            if point.point_id != item.point_id and point.score >= self._similarity
         ]
         return sorted(near, key=lambda point: (-point.score, point.point_id))
 
@@ -115,7 +111,7 @@ class DedupService:
         return {one.point_id: one for one in found if _vector_is_current(one)}
 
     async def _join(self, a: MemoryItem, b: MemoryItem, cosine: float) -> MemoryItem:
-        winner, loser = paired(a, b)
+        winner, loser = pair(a, b)
         now = self._runtime.clock.now()
         moves = merge_moves(winner, loser, now=now, reason=REASON)
         event = Event(

@@ -1,7 +1,5 @@
 """What the graphs say about a question before anything is searched."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -15,7 +13,7 @@ from rayapp.learning.rules.insights import Evidence, PastTurn, insights_of
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
-from rayapp.search.ports import ReceiptStore
+from rayapp.search.ports import ReceiptReads
 from rayapp.search.rules.recipes import Texts
 
 # Earlier searches of the conversation that are looked at for repetition and continuity.
@@ -33,7 +31,7 @@ class InsightsService:
         graphs: GraphStore,
         items: MemoryStore,
         outcomes: OutcomeStore,
-        receipts: ReceiptStore,
+        receipts: ReceiptReads,
         *,
         texts: Texts,
         runtime: Runtime,

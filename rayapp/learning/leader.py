@@ -1,34 +1,30 @@
-"""When the owner acts: on tiers at start, on schedule, after exchanges; and its named duties."""
-
-from __future__ import annotations
+"""When the owner acts: on tiers at start, on schedule, after exchanges; and its named tasks."""
 
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.bulk.ports import Lease, LeaseStore
 from rayapp.core.errors import Conflict, RayappError
 from rayapp.core.runtime import Clock, Runtime
-from rayapp.learning.outbox import EffectsService
+from rayapp.learning.outbox import OutboxService
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.rules.promotion import OWNER_LEASE, Activity, cycle_due
 
 log = logging.getLogger("rayapp.maintenance")
 
 
-# What the owner of maintenance does at its own times: named duties, and when each is due.
-
-# After a duty failed, or asked for it, it is tried again so soon, seconds; sooner when it is due.
+# After a task failed, or asked for it, it is tried again so soon, seconds; sooner when it is due.
 RETRY_S = 60.0
-# `every_s` of a duty that is done once in the life of an owner.
+# `every_s` of a task that is done once in the life of an owner.
 ONCE = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duty:
+class PeriodicTask:
     """One thing that the owner does again and again.
 
     Attributes:
@@ -43,11 +39,11 @@ class Duty:
     run: Callable[[], Awaitable[bool]]
 
 
-class Duties:
-    """Runs what is due, one after the other. A duty that fails never stops the others."""
+class PeriodicTasks:
+    """Runs what is due, one after the other. A task that fails never stops the others."""
 
-    def __init__(self, duties: Sequence[Duty], clock: Clock) -> None:
-        self._duties = tuple(duties)
+    def __init__(self, tasks: Sequence[PeriodicTask], clock: Clock) -> None:
+        self._periodic = tuple(tasks)
         self._clock = clock
         self._due: dict[str, float] = {}
 
@@ -57,20 +53,20 @@ class Duties:
 
     async def run_due(self) -> None:
         now = self._clock.monotonic()
-        for duty in self._duties:
-            due = self._due.setdefault(duty.name, now + duty.first_s)
+        for task in self._periodic:
+            due = self._due.setdefault(task.name, now + task.first_s)
             if due <= now:
-                await self._run(duty)
+                await self._run(task)
 
-    async def _run(self, duty: Duty) -> None:
+    async def _run(self, task: PeriodicTask) -> None:
         began, done = self._clock.monotonic(), False
         try:
-            done = await duty.run()
+            done = await task.run()
         except RayappError as error:
-            log.warning("%s waits: %s", duty.name, error.message)
-        except Exception:  # a bug in one duty must not stop the others
-            log.exception("%s failed and is tried again", duty.name)
-        self._due[duty.name] = began + (duty.every_s if done else min(duty.every_s, RETRY_S))
+            log.warning("%s waits: %s", task.name, error.message)
+        except Exception:  # a bug in one task must not stop the others
+            log.exception("%s failed and is tried again", task.name)
+        self._due[task.name] = began + (task.every_s if done else min(task.every_s, RETRY_S))
 
 
 # Pause between two looks at who stored enough for a cycle, seconds.
@@ -82,7 +78,7 @@ CLEAN_ROWS = 10_000
 
 @dataclass(slots=True)
 class _Times:
-    """When each duty was last done, seconds of the monotonic clock; None = never."""
+    """When each task was last done, seconds of the monotonic clock; None = never."""
 
     cycle: float | None = None
     activity: float | None = None
@@ -95,36 +91,37 @@ class MaintenanceService:
     def __init__(
         self,
         promotion: PromotionService,
-        effects: EffectsService,
+        outbox: OutboxService,
         leases: LeaseStore,
         *,
-        duties: Sequence[Duty] = (),
+        tasks: Sequence[PeriodicTask] = (),
         learning: ExchangeLearning | None = None,
         runtime: Runtime,
     ) -> None:
         self._promotion = promotion
-        self._effects = effects
+        self._outbox = outbox
         self._leases = leases
         self._learning = learning
-        self._duties = Duties(duties, runtime.clock)
+        self._periodic = PeriodicTasks(tasks, runtime.clock)
         self._clock = runtime.clock
         self._settings = runtime.settings
         self._process = runtime.process
         self._disk = runtime.disk
         self._times = _Times()
         self._lease: Lease | None = None
-        self._window = self._window_start()
+        # Before the first cycle: what was stored since a cycle would have run.
+        self._window = self._clock.now() - timedelta(seconds=self._settings.promotion.interval_s)
         self._seen: dict[str, Activity] = {}
 
     async def drain(self) -> int:
         """Settle one batch of what outcomes and changed items owe; tiers only as their owner.
 
-        On a full disk it waits in the outbox, as what is to be learned and every duty but the
+        On a full disk it waits in the outbox, as what is to be learned and every task but the
         lease do.
         """
         if self._disk.full:
             return 0
-        return await self._effects.run_once(self._lease, promotes=self._lease is not None)
+        return await self._outbox.run_once(self._lease, promotes=self._lease is not None)
 
     async def learn(self) -> int:
         """Learn from one batch of exchanges; every process may, because each is claimed by one."""
@@ -133,13 +130,13 @@ class MaintenanceService:
         return await self._learning.run_once()
 
     async def act(self) -> bool:
-        """Do every duty that is due, if this process is the owner; whether it is."""
+        """Do every task that is due, if this process is the owner; whether it is."""
         self._lease = await self._leases.acquire(
             OWNER_LEASE, self._process, self._settings.promotion.lease_s
         )
         if self._lease is None:
             self._times = _Times()  # whoever becomes the owner starts with a cycle
-            self._duties.forget()
+            self._periodic.forget()
             return False
         if self._disk.full:
             return True
@@ -149,9 +146,9 @@ class MaintenanceService:
             await self._busy_users()
             self._times.activity = self._clock.monotonic()
         if self._is_due(self._times.clean, CLEAN_S):
-            await self._effects.clean(CLEAN_ROWS)
+            await self._outbox.clean(CLEAN_ROWS)
             self._times.clean = self._clock.monotonic()
-        await self._duties.run_due()
+        await self._periodic.run_due()
         return True
 
     async def release(self) -> None:
@@ -178,10 +175,6 @@ class MaintenanceService:
             due = cycle_due(activity, seen, self._settings.promotion.exchanges)
             if due and await self._cycle(user_id):
                 self._seen[user_id] = activity
-
-    def _window_start(self) -> datetime:
-        """Before the first cycle: what was stored since a cycle would have run."""
-        return self._clock.now() - timedelta(seconds=self._settings.promotion.interval_s)
 
     async def _cycle(self, user_id: str | None) -> bool:
         """False when it must be tried again soon."""

@@ -1,7 +1,5 @@
 """What outcomes and changed items still owe: graph increments, promotion checks, merges."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,8 +22,6 @@ from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.search.rules.recipes import Texts
 from rayapp.text.expansions import Expansions
 
-# What a changed item owes: near-duplicates are merged, and the content graph follows.
-
 log = logging.getLogger("rayapp.effects")
 # What one bad row can raise: our errors, and what a malformed value makes of the code that reads
 # it. Anything else is a defect that must be seen.
@@ -40,7 +36,7 @@ INDEX_WAIT_SHARE = 0.1
 INDEX_PATIENCE_S = 600.0
 
 
-class ContentEffects:
+class FollowUps:
     """One batch of due items at a time."""
 
     def __init__(
@@ -69,9 +65,9 @@ class ContentEffects:
 
     async def _follow(self, due: FollowUp) -> bool:
         item = due.item
-        if self._compared(item):
+        if self._is_compared(item):
             waits = await self._wait_for_index(item)
-            if waits or await self._merged(item):
+            if waits or await self._merge(item):
                 return not waits  # a merged item changed: it is due again
         after = contribution_of(item, self._expansions)
         changes = content_changes(due.contributed, after, item.memory_id)
@@ -80,7 +76,7 @@ class ContentEffects:
             self._pauses.forget(item.point_id)
         return settled
 
-    def _compared(self, item: MemoryItem) -> bool:
+    def _is_compared(self, item: MemoryItem) -> bool:
         """Whether near-duplicates of the item are looked for."""
         if item.status is not Status.ACTIVE or item.tier not in DEDUP_TIERS:
             return False
@@ -95,7 +91,7 @@ class ContentEffects:
         await self._graphs.postpone(item.point_id, self._later(pause_s))
         return True
 
-    async def _merged(self, item: MemoryItem) -> bool:
+    async def _merge(self, item: MemoryItem) -> bool:
         try:
             return await self._dedup.merge(item)
         except OUTAGES:
@@ -177,7 +173,7 @@ GAUGE_S = 10.0
 Settle = Callable[[Sequence[OutcomeEvent]], Awaitable[int]]
 
 
-class EffectsService:
+class OutboxService:
     """Drains the outboxes. Any number may run at once: what one settles, another skips."""
 
     def __init__(
@@ -193,7 +189,7 @@ class EffectsService:
         self._outcomes = outcomes
         self._graphs = graphs
         self._promotion = promotion
-        self._content = ContentEffects(graphs, dedup, texts.expansions, runtime=runtime)
+        self._content = FollowUps(graphs, dedup, texts.expansions, runtime=runtime)
         self._settling = GraphSettling(graphs, texts.expansions, runtime=runtime)
         self._clock = runtime.clock
         self._metrics = runtime.metrics

@@ -1,7 +1,5 @@
 """Record what helped and what did not, once the request was checked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -10,14 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from rayapp.core.errors import (
-    DuplicateMemory,
-    IdempotencyConflict,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    RayappError,
-)
+from rayapp.core import errors
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.core.runtime import Runtime
 from rayapp.learning.ports import OutcomeLimits, OutcomeStore, ScoredSessions, ScoreGiven
@@ -32,28 +23,17 @@ from rayapp.learning.records import (
     Signal,
     Skipped,
 )
-from rayapp.learning.rules.outcomes import (
-    fingerprint,
-    key_prefix,
-    key_reused,
-    newest_thumbs,
-    next_key,
-    of_conversation,
-    old_key_prefix,
-    replaced_by,
-)
+from rayapp.learning.rules import outcomes as rules
 from rayapp.memory.item import POINT_NAMESPACE, Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory, StoreResult
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
-from rayapp.search.ports import STANDING, Receipt, ReceiptStore
+from rayapp.search.ports import STANDING, Receipt, ReceiptReads
 from rayapp.text.normalize import content_hash
 
 log = logging.getLogger("rayapp.outcomes")
-
-# What outcome requests must keep to before anything is read or written. Pure functions.
 
 MAX_IDS = 200  # ids of one outcome: four times what one search shows at most
 MAX_TAKEAWAY_CHARS = 1_000  # a sentence or two; more is a text
@@ -73,7 +53,7 @@ def outcome_of(request: ResponseRequest) -> OutcomeRequest:
         conversation_id=request.conversation_id,
         idempotency_key=None if key is None else f"response {key}",
         recorder=request.recorder,
-        request_hash=fingerprint(
+        request_hash=rules.fingerprint(
             key_takeaway=request.key_takeaway.strip(),
             outcome=request.outcome.value,
             related=_as_set(request.related),
@@ -89,7 +69,7 @@ def with_hash(request: OutcomeRequest) -> OutcomeRequest:
         return request
     return replace(
         request,
-        request_hash=fingerprint(
+        request_hash=rules.fingerprint(
             outcome=request.outcome.value,
             memory_ids=_as_set(request.memory_ids),
             positions=_as_set(request.positions),
@@ -109,7 +89,7 @@ def _as_set(named: Sequence[int | str] | None) -> list[str] | None:
 def checked_takeaway(text: str) -> str:
     takeaway = text.strip()
     if not 1 <= len(takeaway) <= MAX_TAKEAWAY_CHARS:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"key_takeaway must have 1 to {MAX_TAKEAWAY_CHARS} characters.",
             code="bad_takeaway",
             details={"field": "key_takeaway"},
@@ -119,18 +99,18 @@ def checked_takeaway(text: str) -> str:
 
 def check_request(request: OutcomeRequest) -> None:
     if request.memory_ids is not None and request.positions is not None:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             "Send memory_ids or positions, not both.", details={"field": "positions"}
         )
     if request.memory_ids is not None:
         if not request.memory_ids:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "memory_ids is empty: name at least one, or leave it out to score a receipt.",
                 details={"field": "memory_ids"},
             )
         check_ids(request.memory_ids, "memory_ids")
     if request.positions is not None and not request.positions:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             "positions is empty: name at least one, or leave it out to score all that was shown.",
             details={"field": "positions"},
         )
@@ -140,7 +120,7 @@ def check_ids(ids: Sequence[str], field: str) -> None:
     check_count(ids, field)
     for memory_id in ids:
         if not MEMORY_ID_PATTERN.fullmatch(memory_id):
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"{field} holds an id that is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ -.",
                 code="bad_memory_id",
                 details={"field": field},
@@ -149,7 +129,7 @@ def check_ids(ids: Sequence[str], field: str) -> None:
 
 def check_count(ids: Sequence[str], field: str) -> None:
     if len(set(ids)) > MAX_IDS:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"{field} names {len(set(ids))} memories: send at most {MAX_IDS} at once.",
             details={"field": field},
         )
@@ -170,7 +150,7 @@ def check_repeat(first: OutcomeEvent, request: OutcomeRequest, outcome: Outcome)
             and request.receipt_id in (None, first.receipt_id)
         )
     if not same:
-        raise key_reused()
+        raise rules.key_reused()
 
 
 def all_shown(receipt: Receipt) -> tuple[str, ...]:
@@ -190,7 +170,7 @@ def at_positions(receipt: Receipt, positions: Sequence[int]) -> tuple[str, ...]:
     shown = {one.position: one.memory_id for one in receipt.shown}
     for position in positions:
         if position not in shown:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"There is no position {position}: the receipt shows {_numbers(shown)}.",
                 code="bad_position",
                 details={"field": "positions", "position": position, "shown": len(shown)},
@@ -250,15 +230,13 @@ class OutcomesService:
     A score given by any way ends the waiting of its conversation. The outcome is recorded when the
     session is told, so a session that cannot be reached never fails the call: a repeated call
     without a key would count twice.
-
-    Args:
-        on_recorded: told of what was new.
+    `on_recorded`: told of what was new.
     """
 
     def __init__(
         self,
         store: OutcomeStore,
-        receipts: ReceiptStore,
+        receipts: ReceiptReads,
         memories: MemoriesService,
         sessions: ScoredSessions,
         *,
@@ -304,8 +282,7 @@ class OutcomesService:
             )
         if first.receipt_id is None:
             return None
-        read = ReadScope(scope.user_id, include_shared=False)
-        return await self._receipts.get(read, first.receipt_id)
+        return await self._receipts.get(scope.own, first.receipt_id)
 
     async def record_response(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
         """Everything is checked before the takeaway is stored, so an error leaves nothing behind.
@@ -326,20 +303,20 @@ class OutcomesService:
         if first is not None:
             check_repeat(first, asked, asked.outcome)
             again = self._response(first, request.idempotency_key, duplicate=True)
-            return await self._explained(scope, request, again)
+            return await self._explain(scope, request, again)
         subject = await self._related(scope, request)
         stored = await self._store_takeaway(scope, request, takeaway)
         if subject is None and asked.idempotency_key is None:
             nothing = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
             kept = ResponseAnswer(memory_id=stored.memory_id or "", duplicate=False, scored=nothing)
-            return await self._explained(scope, request, kept)
+            return await self._explain(scope, request, kept)
         # With a key, "nothing to score" is kept as well: a retry must not find a later receipt.
         about = replace(subject or Subject(), takeaway_id=stored.memory_id)
         event, duplicate = await self._record(scope, asked, about)
         answer = self._response(event, request.idempotency_key, duplicate=duplicate)
-        return await self._explained(scope, request, answer)
+        return await self._explain(scope, request, answer)
 
-    async def _explained(
+    async def _explain(
         self, scope: WriteScope, request: ResponseRequest, answer: ResponseAnswer
     ) -> ResponseAnswer:
         """The answer; when it scored nothing, with the reason."""
@@ -351,8 +328,7 @@ class OutcomesService:
             return replace(answer, nothing="nothing_shown")
         if request.conversation_id is None:
             return replace(answer, nothing="no_receipt")
-        read = ReadScope(scope.user_id, include_shared=False)
-        last = await self._receipts.latest(read, request.conversation_id, 1)
+        last = await self._receipts.latest(scope.own, request.conversation_id, 1)
         scored = bool(last) and last[0].scored_at is not None
         return replace(answer, nothing="already_scored" if scored else "nothing_shown")
 
@@ -377,7 +353,7 @@ class OutcomesService:
         creation.check_user(scope.user_id)
         outcome = FEEDBACK.get(request.score)
         if outcome is None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "score must be 1 (helped), 0 (partly) or -1 (failed).", details={"field": "score"}
             )
         citations = tuple(dict.fromkeys(request.citations))
@@ -397,16 +373,15 @@ class OutcomesService:
         citations: Sequence[str],
     ) -> OutcomeAnswer:
         """Thumbs at once take the same number: the one that comes second looks again."""
-        read = ReadScope(scope.user_id, include_shared=False)
-        prefix = key_prefix(request.conversation_id, request.message_id)
+        prefix = rules.key_prefix(request.conversation_id, request.message_id)
         before = await self._store.latest(
-            read, old_key_prefix(request.message_id), THUMBS_LOOKED_AT
+            scope.own, rules.old_key_prefix(request.message_id), THUMBS_LOOKED_AT
         )
-        old = of_conversation(before, request.conversation_id)
+        old = rules.of_conversation(before, request.conversation_id)
         for _ in range(THUMB_TRIES):
-            new = await self._store.latest(read, prefix, THUMBS_LOOKED_AT)
+            new = await self._store.latest(scope.own, prefix, THUMBS_LOOKED_AT)
             events = [*new, *old]
-            thumbs = newest_thumbs(events)
+            thumbs = rules.newest_thumbs(events)
             given = {c: t for c in citations if (t := thumbs.get(c)) and t.outcome is outcome}
             kept = tuple(t.skipped for t in given.values() if t.skipped)
             changed = tuple(c for c in citations if c not in given)
@@ -416,20 +391,20 @@ class OutcomesService:
             asked = OutcomeRequest(
                 outcome=outcome,
                 conversation_id=request.conversation_id,
-                idempotency_key=next_key(prefix, new),
+                idempotency_key=rules.next_key(prefix, new),
                 recorder=request.recorder,
             )
             receipt = await self._receipt_showing(scope, request, changed)
-            replaces = replaced_by(events, changed, request.recorder)
+            replaces = rules.replaced_by(events, changed, request.recorder)
             about = Subject(memory_ids=changed, receipt=receipt, replaces=replaces)
             try:
                 event, known = await self._record(scope, asked, about)
-            except IdempotencyConflict:
+            except errors.IdempotencyConflict:
                 continue
             if not known:
                 answer = self._answer(event, duplicate=False)
                 return replace(answer, skipped=answer.skipped + kept)
-        raise Overloaded(
+        raise errors.Overloaded(
             "Too many thumbs on this answer at once: send it again.", retry_after_s=1.0
         )
 
@@ -447,7 +422,7 @@ class OutcomesService:
     async def _tell(self, scope: WriteScope, given: ScoreGiven) -> None:
         try:
             await self._sessions.scored(scope, given)
-        except RayappError as error:
+        except errors.RayappError as error:
             self._runtime.metrics.count("degraded", reason="session")
             log.warning("a score is not noted in its session: %s", error.message)
 
@@ -462,7 +437,7 @@ class OutcomesService:
             scope, request.receipt_id, request.conversation_id, request.recorder
         )
         if receipt is None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "Nothing to score: name memory_ids, a receipt_id, or a conversation_id whose "
                 "last search was not scored yet.",
                 code="no_receipt",
@@ -484,7 +459,7 @@ class OutcomesService:
         await asyncio.gather(*(self._memories.get(read, one) for one in dict.fromkeys(ids)))
         positions = [one for one in request.related if not isinstance(one, str)]
         if positions and receipt is None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "related holds positions, but there is no receipt: send receipt_id, or memory ids.",
                 code="no_receipt",
                 details={"field": "related"},
@@ -501,11 +476,10 @@ class OutcomesService:
         recorder: Recorder,
     ) -> Receipt | None:
         """The named receipt, else the newest unscored one that this principal may score."""
-        read = ReadScope(scope.user_id, include_shared=False)
         if receipt_id is not None:
-            receipt = await self._receipts.get(read, receipt_id)
+            receipt = await self._receipts.get(scope.own, receipt_id)
             if receipt is None:
-                raise NotFound(
+                raise errors.NotFound(
                     f"No receipt {receipt_id}: it expired or is not yours; search again, or name "
                     "memory_ids.",
                     details={"receipt_id": receipt_id},
@@ -514,7 +488,7 @@ class OutcomesService:
         if conversation_id is None:
             return None
         limit = 1 if recorder.owner else RECEIPTS_LOOKED_AT
-        found = await self._receipts.latest(read, conversation_id, limit, unscored=True)
+        found = await self._receipts.latest(scope.own, conversation_id, limit, unscored=True)
         return next((r for r in found if recorder.owner or r.principal == recorder.principal), None)
 
     async def _receipt_showing(
@@ -523,7 +497,7 @@ class OutcomesService:
         """The newest receipt of the conversation that shows one of the citations."""
         if request.conversation_id is None:
             return None
-        read, recorder = ReadScope(scope.user_id, include_shared=False), request.recorder
+        read, recorder = scope.own, request.recorder
         found = await self._receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
         for receipt in found:
             mine = recorder.owner or receipt.principal == recorder.principal
@@ -536,7 +510,7 @@ class OutcomesService:
     async def _first(self, scope: WriteScope, key: str | None) -> OutcomeEvent | None:
         if key is None:
             return None
-        return await self._store.find(ReadScope(scope.user_id, include_shared=False), key)
+        return await self._store.find(scope.own, key)
 
     async def _record(
         self, scope: WriteScope, request: OutcomeRequest, subject: Subject
@@ -614,12 +588,11 @@ class OutcomesService:
         )
         try:
             return await self._memories.store(scope, new)
-        except DuplicateMemory:
+        except errors.DuplicateMemory:
             if new.memory_id is None:
                 raise
             # The id of this key is taken: by this takeaway, archived since, or by another text.
-            read = ReadScope(scope.user_id, include_shared=False)
-            kept = await self._memories.get(read, new.memory_id)
+            kept = await self._memories.get(scope.own, new.memory_id)
             if kept.content_hash != content_hash(takeaway):
-                raise key_reused() from None
+                raise rules.key_reused() from None
             return StoreResult(memory_id=kept.memory_id, status="duplicate")

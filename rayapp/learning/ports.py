@@ -3,19 +3,13 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from rayapp.bulk.ports import Lease
-from rayapp.learning.records import (
-    Effect,
-    Move,
-    OutcomeEvent,
-)
+from rayapp.learning.records import Effect, Move, OutcomeEvent
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -45,7 +39,6 @@ class ScoredSessions(Protocol):
 
         False when no kept turn fits.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,34 +69,27 @@ class OutcomeStore(Protocol):
         Raises NotFound when `strict` and an id is not the user's; Conflict when the key was used
         for another request (`learning.rules.outcomes.check_same`).
         """
-        ...
 
     async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
         """The event recorded with this key; a retry asks before it looks for a receipt again."""
-        ...
 
     async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
         """Events whose key starts with `prefix`, the greatest key first."""
-        ...
 
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
         """Events recorded before `before` that still owe `effect`, oldest first, of all users."""
-        ...
 
     async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
         """Clear a flag whose effect can be repeated without harm; how many were set."""
-        ...
 
     async def backlog(self) -> int:
         """Events that still owe an effect, of all users."""
-        ...
 
     async def failures(self, scope: ReadScope, point_ids: Sequence[str]) -> list[OutcomeEvent]:
         """The newest `failed` events about these items, at most one per item, newest first.
 
         What was withdrawn is about nothing any more.
         """
-        ...
 
 
 class LifecycleStore(Protocol):
@@ -125,15 +111,12 @@ class LifecycleStore(Protocol):
         with an outcome, otherwise come those without one whose time is over. `user_id` None: of
         all users.
         """
-        ...
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         """Active items of one user, whatever their expiry."""
-        ...
 
     async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
         """The active item with this text and scope in `tier`, if there is one."""
-        ...
 
     async def transition(
         self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
@@ -145,8 +128,6 @@ class LifecycleStore(Protocol):
         another holder has it (Conflict, code `lease_lost`).
         Raises VersionConflict, NotFound, DuplicateMemory, Conflict.
         """
-        ...
 
     async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
         """(user, working items stored since, conversations they came from), busy users first."""
-        ...

@@ -11,30 +11,14 @@ from typing import Any
 
 from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.ports import Lease, LeaseStore
-from rayapp.bulk.rules import summed
-from rayapp.core.errors import (
-    Conflict,
-    DependencyDown,
-    DuplicateMemory,
-    NotFound,
-    RayappError,
-    VersionConflict,
-)
+from rayapp.bulk.rules import sum_counts
+from rayapp.core import errors
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Clock, Runtime
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
+from rayapp.learning.rules import promotion as rules
 from rayapp.learning.rules.dedup import merge_moves, older_first
-from rayapp.learning.rules.promotion import (
-    OWNER_LEASE,
-    Action,
-    Decision,
-    PromotionParams,
-    decide,
-    is_scheduled,
-    moved,
-    transition_id,
-)
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.revision import replaced_state
@@ -126,11 +110,11 @@ class PromotionWork:
             place += 1
         over = place >= len(users)
         return Step(
-            cursor=None if over else {"next": place}, done=place - first, counts=summed(counts)
+            cursor=None if over else {"next": place}, done=place - first, counts=sum_counts(counts)
         )
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
-        counts = summed(row.counts for row in partitions)
+        counts = sum_counts(row.counts for row in partitions)
         users = sum(row.done for row in partitions)
         report = {"users": users, **{name: counts.get(name, 0) for name in (*COUNTED, "busy")}}
         return Finish(report=report, complete=not counts.get("errors"))
@@ -141,7 +125,7 @@ class PromotionWork:
     async def _cycle(self, user_id: str) -> Mapping[str, int]:
         try:
             report = await self._promotion.run(user_id)
-        except Conflict:
+        except errors.Conflict:
             return {"busy": 1}
         return _counts(report)
 
@@ -184,7 +168,7 @@ GROUP = 32
 # is the longest chain that the rules allow; the limit only ends a chain that should not exist.
 MAX_STEPS = 4
 
-KINDS: dict[Action, tuple[ChangeType, str]] = {
+KINDS: dict[rules.Action, tuple[ChangeType, str]] = {
     "promote": (ChangeType.PROMOTE, "promoted"),
     "demote": (ChangeType.DEMOTE, "demoted"),
     "archive": (ChangeType.ARCHIVE, "archived"),
@@ -203,10 +187,8 @@ class _Transition:
 
 @dataclass(slots=True)
 class _Run:
-    """One cycle or check: who acts, under which lease, and what was done.
-
-    `moved` holds what was counted of the page in work: an item counts once for each kind of move.
-    """
+    """One cycle or check: who acts, under which lease, and what was done. `moved` holds what was
+    counted of the page in work: an item counts once for each kind of move."""
 
     lease: Lease | None
     owner: str
@@ -232,7 +214,7 @@ class PromotionService:
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._settings = runtime.settings.promotion
-        self._params = PromotionParams(policy=self._settings.policy)
+        self._params = rules.PromotionParams(policy=self._settings.policy)
         self._process = runtime.process
         self._new_id = runtime.new_id
         self._jitter = runtime.random
@@ -249,7 +231,7 @@ class PromotionService:
             await self._cycle(user_id, run)
         finally:
             await self._leases.release(run.lease or lease)
-        return self._reported(run, started)
+        return self._report(run, started)
 
     async def check(
         self, user_id: str, memory_ids: Sequence[str], *, lease: Lease | None = None
@@ -261,14 +243,14 @@ class PromotionService:
         started = self._clock.monotonic()
         run = _Run(lease, self._process if lease is None else lease.holder)
         await self._settle(await self._store.by_ids(user_id, memory_ids), run)
-        return self._reported(run, started)
+        return self._report(run, started)
 
     async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
         """Of the cycles over all users, and of those over this user alone."""
         names = [LEASE] if user_id is None else [LEASE, _lease_name(user_id)]
-        owner = await self._leases.current(OWNER_LEASE)
+        owner = await self._leases.current(rules.OWNER_LEASE)
         released = await asyncio.gather(*map(self._leases.last_released, names))
-        scheduled = is_scheduled(
+        scheduled = rules.is_scheduled(
             owned=owner is not None,
             last_cycle=released[0],
             interval=timedelta(seconds=self._settings.interval_s),
@@ -295,7 +277,7 @@ class PromotionService:
                 return lease
             if attempt < BUSY.attempts:
                 await asyncio.sleep(backoff_s(attempt, BUSY, self._jitter()))
-        raise Conflict(
+        raise errors.Conflict(
             "A promotion cycle is going on: wait until it has finished.",
             code="busy",
             details={"lease": name},
@@ -303,7 +285,7 @@ class PromotionService:
 
     async def _cycle(self, user_id: str | None, run: _Run) -> None:
         await self._walk(user_id, True, run)
-        run.lease = await self._renewed(run.lease)
+        run.lease = await self._renew(run.lease)
         await self._walk(user_id, False, run)
 
     async def _walk(self, user_id: str | None, judged: bool, run: _Run) -> None:
@@ -316,14 +298,14 @@ class PromotionService:
             if len(page) < limit:
                 return
             after = page[-1]
-            run.lease = await self._renewed(run.lease)
+            run.lease = await self._renew(run.lease)
 
-    async def _renewed(self, lease: Lease | None) -> Lease | None:
+    async def _renew(self, lease: Lease | None) -> Lease | None:
         if lease is None:
             return None
         renewed = await self._leases.acquire(lease.name, lease.holder, self._settings.lease_s)
         if renewed is None:
-            raise Conflict(
+            raise errors.Conflict(
                 "Another owner took over: it goes on with the work.",
                 code=LEASE_LOST,
                 details={"lease": lease.name},
@@ -335,7 +317,7 @@ class PromotionService:
         run.count("examined", len(items))
         run.moved.clear()
         for _ in range(MAX_STEPS):
-            due = [(item, found) for item in items if (found := self._checked(item, run))]
+            due = [(item, found) for item in items if (found := self._check(item, run))]
             moved_on: list[MemoryItem] = []
             for start in range(0, len(due), GROUP):
                 moved_on += await self._group(due[start : start + GROUP], run)
@@ -343,7 +325,7 @@ class PromotionService:
             if not items:
                 return
 
-    def _checked(self, item: MemoryItem, run: _Run) -> Decision | None:
+    def _check(self, item: MemoryItem, run: _Run) -> rules.Decision | None:
         """An item that no rule can judge is left where it is."""
         try:
             return self._decision(item)
@@ -352,12 +334,12 @@ class PromotionService:
             run.count("errors")
             return None
 
-    def _decision(self, item: MemoryItem) -> Decision | None:
-        decision = decide(item, self._clock.now(), self._params)
+    def _decision(self, item: MemoryItem) -> rules.Decision | None:
+        decision = rules.decide(item, self._clock.now(), self._params)
         return None if decision.action == "keep" else decision
 
     async def _group(
-        self, due: Sequence[tuple[MemoryItem, Decision]], run: _Run
+        self, due: Sequence[tuple[MemoryItem, rules.Decision]], run: _Run
     ) -> list[MemoryItem]:
         """All of `due` in one transaction; when it refuses, each half, until a bad one is alone."""
         if len(due) == 1:
@@ -384,11 +366,11 @@ class PromotionService:
         for attempt in range(1, ITEM.attempts + 1):
             try:
                 return await self._step(item, run)
-            except NotFound:
+            except errors.NotFound:
                 return None
             except Exception as error:  # one bad item never stops the cycle
                 last = attempt == ITEM.attempts
-                if _lease_lost(error) or (last and isinstance(error, DependencyDown)):
+                if _lease_lost(error) or (last and isinstance(error, errors.DependencyDown)):
                     raise
                 reason = error
                 if last or not _worth_a_retry(error):
@@ -419,10 +401,10 @@ class PromotionService:
 
     # --- what a transition writes
 
-    def _plain(self, item: MemoryItem, decision: Decision, run: _Run) -> _Transition:
+    def _plain(self, item: MemoryItem, decision: rules.Decision, run: _Run) -> _Transition:
         now = self._clock.now()
         change, kind = KINDS[decision.action]
-        new = moved(item, decision, now)
+        new = rules.apply_move(item, decision, now)
         row = replaced_state(item, change, decision.reason, now)
         to = decision.to.value if decision.to is not None else new.status.value
         event = _event(kind, item, now, {**_why(decision, run), "from": item.tier.value, "to": to})
@@ -430,15 +412,13 @@ class PromotionService:
         return _Transition((move,), event, item.memory_id)
 
     def _merge(
-        self, item: MemoryItem, other: MemoryItem, decision: Decision, run: _Run
+        self, item: MemoryItem, other: MemoryItem, decision: rules.Decision, run: _Run
     ) -> _Transition:
         """`item` meets `other`, which says the same in the tier it goes to: they become one there.
-
-        The id that was stored first is kept, whichever of the two it is.
-        """
+        The id that was stored first is kept, whichever of the two it is."""
         now = self._clock.now()
         winner, loser = older_first(item, other)
-        arrived = moved(item, decision, now) if winner is item else winner
+        arrived = rules.apply_move(item, decision, now) if winner is item else winner
         moves = merge_moves(arrived, loser, now=now, reason=decision.reason, read=winner)
         data = {
             **_why(decision, run),
@@ -453,7 +433,7 @@ class PromotionService:
             run.count(event.kind)
             self._metrics.count("transitions", kind=event.kind)
 
-    def _reported(self, run: _Run, started: float) -> PromotionReport:
+    def _report(self, run: _Run, started: float) -> PromotionReport:
         spent_ms = (self._clock.monotonic() - started) * 1000
         return PromotionReport(**run.report, duration_ms=round(spent_ms, 3))
 
@@ -463,21 +443,21 @@ def _lease_name(user_id: str | None) -> str:
 
 
 def _lease_lost(error: Exception) -> bool:
-    return isinstance(error, Conflict) and error.code == LEASE_LOST
+    return isinstance(error, errors.Conflict) and error.code == LEASE_LOST
 
 
 def _worth_a_retry(error: Exception) -> bool:
-    changed = isinstance(error, VersionConflict | DuplicateMemory)
-    return changed or (isinstance(error, RayappError) and error.retryable)
+    changed = isinstance(error, errors.VersionConflict | errors.DuplicateMemory)
+    return changed or (isinstance(error, errors.RayappError) and error.retryable)
 
 
-def _why(decision: Decision, run: _Run) -> dict[str, str]:
+def _why(decision: rules.Decision, run: _Run) -> dict[str, str]:
     return {"reason": decision.reason, "rule": decision.rule, "owner": run.owner}
 
 
 def _event(kind: str, item: MemoryItem, now: datetime, data: dict[str, str]) -> Event:
     return Event(
-        event_id=transition_id(item, kind),
+        event_id=rules.transition_id(item, kind),
         user_id=item.user_id,
         kind=kind,
         at=now,

@@ -1,7 +1,5 @@
 """What an outcome is, what recording one leaves behind, and what callers ask of learning."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -114,9 +112,6 @@ class Move:
     item: MemoryItem
     expected_version: int
     row: MemoryVersion
-
-
-# What callers ask of learning and what they get back: plain values, no HTTP.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

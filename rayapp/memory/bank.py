@@ -1,7 +1,5 @@
 """The memory bank: facts a person or the assistant keeps on purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -65,7 +63,7 @@ class MemoryBankService:
 
     async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
         """Archive a fact of that list; NotFound when it is not on it."""
-        fact = await self.fact(ReadScope(scope.user_id, include_shared=False), memory_id)
+        fact = await self.fact(scope.own, memory_id)
         if fact.status is not Status.ACTIVE or tag not in fact.tags:
             raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
         # The fact may be known for more than this list: then it only leaves the list.
@@ -118,17 +116,12 @@ class MemoryBankService:
         return [await self._each(scope, one, delete) for one in dict.fromkeys(memory_ids)]
 
     async def _each(
-        self,
-        scope: WriteScope,
-        memory_id: str,
-        act: Callable[[MemoryItem], Awaitable[BulkStatus]],
+        self, scope: WriteScope, memory_id: str, act: Callable[[MemoryItem], Awaitable[BulkStatus]]
     ) -> BulkResult:
         """Bulk actions of the bank never reach into other tiers, nor through an id that was merged:
         its winner is changed only by its own id."""
         try:
-            item = await self._memories.get(
-                ReadScope(scope.user_id, include_shared=False), memory_id
-            )
+            item = await self._memories.get(scope.own, memory_id)
             if item.memory_id != memory_id:
                 return BulkResult(memory_id, "merged")
             if item.tier is not Tier.MEMORY_BANK:

@@ -1,7 +1,5 @@
 """Room in the memory bank of a user: who is let in, and who leaves for it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -20,11 +18,11 @@ SURPLUS_ROUNDS = 3
 TURNS = 256
 
 BANK = ItemFilter(tiers=(Tier.MEMORY_BANK,), include_superseded=True)
-# Archives one item with an expected version.
-Archive = Callable[[WriteScope, str, int], Awaitable[MemoryItem]]
+# Archives one item, given an `expected_version`.
+Archive = Callable[..., Awaitable[MemoryItem]]
 
 
-class BankRoom:
+class BankQuota:
     """Keeps at most `capacity` active facts per user.
 
     Who has no place is refused before anything is written. What is archived afterwards is decided
@@ -45,7 +43,7 @@ class BankRoom:
 
         Below the capacity this is one count of index keys.
         """
-        count = await self._store.count(_own(scope), BANK)
+        count = await self._store.count(scope.own, BANK)
         if count + len(new) <= self._capacity:
             return {}
         texts = {item.content_hash: item for item in reversed(new)}
@@ -58,7 +56,7 @@ class BankRoom:
 
     async def check_return(self, scope: WriteScope, item: MemoryItem) -> None:
         """Raise BankFull when archived `item` cannot come back. To bring it back is a wish."""
-        over = await self._store.count(_own(scope), BANK) + 1 - self._capacity
+        over = await self._store.count(scope.own, BANK) + 1 - self._capacity
         wish = replace(item, always_inject=True)
         for full in (await self._full_for(scope, (wish,), over)).values():
             raise full
@@ -70,7 +68,7 @@ class BankRoom:
 
         A place is lost when another process stored facts between the look and the store.
         """
-        gone, over = await self._made(scope, newest=[item.memory_id for item in stored])
+        gone, over = await self._make_place(scope, newest=[item.memory_id for item in stored])
         lost = [item for item in stored if item.memory_id in gone]
         for item in [item for item in reversed(stored) if is_wish(item)][: max(0, over)]:
             lost += [item] if await self._leave(scope, item) else []
@@ -79,31 +77,28 @@ class BankRoom:
 
     async def make(self, scope: WriteScope, *, keep: Sequence[str]) -> None:
         """Archive what is too much and may leave, but none of `keep`."""
-        await self._made(scope, keep=keep)
+        await self._make_place(scope, keep=keep)
 
-    async def _made(
+    async def _make_place(
         self, scope: WriteScope, *, keep: Sequence[str] = (), newest: Sequence[str] = ()
     ) -> tuple[tuple[str, ...], int]:
         """Who left, and how many are still too many because they may not leave.
 
         Below the capacity this is one count. Candidates are read before the count that decides:
         what another writer archives in between is among them, and is not replaced by the next one.
-
-        Args:
-            newest: facts that this call has just stored; of equals the older ones leave, so more
-                candidates are read than leave.
+        `newest`: facts that this call has just stored; of equals the older ones leave, so more
+        candidates are read than leave.
         """
-        read = _own(scope)
         gone: list[str] = []
-        over = await self._store.count(read, BANK) - self._capacity
+        over = await self._store.count(scope.own, BANK) - self._capacity
         for _ in range(SURPLUS_ROUNDS):
             if over <= 0:
                 break
             lowest = await self._least(scope, over + len(newest) + len(keep))
-            over = await self._store.count(read, BANK) - self._capacity
+            over = await self._store.count(scope.own, BANK) - self._capacity
             for item in surplus(lowest, over, keep=keep, newest=newest):
                 gone += await self._leave(scope, item)
-            over = await self._store.count(read, BANK) - self._capacity
+            over = await self._store.count(scope.own, BANK) - self._capacity
         return tuple(gone), over
 
     async def _full_for(
@@ -112,7 +107,7 @@ class BankRoom:
         """The refusals by content hash; `over`: facts too many with all of `new`."""
         if over <= 0:
             return {}
-        closing = await self._closing(_own(scope), new)
+        closing = await self._closing(scope.own, new)
         least = {item.memory_id: item for item in await self._least(scope, over)} | closing
         plain = any(not is_wish(item) for item in least.values())
         return {
@@ -123,17 +118,16 @@ class BankRoom:
     async def _leave(self, scope: WriteScope, item: MemoryItem) -> list[str]:
         """Archive `item` unless it changed since it was judged; the next round sees it anew."""
         try:
-            await self._archive(scope, item.memory_id, item.version)
+            await self._archive(scope, item.memory_id, expected_version=item.version)
         except (Conflict, NotFound):
             return []
         return [item.memory_id]
 
     async def _least(self, scope: WriteScope, count: int) -> list[MemoryItem]:
         """At least the `count` least of those that are no wishes."""
-        read = _own(scope)
         counts = await asyncio.gather(
-            self._store.count(read, replace(BANK, always_inject=True)),
-            self._store.count(read, replace(BANK, tags_any=WISH_TAGS)),
+            self._store.count(scope.own, replace(BANK, always_inject=True)),
+            self._store.count(scope.own, replace(BANK, tags_any=WISH_TAGS)),
         )
         return await self._store.lowest_quality(scope, Tier.MEMORY_BANK, count + sum(counts))
 
@@ -148,7 +142,7 @@ class BankRoom:
 
     async def _known(self, scope: WriteScope, item: MemoryItem) -> bool:
         """Whether storing `item` adds nothing: its id or its text is there."""
-        if await self._store.get(_own(scope), item.memory_id) is not None:
+        if await self._store.get(scope.own, item.memory_id) is not None:
             return True
         same = await self._store.find_duplicate(
             scope, item.tier, item.dedup_scope, item.content_hash
@@ -168,7 +162,3 @@ class BankRoom:
             "was not kept: archive or unpin one first.",
             details={"capacity": self._capacity, "reason": "all_pinned"},
         )
-
-
-def _own(scope: WriteScope) -> ReadScope:
-    return ReadScope(scope.user_id, include_shared=False)

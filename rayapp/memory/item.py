@@ -1,7 +1,5 @@
 """The memory item and the values around it. Pure data; rules live beside it in this package."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -148,6 +146,8 @@ class MemoryItem:
     in a batch, so that what stood side by side differs by 1. 0 = not known.
     `context_prefix`: what a model said of the surroundings of the text; it is embedded before the
     text and never shown. Only the indexer writes it.
+    `instruction`: what the text asks of every answer, or says to be preferred, in the person's own
+    words (`rules/instructions.py`); it follows the text. None = nothing.
     """
 
     memory_id: str
@@ -187,11 +187,12 @@ class MemoryItem:
     valid_to: datetime | None = None
     sequence: int = 0
     context_prefix: str = ""
+    instruction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryVersion:
-    """The state a change replaced: the row of `memory_versions`."""
+    """The state a change replaced: the row of `memory_versions`. The last three are the change."""
 
     user_id: str
     memory_id: str

@@ -3,8 +3,6 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,10 +10,7 @@ from typing import Any, Literal, Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion
-from rayapp.memory.requests import (
-    RowCounts,
-    SortKey,
-)
+from rayapp.memory.requests import RowCounts, SortKey
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 
@@ -44,6 +39,7 @@ class IndexResult:
     empty: what is there stays.
     """
 
+    user_id: str
     point_id: str
     rev: int
     op: IndexOp
@@ -75,13 +71,18 @@ class TierCount:
     state is not in the index yet."""
 
     tier: Tier
-    active: int
-    archived: int
-    deleted: int
-    uses_total: int
-    worked: int
-    failed: int
+    active: int = 0
+    archived: int = 0
+    deleted: int = 0
+    uses_total: int = 0
+    worked: int = 0
+    failed: int = 0
     waiting: int = 0
+
+    @property
+    def success_rate(self) -> float:
+        judged = self.worked + self.failed
+        return self.worked / judged if judged else 0.5
 
 
 class MemoryStore(Protocol):
@@ -89,33 +90,29 @@ class MemoryStore(Protocol):
 
     async def ensure_schema(self) -> None:
         """Create collections and indexes with all their options; idempotent."""
-        ...
 
     async def insert(self, item: MemoryItem) -> InsertResult:
         """Insert with majority+journal; a unique clash is a result, not an error."""
-        ...
 
     async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
         """Same, unordered, one result per item in order."""
-        ...
 
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
         """Any status but deleted; a merged id resolves to its winner."""
-        ...
 
     async def by_points(self, scope: ReadScope, point_ids: Sequence[str]) -> list[MemoryItem]:
         """Hydrate hits; missing, deleted and foreign ids are left out; order is not kept."""
-        ...
+
+    async def searchable(self, scope: ReadScope, limit: int) -> list[MemoryItem] | None:
+        """The active items of the user, without shared ones; None when there are more of them."""
 
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
     ) -> MemoryItem | None:
         """The active item with the same text, if there is one."""
-        ...
 
     async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
         """quality.mentioned_count + 1."""
-        ...
 
     async def page(
         self,
@@ -129,13 +126,11 @@ class MemoryStore(Protocol):
         text_query: str | None = None,
     ) -> Page:
         """A sorted page; a cursor that cannot be read is an InvalidInput."""
-        ...
 
     async def count(
         self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
     ) -> int:
         """All items that `page` would show."""
-        ...
 
     async def pending(
         self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
@@ -144,13 +139,11 @@ class MemoryStore(Protocol):
 
         `with_failed`: also those it never will, unless they are tried again.
         """
-        ...
 
     async def text_search(
         self, scope: ReadScope, where: ItemFilter, query: str, limit: int
     ) -> list[tuple[MemoryItem, float]]:
         """The "index down" rung: `$text` under the user prefix, asked for me and for system."""
-        ...
 
     async def replace(
         self, item: MemoryItem, *, expected_version: int, row: MemoryVersion
@@ -160,75 +153,79 @@ class MemoryStore(Protocol):
         The stored item gets `version = expected_version + 1`.
         Raises VersionConflict, NotFound, DuplicateMemory.
         """
-        ...
 
     async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
         """Newest first."""
-        ...
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
         """Active items by (quality_score, wilson, last_outcome_at), lowest first.
 
         What was replaced comes before what is current.
         """
-        ...
 
     async def claim(self, *, token: str, limit: int, claim_s: float) -> list[MemoryItem]:
         """Take due pending items for `claim_s` seconds; fair over users; takes over expired."""
-        ...
 
     async def finish(self, token: str, results: Sequence[IndexResult], schema: IndexSchema) -> int:
         """Write back what the indexer did, guarded by rev and claim; returns how many matched.
 
         A finished `delete` of a deleted item removes the tombstone row.
         """
-        ...
 
     async def mark_all_pending(self) -> int:
         """Ask for every active item to be indexed again, but those that gave up."""
-        ...
 
     async def backlog(self) -> IndexBacklog: ...
 
     async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
         """Items that gave up, of one user or of all, for diagnostics and reports."""
-        ...
 
     async def retry_failed(self, user_id: str | None = None) -> int:
         """Make every failed item, of one user or of all, pending and due; how many there were."""
-        ...
 
-    async def hasten(self, user_id: str | None) -> int:
+    async def requeue(self, user_id: str | None) -> int:
         """`retry_failed`, and make pending items that nobody has claimed due now. How many
         changed; what was due already did not. None: of all users."""
-        ...
 
     async def waiting(self, user_id: str | None) -> int:
         """Items that the index does not have as they are, pending or failed, from index keys
         alone. None: of all users."""
-        ...
 
     async def waiting_since(self, user_id: str | None, since: datetime) -> int:
         """Pending items that wait since then or earlier. None: of all users."""
-        ...
-
-    async def oldest_due(self) -> datetime | None:
-        """When the next pending item becomes due, for the indexer's sleep."""
-        ...
 
     async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
         """One row per tier that has items; None counts all users."""
-        ...
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]: ...
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
         """(UTC date, source label, items stored that day), plus one row dated "" with the base."""
-        ...
 
     async def ping(self) -> float:
         """Seconds of one round trip; raises StoreDown."""
-        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write that a search may show; it may be under way. `at` grows with the server's time,
+    `points` are what it names."""
+
+    key: str
+    at: int
+    points: tuple[str, ...]
+
+
+class ChangeLog(Protocol):
+    """What was lately written of each user's items. Each write says so before it does it or in its
+    own transaction, so that whoever keeps items can tell what to read again."""
+
+    async def since(self, user_id: str, newest: int | None, limit: int) -> list[Change]:
+        """The last `limit` changes, newest first: from a minute before `newest` on, or of the last
+        hour."""
+
+    async def settled(self, after_s: float) -> int:
+        """The server's time `after_s` ago, as `Change.at` counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +248,6 @@ class UserRows(Protocol):
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         """Memories archived with a reason of `memory.rules.lifecycle`, newest first."""
-        ...
 
     async def counts(self, scope: ReadScope) -> RowCounts: ...
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
@@ -261,17 +257,13 @@ class UserRows(Protocol):
         How many, merged ones included; 0 when none is left. A memory that is part of one in
         another tier goes too, for its text stands in this one; the other stays.
         """
-        ...
 
     async def clear_sessions(self, scope: WriteScope) -> int:
         """Forget the user's conversations and what was shown in them; how many there were."""
-        ...
 
     async def clear_graph(self, scope: WriteScope) -> int:
         """Empty all graphs of the user, so that a backfill builds the content graph anew; how
         many rows there were."""
-        ...
 
     async def clear_documents(self, scope: WriteScope) -> int:
         """Forget the rows of the user's books, not their memories; how many there were."""
-        ...

@@ -1,8 +1,4 @@
-"""What callers ask about memories and what they get back: plain values, pages and
-counts, no HTTP.
-"""
-
-from __future__ import annotations
+"""What callers ask about memories and get back: plain values, pages and counts, no HTTP."""
 
 import base64
 import binascii
@@ -12,13 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from rayapp.core.errors import InvalidInput
+from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.memory.item import MemoryItem, Source
 from rayapp.memory.tiers import Tier
-
-# Values about the data of one user as a whole: what is hidden, counted and cleared.
 
 
 class ClearTarget(StrEnum):
@@ -40,14 +34,6 @@ CLEARED_TIERS: Mapping[ClearTarget, Tier] = {
     ClearTarget.PATTERNS: Tier.PATTERNS,
     ClearTarget.DOCUMENTS: Tier.BOOKS,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenItem:
-    """A memory that a person hid, and why."""
-
-    item: MemoryItem
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +196,10 @@ class StoreResult:
     code: str | None = None
     error: str | None = None
     archived: tuple[str, ...] = ()
+
+    @classmethod
+    def refused(cls, memory_id: str | None, error: RayappError) -> Self:
+        return cls(memory_id=memory_id, status="rejected", code=error.code, error=error.message)
 
 
 # What a bulk action of the memory bank did with an id. `not_in_bank`: a memory of another tier,

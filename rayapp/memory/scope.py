@@ -1,28 +1,12 @@
-"""Who may read and write what. Each store turns these values into its predicate, in one place."""
+"""Which memories are meant: whose, and which of them."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
+from rayapp.core.scope import ReadScope as ReadScope
+from rayapp.core.scope import WriteScope as WriteScope
 from rayapp.memory.item import Status
 from rayapp.memory.tiers import Tier
-
-
-@dataclass(frozen=True, slots=True)
-class ReadScope:
-    """`user_id = me`, or `user_id = system` in a DataGov tier when `include_shared`."""
-
-    user_id: str
-    include_shared: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class WriteScope:
-    """Me only. `principal` names the key that writes, for provenance."""
-
-    user_id: str
-    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +14,7 @@ class ItemFilter:
     """Typed conditions, joined by AND. None = no condition; an empty tuple matches nothing.
 
     Tuples match any of their values, except `tags_all`. Times are tz-aware UTC.
+    `instruction`: whether the item has one; the primary store alone answers it.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
 
@@ -53,27 +38,11 @@ class ItemFilter:
     valid_at: datetime | None = None
     now: datetime | None = None
     always_inject: bool | None = None
+    instruction: bool | None = None
     include_superseded: bool = False
 
     @property
     def matches_nothing(self) -> bool:
         """True when some condition is an empty IN list: the answer is empty, never everything."""
-        return any(
-            values is not None and not values
-            for values in (
-                self.tiers,
-                self.statuses,
-                self.tags_any,
-                self.entities_any,
-                self.source_types,
-                self.conversation_ids,
-                self.tool_names,
-                self.doc_ids,
-                self.subject_ids,
-                self.categories,
-                self.formats,
-                self.organizations,
-                self.flags,
-                self.langs,
-            )
-        )
+        lists = (getattr(self, one.name) for one in fields(self) if one.name != "tags_all")
+        return () in lists

@@ -1,32 +1,24 @@
 """Store, read and change memories. Storing never waits for an embedding."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from rayapp.core.errors import (
-    BankFull,
-    Conflict,
-    DuplicateMemory,
-    InvalidInput,
-    NotFound,
-    VersionConflict,
-)
+from rayapp.core import errors
 from rayapp.core.runtime import Clock, Metrics
-from rayapp.memory.bank_capacity import BankRoom
+from rayapp.memory.bank_capacity import BankQuota
 from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, Status
 from rayapp.memory.ports import InsertResult, MemoryStore
 from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
-from rayapp.memory.rules.filtering import expired
-from rayapp.memory.rules.lifecycle import left_for, reopened
+from rayapp.memory.rules.filtering import is_expired
+from rayapp.memory.rules.lifecycle import left_for, reopen
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.supersession import Beside, Supersession
+from rayapp.memory.supersession import BatchPredecessors, Supersession
 from rayapp.memory.tiers import TIER_POLICY, Tier
 
 # An edit without an expected version is repeated on the new state when another one came between.
@@ -59,7 +51,7 @@ class MemoriesService:
         self._limits = limits
         self._new_id = new_id
         self._supersession = Supersession(store, clock, self._change)
-        self._room = BankRoom(store, capacity, self._make_room)
+        self._room = BankQuota(store, capacity, partial(self.archive, reason="capacity"))
 
     async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
         """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
@@ -91,7 +83,7 @@ class MemoriesService:
         """Order kept; an entry that is a StoreResult already (rejected) passes through."""
         results: list[StoreResult | None] = []
         items: list[tuple[int, MemoryItem]] = []
-        before = Beside()
+        before = BatchPredecessors()
         first = creation.sequence_at(self._clock.now())
         for position, one in enumerate(new):
             made = await self._item_or_rejection(scope, one, before)
@@ -108,7 +100,9 @@ class MemoriesService:
                 full = await self._room.refused(scope, facts)
                 for position, item in items:
                     if item.tier is Tier.MEMORY_BANK and item.memory_id in full:
-                        results[position] = _no_room(item, full[item.memory_id])
+                        results[position] = StoreResult.refused(
+                            item.memory_id, full[item.memory_id]
+                        )
                 items = [(at, item) for at, item in items if results[at] is None]
                 await self._insert_batch(scope, items, results, before)
                 await self._settle_batch(scope, items, results)
@@ -124,7 +118,7 @@ class MemoriesService:
         scope: WriteScope,
         items: Sequence[tuple[int, MemoryItem]],
         results: list[StoreResult | None],
-        before: Beside,
+        before: BatchPredecessors,
     ) -> None:
         """Store `items`; what became of each goes to its place in `results`."""
         inserted = await self._store.insert_many([item for _, item in items])
@@ -143,7 +137,7 @@ class MemoriesService:
         stored = {
             item.memory_id: at
             for at, item in items
-            if item.tier is Tier.MEMORY_BANK and _is_stored(results[at])
+            if item.tier is Tier.MEMORY_BANK and (one := results[at]) and one.status == "stored"
         }
         if not stored:
             return
@@ -151,7 +145,8 @@ class MemoriesService:
         archived, full = await self._room.settle(scope, facts)
         for item in facts:
             if item.memory_id in full:
-                results[stored[item.memory_id]] = _no_room(item, full[item.memory_id])
+                refusal = StoreResult.refused(item.memory_id, full[item.memory_id])
+                results[stored[item.memory_id]] = refusal
         kept = [item for item in facts if item.memory_id not in full]
         for name, gone in left_for(kept, archived).items():
             results[stored[name]] = StoreResult(memory_id=name, status="stored", archived=gone)
@@ -159,7 +154,9 @@ class MemoriesService:
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
         item = await self._store.get(scope, memory_id)
         if item is None:
-            raise NotFound(f"No memory {memory_id}; list /api/memory/items to see what exists.")
+            raise errors.NotFound(
+                f"No memory {memory_id}; list /api/memory/items to see what exists."
+            )
         return item
 
     async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList:
@@ -181,7 +178,7 @@ class MemoriesService:
         self._check_edit(edit)
 
         def change(item: MemoryItem) -> MemoryItem:
-            changed = creation.edited(item, edit, self._clock.now())
+            changed = creation.apply_edit(item, edit, self._clock.now())
             creation.check_item(changed, self._limits)
             return changed
 
@@ -211,9 +208,9 @@ class MemoriesService:
         self, scope: WriteScope, memory_id: str, *, expected_version: int | None = None
     ) -> MemoryItem:
         """Raises BankFull when it needs a place that only pinned facts, goals and values hold."""
-        item = await self.get(ReadScope(scope.user_id, include_shared=False), memory_id)
+        item = await self.get(scope.own, memory_id)
         if item.tier is not Tier.MEMORY_BANK:
-            return await self._restored(scope, memory_id, expected_version)
+            return await self._restore(scope, memory_id, expected_version)
         async with self._room.turn(scope.user_id):
             return await self._restored_fact(scope, item, memory_id, expected_version)
 
@@ -223,12 +220,12 @@ class MemoriesService:
         """`item`: the fact as it is; the writer has its turn in the bank."""
         if item.status is not Status.ACTIVE and item.memory_id == memory_id:
             await self._room.check_return(scope, item)
-        restored = await self._restored(scope, memory_id, expected_version)
+        restored = await self._restore(scope, memory_id, expected_version)
         # What a person just brought back does not leave at once for its low quality.
         await self._room.make(scope, keep=(restored.memory_id,))
         return restored
 
-    async def _restored(
+    async def _restore(
         self, scope: WriteScope, memory_id: str, expected_version: int | None
     ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
@@ -236,9 +233,9 @@ class MemoriesService:
             now = self._clock.now()
             if item.status is not Status.ACTIVE:
                 return creation.restored(item, now)
-            if not expired(item, now) and item.superseded_by is None:
+            if not is_expired(item, now) and item.superseded_by is None:
                 return item
-            return reopened(creation.restored(item, now))
+            return reopen(creation.restored(item, now))
 
         return await self._change(
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
@@ -271,20 +268,18 @@ class MemoriesService:
         )
 
     async def _item_or_rejection(
-        self, scope: WriteScope, new: NewMemory | StoreResult, before: Beside
+        self, scope: WriteScope, new: NewMemory | StoreResult, before: BatchPredecessors
     ) -> MemoryItem | StoreResult:
         """`before`: memories of the same batch that come first."""
         if isinstance(new, StoreResult):
             return new
         try:
             return await self._supersession.stamped(scope, self._item(scope, new), before)
-        except (InvalidInput, Conflict) as error:
-            return StoreResult(
-                memory_id=new.memory_id, status="rejected", code=error.code, error=error.message
-            )
+        except (errors.InvalidInput, errors.Conflict) as error:
+            return StoreResult.refused(new.memory_id, error)
 
     async def _closed(
-        self, scope: WriteScope, item: MemoryItem, result: StoreResult, before: Beside
+        self, scope: WriteScope, item: MemoryItem, result: StoreResult, before: BatchPredecessors
     ) -> StoreResult:
         """`result`, after what `item` replaces is closed; a batch goes on when that fails."""
         if result.status == "rejected":
@@ -292,7 +287,7 @@ class MemoriesService:
         before.stored(item, result.memory_id)
         try:
             await self._supersession.close(scope, before.resolved(item), result.memory_id)
-        except Conflict:
+        except errors.Conflict:
             return _changed_meanwhile(item)
         return result
 
@@ -305,33 +300,31 @@ class MemoriesService:
         if existing is None:
             return _changed_meanwhile(item)
         if outcome.clash == "id" and existing.content_hash != item.content_hash:
-            return _rejected(existing, "exists with another text; edit it or use a new id")
+            return _reject(existing, "exists with another text; edit it or use a new id")
         if outcome.clash == "id" and existing.merged_into is not None:
             # An id that was merged goes on living in its winner: a repeated import meets it here.
             return StoreResult(memory_id=existing.merged_into, status="duplicate")
         if outcome.clash == "id" and existing.status is not Status.ACTIVE:
-            return _rejected(existing, f"is {existing.status.value}; restore it or use a new id")
+            return _reject(existing, f"is {existing.status.value}; restore it or use a new id")
         now = self._clock.now()
         try:
             replaced = existing.superseded_by is not None
-            if outcome.clash == "text" if replaced else expired(existing, now):
+            if outcome.clash == "text" if replaced else is_expired(existing, now):
                 # Hidden, but still the owner of this text: saying it again makes it current.
                 # A repeated import, by the same id, does not bring back what was replaced.
                 # Active all the time, so it needs no other place in the bank.
-                await self._restored(scope, existing.memory_id, None)
+                await self._restore(scope, existing.memory_id, None)
             if outcome.clash == "text":
                 await self._store.mention(scope, existing.memory_id, now)
                 await self._said_again(scope, existing, item)
-        except (NotFound, Conflict):
+        except (errors.NotFound, errors.Conflict):
             # In a batch this must reject itself only: the others are stored.
             return _changed_meanwhile(item)
         return StoreResult(memory_id=existing.memory_id, status="duplicate")
 
     async def _said_again(self, scope: WriteScope, existing: MemoryItem, item: MemoryItem) -> None:
         """A fact of the memory bank keeps the best of both: it is never weakened by a repetition.
-
-        The tags join, because a fact that is said again as a goal must be found among the goals.
-        """
+        The tags join, because a fact that is said again as a goal must be found among the goals."""
         if existing.tier is not Tier.MEMORY_BANK:
             return
         edit = MemoryEdit(
@@ -341,15 +334,8 @@ class MemoriesService:
             always_inject=existing.always_inject or item.always_inject,
             reason="said again",
         )
-        if creation.edited(existing, edit, self._clock.now()) is not existing:
+        if creation.apply_edit(existing, edit, self._clock.now()) is not existing:
             await self.edit(scope, existing.memory_id, edit)
-
-    async def _make_room(
-        self, scope: WriteScope, memory_id: str, expected_version: int
-    ) -> MemoryItem:
-        return await self.archive(
-            scope, memory_id, reason="capacity", expected_version=expected_version
-        )
 
     def _check_edit(self, edit: MemoryEdit) -> None:
         if edit.text is not None:
@@ -367,13 +353,12 @@ class MemoriesService:
         expected_version: int | None,
     ) -> MemoryItem:
         creation.check_user(scope.user_id)
-        read = ReadScope(scope.user_id, include_shared=False)
         for attempt in range(1, EDIT_ATTEMPTS + 1):
-            item = await self.get(read, memory_id)
+            item = await self.get(scope.own, memory_id)
             if TIER_POLICY[item.tier].shared:
-                raise NotFound(f"No memory {memory_id} of yours.")
+                raise errors.NotFound(f"No memory {memory_id} of yours.")
             if expected_version is not None and item.version != expected_version:
-                raise VersionConflict(
+                raise errors.VersionConflict(
                     f"Memory {memory_id} is at version {item.version}, not {expected_version}; "
                     "read it again.",
                     details={"version": item.version},
@@ -384,59 +369,38 @@ class MemoriesService:
             row = replaced_state(item, kind, reason, self._clock.now())
             try:
                 return await self._store.replace(new, expected_version=item.version, row=row)
-            except VersionConflict:
+            except errors.VersionConflict:
                 if expected_version is not None or attempt == EDIT_ATTEMPTS:
                     raise
                 await asyncio.sleep(random.random() * EDIT_PAUSE_S * attempt)
-        raise VersionConflict(f"Memory {memory_id} keeps changing; try again.")
+        raise errors.VersionConflict(f"Memory {memory_id} keeps changing; try again.")
 
 
 def _refuse_merged(item: MemoryItem, asked_for: str, wish: str) -> None:
     """Reads and edits of a merged id reach its winner; what would take the winner away asks first.
-
-    Somebody who removes one of two duplicates means to keep the other.
-    """
+    Somebody who removes one of two duplicates means to keep the other."""
     if item.memory_id != asked_for:
-        raise Conflict(
+        raise errors.Conflict(
             f"Memory {asked_for} was merged into {item.memory_id}. {wish} that one if you mean it.",
             code="merged",
             details={"memory_id": item.memory_id},
         )
 
 
-def _error_of(result: StoreResult) -> Conflict:
-    """The error that a rejected single store raises."""
-    if result.code == Conflict.default_code:
-        return Conflict(result.error or "")
-    return DuplicateMemory(
+def _error_of(result: StoreResult) -> errors.Conflict:
+    if result.code == errors.Conflict.default_code:
+        return errors.Conflict(result.error or "")
+    return errors.DuplicateMemory(
         result.error or "", code=result.code, details={"memory_id": result.memory_id}
     )
 
 
-def _is_stored(result: StoreResult | None) -> bool:
-    return result is not None and result.status == "stored"
-
-
-def _no_room(item: MemoryItem, full: BankFull) -> StoreResult:
-    return StoreResult(
-        memory_id=item.memory_id, status="rejected", code=full.code, error=full.message
-    )
-
-
-def _rejected(existing: MemoryItem, why: str) -> StoreResult:
-    return StoreResult(
-        memory_id=existing.memory_id,
-        status="rejected",
-        code=DuplicateMemory.default_code,
-        error=f"Memory {existing.memory_id} {why}.",
-    )
+def _reject(existing: MemoryItem, why: str) -> StoreResult:
+    error = errors.DuplicateMemory(f"Memory {existing.memory_id} {why}.")
+    return StoreResult.refused(existing.memory_id, error)
 
 
 def _changed_meanwhile(item: MemoryItem) -> StoreResult:
     """What stood in the way went between the insert and the read: the caller may just retry."""
-    return StoreResult(
-        memory_id=item.memory_id,
-        status="rejected",
-        code=Conflict.default_code,
-        error="The memory changed while it was stored; send it again.",
-    )
+    error = errors.Conflict("The memory changed while it was stored; send it again.")
+    return StoreResult.refused(item.memory_id, error)

@@ -5,8 +5,6 @@ again; a repeated store closes the older one as the first would have. The other 
 the older one from every answer with nothing in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -15,7 +13,7 @@ from rayapp.core.runtime import Clock
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import check_user
-from rayapp.memory.rules.lifecycle import check_supersedes, superseded, superseding
+from rayapp.memory.rules.lifecycle import check_supersedes, supersede, superseding
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import TIER_POLICY
 
@@ -25,25 +23,19 @@ Change = Callable[
 ]
 
 
-class Beside:
+class BatchPredecessors:
     """The memories that come first in the same call: a later one may replace them."""
 
     def __init__(self) -> None:
-        self._items: dict[str, MemoryItem] = {}
-        self._newer: dict[str, MemoryItem] = {}
+        self.items: dict[str, MemoryItem] = {}
+        # What replaces an id; that is closed only after all are stored.
+        self.newer: dict[str, MemoryItem] = {}
         self._stored_as: dict[str, str] = {}
 
     def add(self, item: MemoryItem) -> None:
-        self._items[item.memory_id] = item
+        self.items[item.memory_id] = item
         if item.supersedes is not None:
-            self._newer.setdefault(item.supersedes, item)
-
-    def named(self, memory_id: str) -> MemoryItem | None:
-        return self._items.get(memory_id)
-
-    def newer_than(self, memory_id: str) -> MemoryItem | None:
-        """What replaces `memory_id`; it is closed only after all are stored."""
-        return self._newer.get(memory_id)
+            self.newer.setdefault(item.supersedes, item)
 
     def stored(self, item: MemoryItem, stored_as: str | None) -> None:
         """`stored_as` is another id when the text was there before."""
@@ -66,7 +58,7 @@ class Supersession:
         self._change = change
 
     async def stamped(
-        self, scope: WriteScope, item: MemoryItem, beside: Beside | None = None
+        self, scope: WriteScope, item: MemoryItem, beside: BatchPredecessors | None = None
     ) -> MemoryItem:
         """`item` as it is stored when it replaces another one.
 
@@ -78,17 +70,16 @@ class Supersession:
         if named is None:
             return item
         check_user(scope.user_id)
-        own = ReadScope(scope.user_id, include_shared=False)
-        beside = beside or Beside()
-        old = await self._store.get(own, named)
+        beside = beside or BatchPredecessors()
+        old = await self._store.get(scope.own, named)
         if old is not None and TIER_POLICY[old.tier].shared:
             old = None
         if old is None:
-            old = beside.named(named)
+            old = beside.items.get(named)
         if old is not None:
-            newer = await self._newer(own, old)
+            newer = await self._newer(scope.own, old)
             if newer is None:
-                newer = beside.newer_than(old.memory_id)
+                newer = beside.newer.get(old.memory_id)
                 old = replace(old, superseded_by=newer.memory_id if newer else None)
             if _repeats(item, old, newer):
                 return superseding(item, old)
@@ -110,18 +101,17 @@ class Supersession:
         named = item.supersedes
         if named is None or stored_as is None or stored_as == named:
             return
-        own = ReadScope(scope.user_id, include_shared=False)
-        current = await self._store.get(own, stored_as)
+        current = await self._store.get(scope.own, stored_as)
         if current is None or current.superseded_by is not None:
             return
         by = replace(item, memory_id=current.memory_id)
-        vanished = await self._vanished(own, named)
+        vanished = await self._vanished(scope.own, named)
 
         def change(old: MemoryItem) -> MemoryItem:
             # A merge meanwhile may have made the two one memory, which replaces nothing.
             if old.memory_id == by.memory_id:
                 return old
-            return superseded(old, by, self._clock.now(), vanished=vanished)
+            return supersede(old, by, self._clock.now(), vanished=vanished)
 
         try:
             await self._change(

@@ -1,8 +1,7 @@
 """The seven tiers and what each one is allowed to do. `TIER_POLICY` is the documentation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -64,6 +63,13 @@ TIER_POLICY: dict[Tier, TierPolicy] = {
         ttl_hours=None, scored=False, learned_weight=False, shared=True
     ),
 }
+
+
+def expiry_in(tier: Tier, now: datetime) -> datetime | None:
+    """When an item ends that enters the tier now."""
+    hours = TIER_POLICY[tier].ttl_hours
+    return None if hours is None else now + timedelta(hours=hours)
+
 
 # The first client calls the books tier "documents"; both names are accepted everywhere.
 TIER_ALIASES: dict[str, Tier] = {"documents": Tier.BOOKS}

@@ -1,21 +1,12 @@
 """A user's data as a whole: what is hidden, what there is, and clearing it."""
 
-from __future__ import annotations
-
 import asyncio
 
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
+from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore, UserRows
-from rayapp.memory.requests import (
-    CLEARED_TIERS,
-    Cleared,
-    ClearTarget,
-    HiddenItem,
-    TierTotal,
-    UserCounts,
-)
 from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
@@ -45,24 +36,22 @@ class UserDataService:
 
     # --- hidden memories
 
-    async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> HiddenItem:
+    async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> MemoryItem:
         """Archive it as hidden; harmless to repeat. Conflict when it is archived for another
         reason."""
         item = await self._memories.archive(scope, memory_id, reason=archived_reason(reason))
-        found = hidden_reason(item)
-        if found is None:
+        if hidden_reason(item) is None:
             raise Conflict(
                 f"Memory {memory_id} is archived already, so nobody sees it; restore it first to "
                 "hide it.",
                 code="archived_already",
                 details={"memory_id": memory_id},
             )
-        return HiddenItem(item=item, reason=found)
+        return item
 
     async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
         """Restore a hidden memory; NotFound, code `not_hidden`, for any other."""
-        read = ReadScope(scope.user_id, include_shared=False)
-        item = await self._memories.get(read, memory_id)
+        item = await self._memories.get(scope.own, memory_id)
         if hidden_reason(item) is None:
             raise NotFound(
                 f"Memory {memory_id} is not hidden; list /api/memory/ghost to see which are.",
@@ -71,34 +60,36 @@ class UserDataService:
             )
         return await self._memories.restore(scope, memory_id, expected_version=item.version)
 
-    async def hidden(self, scope: ReadScope, limit: int) -> list[HiddenItem]:
+    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         """Newest first."""
-        items = await self._rows.hidden(scope, limit)
-        return [HiddenItem(item=item, reason=hidden_reason(item) or "") for item in items]
+        return await self._rows.hidden(scope, limit)
 
     # --- counts and clearing
 
-    async def counts(self, scope: ReadScope) -> UserCounts:
-        own = ReadScope(scope.user_id, include_shared=False)
-        found, rows = await asyncio.gather(self._items.tier_counts(own), self._rows.counts(own))
-        totals = {row.tier: TierTotal(active=row.active, archived=row.archived) for row in found}
-        return UserCounts(
-            tiers={tier: totals.get(tier, TierTotal()) for tier in CORE_TIERS}, rows=rows
+    async def counts(self, scope: ReadScope) -> requests.UserCounts:
+        found, rows = await asyncio.gather(
+            self._items.tier_counts(scope.own), self._rows.counts(scope.own)
+        )
+        totals = {
+            row.tier: requests.TierTotal(active=row.active, archived=row.archived) for row in found
+        }
+        return requests.UserCounts(
+            tiers={tier: totals.get(tier, requests.TierTotal()) for tier in CORE_TIERS}, rows=rows
         )
 
-    async def clear(self, scope: WriteScope, target: ClearTarget) -> Cleared:
+    async def clear(self, scope: WriteScope, target: requests.ClearTarget) -> requests.Cleared:
         """Delete for good, within the time of a request; `left` says what it did not reach."""
-        tier = CLEARED_TIERS.get(target)
+        tier = requests.CLEARED_TIERS.get(target)
         left = 0
         if tier is not None:
             deleted, left = await self.clear_tiers(scope, (tier,), self._budget_s)
             if tier is Tier.BOOKS and not left:
                 await self._rows.clear_documents(scope)
-        elif target is ClearTarget.SESSIONS:
+        elif target is requests.ClearTarget.SESSIONS:
             deleted = await self._rows.clear_sessions(scope)
         else:
             deleted = await self._rows.clear_graph(scope)
-        return Cleared(target=target, deleted=deleted, left=left, at=self._clock.now())
+        return requests.Cleared(target=target, deleted=deleted, left=left, at=self._clock.now())
 
     async def clear_tiers(
         self, scope: WriteScope, tiers: tuple[Tier, ...], budget_s: float
@@ -112,6 +103,5 @@ class UserDataService:
                 deleted += gone
                 if self._clock.monotonic() >= until:
                     break
-        read = ReadScope(scope.user_id, include_shared=False)
         where = ItemFilter(tiers=tiers, statuses=None, include_superseded=True)
-        return deleted, await self._items.count(read, where)
+        return deleted, await self._items.count(scope.own, where)

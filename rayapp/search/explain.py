@@ -1,7 +1,5 @@
 """Why was this memory (not) shown? Runs the one search and follows a single memory through it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rayapp.core.deadline import Deadline
@@ -13,12 +11,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import tier_name
-from rayapp.search.requests import (
-    ExplainStage,
-    Explanation,
-    ScoreSummary,
-    SearchQuery,
-)
+from rayapp.search.requests import ExplainStage, Explanation, ScoreSummary, SearchQuery
 from rayapp.search.rules.diversification import Kept
 from rayapp.search.rules.fusion import Candidate
 from rayapp.search.rules.ranking import Ranked, is_solution
@@ -170,6 +163,7 @@ def _parts(summary: ScoreSummary, place: int, prepared: Prepared) -> dict[str, f
     parts = {
         "final": summary.final_score,
         "fused": summary.fused,
+        "length_factor": summary.length_factor,
         "dense_similarity": summary.dense_similarity,
         "text_similarity": summary.text_similarity,
         "learned": summary.learned_score,

@@ -1,7 +1,5 @@
 """Reranking backend over features and a linear model: no server, no GPU, a few milliseconds."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -3,8 +3,7 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -43,33 +42,34 @@ class Receipt:
     scored_at: datetime | None = None
 
 
-class ReceiptStore(Protocol):
-    async def put(self, receipt: Receipt) -> None: ...
+class ReceiptReads(Protocol):
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None: ...
     async def latest(
         self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
     ) -> list[Receipt]:
         """The living receipts of a conversation, newest first."""
-        ...
 
     async def questions(
-        self,
-        scope: ReadScope,
-        conversation_id: str,
-        limit: int,
-        *,
-        besides_turn: str | None = None,
+        self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         """(query, concepts, at) of the same receipts, without what they showed.
 
         Those of the turn `besides_turn` are left out.
         """
-        ...
 
     async def recent(self, limit: int) -> list[Receipt]:
         """The last living receipts of all users, newest first. For maintenance only: nothing of
         this may reach an answer to a user."""
-        ...
+
+
+class ReceiptStore(ReceiptReads, Protocol):
+    async def put_many(self, receipts: Sequence[Receipt]) -> None: ...
+
+
+class Receipts(ReceiptReads, Protocol):
+    """What services are given; see `GroupedReceipts`."""
+
+    async def put(self, receipt: Receipt) -> None: ...
 
 
 # Among the ranks of a shown memory: it stood there, no question brought it.

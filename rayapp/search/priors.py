@@ -1,7 +1,5 @@
 """What the graphs add to a search: deeper tiers, boosts, known solutions. One read, bounded."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from functools import lru_cache

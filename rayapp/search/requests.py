@@ -1,7 +1,5 @@
 """What callers ask of a search and what they get back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -10,6 +8,7 @@ from rayapp.core.deadline import Span
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
+from rayapp.text.passage import Passage
 
 SortMode = Literal["relevance", "recency", "score"]
 ConfidenceLabel = Literal["high", "medium", "low"]
@@ -48,7 +47,8 @@ class ScoreSummary:
     """How one hit got its place. Ranks start at 1; None = the arm did not return the item.
 
     dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
-    fused: after fusion and weights, 0..1. ce_score: reranker probability. weights: what was used.
+    fused: after fusion and weights, 0..1. length_factor: what a text of several passages keeps of
+    it. ce_score: reranker probability. weights: what was used.
     evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
     distance_boost: how many times nearer quality brings a memory_bank item.
     total_boost: the product of all fields that end in `_boost`, capped.
@@ -60,6 +60,7 @@ class ScoreSummary:
     dense_similarity: float | None = None
     text_similarity: float | None = None
     fused: float = 0.0
+    length_factor: float = 1.0
     rrf_score: float | None = None
     ce_score: float | None = None
     vector_rank: int | None = None
@@ -83,10 +84,18 @@ class ScoreSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
+    """`passage`: what of a long text answers; None: the whole text does."""
+
     position: int
     item: MemoryItem
     summary: ScoreSummary
     collapsed_ids: tuple[str, ...] = ()
+    passage: Passage | None = None
+
+    @property
+    def text(self) -> str:
+        """What of the item answers."""
+        return self.item.text if self.passage is None else self.passage.of(self.item.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

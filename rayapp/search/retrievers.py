@@ -1,15 +1,15 @@
 """The arms of a search: what to ask the index, what waits in the truth, and the rungs below."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, IndexDown
 from rayapp.core.runtime import Runtime
-from rayapp.core.vectors import IndexSchema, SparseVector, Vector
+from rayapp.core.vectors import SparseVector, Vector
 from rayapp.graphs.records import GraphPriors
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import Arm, ScoredPoint
@@ -21,10 +21,12 @@ from rayapp.memory.ports import MemoryStore, Page
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
+from rayapp.search.resident import ResidentViews
 from rayapp.search.rules.fusion import (
     HITS_READ,
     Candidate,
     IndexedHit,
+    Worded,
     gather_evidence,
     is_stale,
     pending_scores,
@@ -32,9 +34,11 @@ from rayapp.search.rules.fusion import (
 )
 from rayapp.search.rules.ranking import is_solution, solution_points, tier_depths
 from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.view import UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
 from rayapp.text.expansions import Expansion
+from rayapp.text.passages import passage_at, passages_of
 
 # Recent items and text matches that the "index down" rung shows at most.
 RUNG_RECENT = 20
@@ -87,15 +91,16 @@ class SearchArms:
         embedder: Embedder,
         analyser: Analyser,
         *,
-        schema: IndexSchema,
         watch: IndexWatch,
+        views: ResidentViews,
         runtime: Runtime,
     ) -> None:
+        self._views = views
         self._store = store
         self._index = index
         self._embedder = embedder
         self._analyser = analyser
-        self._schema = schema
+        self._schema = views.schema
         self._watch = watch
         self._clock = runtime.clock
         self._metrics = runtime.metrics
@@ -105,6 +110,34 @@ class SearchArms:
         """Candidates of all arms. Raises StoreDown; every other dependency only degrades."""
         if request.where.matches_nothing:
             return Gathered(dense_used=False)
+        view = await self._views.of(request.scope, request.where, deadline, trace)
+        if view is not None:
+            return await self._from_view(request, view, deadline, trace)
+        return await self._from_index(request, deadline, trace)
+
+    async def _from_view(
+        self, request: ArmsRequest, view: UserView, deadline: Deadline, trace: Trace
+    ) -> Gathered:
+        """What the engine would find, of the columns of one user. Nothing waits between the look at
+        the columns and what is read of them, so that no write comes in between."""
+        vector = await self._embed(request.text, deadline, trace)
+        priors = await request.priors
+        depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
+        lists = view.scan(_normalised(vector), self._question(request), request.where, depths)
+        evidence = gather_evidence(lists.dense.values(), lists.sparse.values())
+        found = evidence.keys() | lists.pending.keys()
+        solved = view.items(set(solution_points(priors)) - found)
+        items = view.items(sorted(found)) + kept(solved, request.where)
+        candidates = to_candidates(
+            items,
+            evidence,
+            lists.pending,
+            self._hashes(items),
+            wanted={item.point_id for item in items if is_solution(item, priors)},
+        )
+        return Gathered(candidates, vector is not None, priors, depths)
+
+    async def _from_index(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
         pending = asyncio.ensure_future(self._pending(request, deadline, trace))
         try:
             vector = await self._embed(request.text, deadline, trace)
@@ -127,7 +160,8 @@ class SearchArms:
         hashes = self._hashes(items)
         indexed = [(i, evidence[i.point_id]) for i in items if i.point_id in evidence]
         scores = self._lexical(request, waiting, [
-            (item, said.sparse) for item, said in indexed
+            (passage_at(item.text, said.sparse_passage).of(item.text), said.sparse)
+            for item, said in indexed
             if said.sparse is not None and not is_stale(item, hashes)
         ])  # fmt: skip
         wanted = {item.point_id for item in items if is_solution(item, priors)}
@@ -260,11 +294,7 @@ class SearchArms:
         return kept(living, request.where)
 
     async def _with_matching(
-        self,
-        request: ArmsRequest,
-        waiting: list[MemoryItem],
-        deadline: Deadline,
-        trace: Trace,
+        self, request: ArmsRequest, waiting: list[MemoryItem], deadline: Deadline, trace: Trace
     ) -> list[MemoryItem]:
         """Where more is pending than is read, the best by words of those that are older."""
         if len(waiting) < self._settings.search.pending_limit or not waiting:
@@ -291,28 +321,31 @@ class SearchArms:
         self,
         request: ArmsRequest,
         waiting: Iterable[MemoryItem],
-        indexed: Sequence[tuple[MemoryItem, float]],
-    ) -> dict[str, float]:
+        indexed: Sequence[tuple[str, float]],
+    ) -> dict[str, Worded]:
         """BM25 of what the index does not hold in its current state, on the index's scale.
 
-        `indexed`: hits of the sparse arm with their scores.
+        `indexed`: the passages that the sparse arm found, with their scores.
         """
         query = self._question(request)
         asked = frozenset(query.indices)
-        documents = {i.point_id: self._analyser.document(i.text) for i in waiting}
-        sharing = {p: d for p, d in documents.items() if not asked.isdisjoint(d.indices)}
+        documents = {item.point_id: self._documents(item.text) for item in waiting}
+        sharing = {
+            point_id: passages
+            for point_id, passages in documents.items()
+            if any(not asked.isdisjoint(one.indices) for one in passages)
+        }
         if not sharing:
             return {}
         best = sorted(indexed, key=lambda hit: -hit[1])[:HITS_READ]
-        hits = [IndexedHit(self._analyser.document(item.text), score) for item, score in best]
+        hits = [IndexedHit(self._analyser.document(text), score) for text, score in best]
         return pending_scores(query, sharing, hits, self._watch.points)
 
+    def _documents(self, text: str) -> list[SparseVector]:
+        return [self._analyser.document(passage.of(text)) for passage in passages_of(text)]
+
     async def _without_index(
-        self,
-        request: ArmsRequest,
-        waiting: Sequence[MemoryItem],
-        deadline: Deadline,
-        trace: Trace,
+        self, request: ArmsRequest, waiting: Sequence[MemoryItem], deadline: Deadline, trace: Trace
     ) -> Gathered:
         """The "index down" rung: Mongo `$text`, the newest and the pinned items, flagged."""
         matching: list[tuple[MemoryItem, float]] = []
@@ -336,8 +369,8 @@ class SearchArms:
         # Recent items that share no word with the question still count a little, so that a
         # question whose words nobody stored does not come back empty.
         lexical = self._lexical(request, items.values(), ())
-        faint = FAINT * max(lexical.values(), default=1.0)
-        scores = {point_id: max(faint, lexical.get(point_id, 0.0)) for point_id in items}
+        faint = Worded(FAINT * max((one.score for one in lexical.values()), default=1.0))
+        scores = {point_id: max(faint, lexical.get(point_id, faint)) for point_id in items}
         candidates = to_candidates(items.values(), {}, scores, self._hashes(items.values()))
         return Gathered(candidates=candidates, dense_used=False)
 
@@ -349,6 +382,11 @@ class SearchArms:
             for i in items
             if i.index.sync_state is not SyncState.SYNCED
         }
+
+
+def _normalised(vector: Vector | None) -> Vector | None:
+    """As the engine has it, whose scores are cosines."""
+    return None if vector is None else vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
 def _nothing(lists: Lists) -> bool:

@@ -3,8 +3,6 @@
 API, tools, prefetch and evaluation all come through here, so they rank alike.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +16,7 @@ from rayapp.graphs.records import GraphPriors
 from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.ports import Receipt, ReceiptStore, Shown
+from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphQuestion, PriorsService
 from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
@@ -65,7 +63,7 @@ class SearchService:
         self,
         arms: SearchArms,
         reranker: Reranker,
-        receipts: ReceiptStore,
+        receipts: Receipts,
         texts: Texts,
         *,
         priors: PriorsService,
@@ -101,10 +99,7 @@ class SearchService:
         """Plan the search; pure but for the clock. Raises InvalidInput."""
         recipe = self.recipe(query.recipe)
         plan = plan_query(
-            query.query,
-            limit=query.limit,
-            sort_by=query.sort_by,
-            expansions=self._texts.expansions,
+            query.query, limit=query.limit, sort_by=query.sort_by, expansions=self._texts.expansions
         )
         tiers, datagov = self._tiers(scope, query, plan)
         now = self._clock.now()
@@ -200,7 +195,7 @@ class SearchService:
         async with trace.stage("rerank", degrades="reranker"):
             probabilities = await self._reranker.rerank(
                 prepared.query.query,
-                [one.item.text for one in ranked[:top]],
+                [one.passage_text for one in ranked[:top]],
                 timeout_s=deadline.limit(self._settings.reranker.timeout_s),
             )
         if probabilities is None:
@@ -218,6 +213,7 @@ class SearchService:
                 item=ranked[one.index].item,
                 summary=ranked[one.index].summary,
                 collapsed_ids=one.collapsed_ids,
+                passage=ranked[one.index].passage,
             )
             for number, one in enumerate(shown, start=1)
         )
@@ -276,9 +272,7 @@ class SearchService:
         """What the caller holds to be precise enough; all of it when nothing was said."""
         query = prepared.query
         least = Least(
-            question=query.query,
-            relevance=query.min_relevance,
-            named_only=query.named_only,
+            question=query.query, relevance=query.min_relevance, named_only=query.named_only
         )
         return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
 
@@ -304,7 +298,7 @@ class SearchService:
         try:
             async with trace.stage("receipt"):
                 self._disk.check()
-                await asyncio.shield(self._receipts.put(receipt))
+                await self._receipts.put(receipt)
         except (DependencyDown, DeadlineExceeded) as error:
             trace.degrade("receipt", "receipt", error)
             return None

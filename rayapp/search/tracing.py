@@ -1,7 +1,5 @@
 """What happened to one request: stage times, what was skipped, which errors were absorbed."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,11 +1,9 @@
 """build(settings) -> serve.Application: the only file that wraps classes and binds them.
 
-search (HTTP ingress)  --handle-->  embedding, reranker
-indexer, maintenance   --handle-->  embedding
+search (HTTP ingress)  --handle-->  embedding, reranker, where the models are not the callers' own
+indexer, maintenance   --handle-->  embedding; both in one process where settings say so
 search, indexer, maintenance  --actor--> vector engine (embedded profile)
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +13,12 @@ from ray.serve.config import AutoscalingConfig
 from ray.serve.handle import DeploymentHandle
 
 from rayapp.core.settings.model import DeploymentSettings, Settings
-from rayapp.serve.deployments.background import IndexerDeployment, MaintenanceDeployment
+from rayapp.serve.deployments.background import (
+    BackgroundDeployment,
+    Indexer,
+    Maintenance,
+    Role,
+)
 from rayapp.serve.deployments.gateways import Embedding, Rerank
 from rayapp.serve.deployments.search import SearchDeployment
 
@@ -29,8 +32,8 @@ class Search(SearchDeployment):
     def __init__(
         self,
         settings: Settings,
-        embedding: DeploymentHandle[Any],
-        reranker: DeploymentHandle[Any],
+        embedding: DeploymentHandle[Any] | None,
+        reranker: DeploymentHandle[Any] | None,
         owners: Sequence[DeploymentHandle[Any]],
     ) -> None:
         super().__init__(settings, embedding, reranker)
@@ -39,19 +42,29 @@ class Search(SearchDeployment):
 
 def build(settings: Settings) -> serve.Application:
     """The application of these settings; validated before anything starts."""
-    serve_settings = settings.serve
-    embedding = _deployment(Embedding, "embedding", serve_settings.embedding).bind(settings)
-    reranker = _deployment(Rerank, "reranker", serve_settings.reranker).bind(settings)
-    indexer = _deployment(IndexerDeployment, "indexer", serve_settings.indexer).bind(
-        settings, embedding
-    )
-    maintenance = _deployment(
-        MaintenanceDeployment, "maintenance", serve_settings.maintenance
-    ).bind(settings, embedding)
+    options = settings.serve
+    embedding = reranker = None
+    # A replica for a model that its callers run themselves would hold 240 MB for nobody.
+    if settings.embedding.backend != "static":
+        embedding = _deployment(Embedding, "embedding", options.embedding).bind(settings)
+    if settings.reranker.backend in ("http", "local"):
+        reranker = _deployment(Rerank, "reranker", options.reranker).bind(settings)
+    owners = [
+        _deployment(BackgroundDeployment, name, scaling).bind(settings, embedding, roles)
+        for name, scaling, roles in _background(settings)
+    ]
     ingress = serve.ingress()(Search)
-    return _deployment(ingress, "search", serve_settings.search).bind(
-        settings, embedding, reranker, [indexer, maintenance]
+    return _deployment(ingress, "search", options.search).bind(
+        settings, embedding, reranker, owners
     )
+
+
+def _background(settings: Settings) -> list[tuple[str, DeploymentSettings, list[type[Role]]]]:
+    """Deployments of what runs by itself: apart on a cluster, in one process on a laptop."""
+    indexer, maintenance = settings.serve.indexer, settings.serve.maintenance
+    if settings.serve.background_together:
+        return [("indexer", indexer, [Indexer, Maintenance])]
+    return [("indexer", indexer, [Indexer]), ("maintenance", maintenance, [Maintenance])]
 
 
 def _deployment(cls: type[Any], name: str, options: DeploymentSettings) -> serve.Deployment:

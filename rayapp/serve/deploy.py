@@ -4,8 +4,6 @@
 drains and removes. `application` is the import path of the Serve YAML files of a cluster.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys
@@ -57,7 +55,7 @@ def deploy(settings: Settings, app: str, phase: DeployPhase) -> None:
 
 def loading_model(settings: Settings) -> frozenset[str]:
     """Deployments whose replicas load a model of their own before they run."""
-    return frozenset() if settings.embedding.backend == "http" else frozenset({"embedding"})
+    return frozenset({"embedding"}) if settings.embedding.backend == "local" else frozenset()
 
 
 def remove(*, own_cluster: bool) -> None:

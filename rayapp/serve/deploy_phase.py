@@ -38,8 +38,7 @@ class DeployPhase:
     def following(self, name: str, loading: frozenset[str]) -> Iterator[None]:
         """While the block lasts, say what Serve reports of the application.
 
-        Args:
-            loading: deployments that load a model before they run.
+        `loading`: deployments that load a model before they run.
         """
         from ray import serve  # its driver has imported it already
 

@@ -5,8 +5,6 @@ open. The actor is pinned to the node that holds the folder and restarted withou
 the folder on its first call, because a constructor that fails would end the actor for good.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -20,10 +18,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from rayapp.core.disk_space import DiskLimits, DiskSpace
 from rayapp.core.errors import IndexDown, RayappError
 from rayapp.core.settings.model import Settings
-from rayapp.serve.engine_socket import Door, DoorClosedError, DoorServer
+from rayapp.serve.engine_socket import SocketClient, SocketClosedError, SocketServer
 from rayapp.storage.files import measured
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
-from rayapp.storage.qdrant.edge_scheduler import EngineTurns
+from rayapp.storage.qdrant.edge_scheduler import PriorityScheduler
 
 ACTOR_NAME: Final = "vector-engine"
 ACTOR_NAMESPACE: Final = "rayapp"
@@ -44,8 +42,8 @@ class VectorEngineActor:
     ) -> None:
         self._engine = EdgeEngine(Path(folder), alias)
         self._disk = DiskSpace(folder, limits, lambda: measured(Path(folder)))
-        self._turns = EngineTurns(self._engine)
-        self._door = DoorServer(self.call)
+        self._turns = PriorityScheduler(self._engine)
+        self._socket = SocketServer(self.call)
         self._flush_interval_s = flush_interval_s
         self._flusher: asyncio.Task[None] | None = None
 
@@ -64,9 +62,9 @@ class VectorEngineActor:
     async def pid(self) -> int:
         return os.getpid()
 
-    async def door(self) -> tuple[str, str]:
+    async def socket(self) -> tuple[str, str]:
         """The node of this process, and where callers on it find a shorter way in."""
-        return ray.get_runtime_context().get_node_id(), await self._door.open()
+        return ray.get_runtime_context().get_node_id(), await self._socket.open()
 
     async def close(self) -> None:
         """Flush and give the folder back; a later call opens it again."""
@@ -75,7 +73,7 @@ class VectorEngineActor:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._flusher
             self._flusher = None
-        await self._door.close()
+        await self._socket.close()
         self._engine.close()
 
     async def _flush_forever(self) -> None:
@@ -85,29 +83,29 @@ class VectorEngineActor:
 
 
 class RayTransport:
-    """Calls the actor through its door, or through Ray from another machine; finds or starts it
+    """Calls the actor through its socket, or through Ray from another machine; finds or starts it
     again after it is lost."""
 
     def __init__(self, settings: Settings, *, name: str = ACTOR_NAME) -> None:
         self._settings = settings
         self._name = name
         self._actor: Any = None
-        self._door: Door | None = None
+        self._socket: SocketClient | None = None
         self._elsewhere = False
         self._finding = asyncio.Lock()
 
     async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
-                door = self._door
-                if door is None or not door.is_open:
-                    door = await self._find()
-                if door is not None:
-                    return await door.call(method, args, timeout_s)
+                socket = self._socket
+                if socket is None or not socket.is_open:
+                    socket = await self._find()
+                if socket is not None:
+                    return await socket.call(method, args, timeout_s)
                 return await self._actor.call.remote(method, args, timeout_s)
         except TimeoutError as error:
             raise _down(f"no answer within {timeout_s} s") from error
-        except DoorClosedError as error:
+        except SocketClosedError as error:
             raise _down(str(error)) from error
         except RayTaskError as error:
             cause = error.cause
@@ -119,31 +117,31 @@ class RayTransport:
             self._actor, self._elsewhere = None, False
             raise _down(str(error)) from error
 
-    async def _find(self) -> Door | None:
-        """The actor, and its door when it is on this machine."""
+    async def _find(self) -> SocketClient | None:
+        """The actor, and its socket when it is on this machine."""
         async with self._finding:
-            if self._door is not None and self._door.is_open:
-                return self._door
+            if self._socket is not None and self._socket.is_open:
+                return self._socket
             if self._actor is None:
                 self._actor = await asyncio.to_thread(
                     get_or_create_vector_actor, self._settings, name=self._name
                 )
             if self._elsewhere:
                 return None
-            node, path = await self._actor.door.remote()
+            node, path = await self._actor.socket.remote()
             self._elsewhere = node != ray.get_runtime_context().get_node_id()
-            self._door = None
+            self._socket = None
             if not self._elsewhere:
-                # A door that does not open leaves the way through Ray.
-                with contextlib.suppress(DoorClosedError):
-                    self._door = await Door.to(path)
-            return self._door
+                # A socket that does not open leaves the way through Ray.
+                with contextlib.suppress(SocketClosedError):
+                    self._socket = await SocketClient.to(path)
+            return self._socket
 
     async def close(self) -> None:
         """The actor is shared with other processes and stays up."""
-        if self._door is not None:
-            await self._door.close()
-        self._actor = self._door = None
+        if self._socket is not None:
+            await self._socket.close()
+        self._actor = self._socket = None
 
 
 def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) -> Any:

@@ -8,8 +8,6 @@ A frame is its length, 4 bytes, and a pickle. The socket lies in a folder that o
 enter, as the tokens of the cluster do: whoever may write to it could submit any job anyway.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
@@ -19,7 +17,7 @@ import struct
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from rayapp.core.errors import RayappError
 
@@ -34,11 +32,11 @@ SOCKET_NAME: Final = "engine"
 MAX_CALLS: Final = 256
 
 
-class DoorClosedError(Exception):
+class SocketClosedError(Exception):
     """The process behind the socket is gone, or was never on this machine."""
 
 
-class DoorServer:
+class SocketServer:
     """Answers frames with what `handler` returns or raises."""
 
     def __init__(self, handler: Handler) -> None:
@@ -82,17 +80,17 @@ class DoorServer:
         number, operation, args, timeout_s = pickle.loads(frame)
         try:
             async with self._calls:
-                answer = _packed((number, None, await self._handler(operation, args, timeout_s)))
+                answer = _pack((number, None, await self._handler(operation, args, timeout_s)))
         except RayappError as raised:
-            answer = _packed((number, raised, None))
+            answer = _pack((number, raised, None))
         except Exception as raised:  # noqa: BLE001 - the caller is told, as Ray tells of a task
-            answer = _packed((number, f"{type(raised).__name__}: {raised}", None))
+            answer = _pack((number, f"{type(raised).__name__}: {raised}", None))
         with contextlib.suppress(ConnectionError):
             writer.write(answer)
             await writer.drain()
 
 
-class Door:
+class SocketClient:
     """The other end: many calls at once over one connection of one event loop."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -102,13 +100,13 @@ class Door:
         self._loop = asyncio.get_running_loop()
         self._reading = asyncio.create_task(self._read(reader))
 
-    @staticmethod
-    async def to(path: str) -> Door:
-        """Raises DoorClosedError when nobody listens there."""
+    @classmethod
+    async def to(cls, path: str) -> Self:
+        """Raises SocketClosedError when nobody listens there."""
         try:
-            return Door(*await asyncio.open_unix_connection(path, limit=BUFFER_BYTES))
+            return cls(*await asyncio.open_unix_connection(path, limit=BUFFER_BYTES))
         except OSError as error:
-            raise DoorClosedError(str(error)) from error
+            raise SocketClosedError(str(error)) from error
 
     @property
     def is_open(self) -> bool:
@@ -116,11 +114,11 @@ class Door:
         return not self._reading.done() and self._loop is asyncio.get_running_loop()
 
     async def call(self, operation: str, args: tuple[Any, ...], timeout_s: float) -> Any:
-        """Raises what the other side raises, and DoorClosedError when it went away."""
+        """Raises what the other side raises, and SocketClosedError when it went away."""
         number = next(self._numbers)
         answer = self._waiting[number] = self._loop.create_future()
         try:
-            self._writer.write(_packed((number, operation, args, timeout_s)))
+            self._writer.write(_pack((number, operation, args, timeout_s)))
             return await answer
         finally:
             self._waiting.pop(number, None)
@@ -140,7 +138,7 @@ class Door:
                     answer.set_result(value)
                 else:
                     known = isinstance(error, RayappError)
-                    answer.set_exception(error if known else DoorClosedError(str(error)))
+                    answer.set_exception(error if known else SocketClosedError(str(error)))
         except (asyncio.IncompleteReadError, ConnectionError) as lost:
             self._end(str(lost))
         except BaseException:
@@ -150,7 +148,7 @@ class Door:
     def _end(self, reason: str) -> None:
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(DoorClosedError(reason))
+                answer.set_exception(SocketClosedError(reason))
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
@@ -158,6 +156,6 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-def _packed(value: Any) -> bytes:
+def _pack(value: Any) -> bytes:
     frame = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(frame)) + frame

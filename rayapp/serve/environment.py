@@ -5,8 +5,6 @@ starts; a Serve YAML or a runtime_env cannot set them. Echo route on 2 cores: 2.
 (one client) and 780 requests/s (eight) by default, 0.2 ms and 6,400 requests/s with the table.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +57,16 @@ LOCAL: tuple[EnvRow, ...] = (
         "no proxy of another node can still route to a replica; the default waits 30 s",
     ),
     EnvRow("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "0", "the application is drained before"),
+    EnvRow(
+        "RAY_SERVE_CONTROL_LOOP_INTERVAL_S",
+        "0.3",
+        "at the default of 0.1 the idle controller is the busiest process of a laptop",
+    ),
+    EnvRow(
+        "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS",
+        "2000",
+        "by default each replica writes its metrics down ten times a second",
+    ),
 )
 
 # Ports that a second stack on the machine would fight over: environment variable -> our name.

@@ -1,7 +1,5 @@
 """Embedder and Reranker over Serve handles: one call per batch, errors mapped at the door."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,15 +8,8 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from rayapp.core import errors
 from rayapp.core.breaker import BreakerSnapshot
-from rayapp.core.errors import (
-    DeadlineExceeded,
-    DependencyDown,
-    EmbedderDown,
-    Overloaded,
-    RayappError,
-    RerankerDown,
-)
 from rayapp.core.vectors import Vector
 from rayapp.inference.ports import EmbedderInfo, TextKind
 
@@ -29,17 +20,19 @@ HANDLE_GRACE_S = 0.05
 INFO_TIMEOUT_S = 5.0
 
 
-def to_rayapp_error(error: Exception, down: type[DependencyDown]) -> RayappError:
+def to_rayapp_error(error: Exception, down: type[errors.DependencyDown]) -> errors.RayappError:
     """What a failed handle call means. A replica's own RayappError comes out as it went in."""
     if isinstance(error, RayTaskError):
         cause = error.cause
-        if isinstance(cause, RayappError):
+        if isinstance(cause, errors.RayappError):
             return cause
         return down(f"The replica failed ({type(cause).__name__}); see its log.")
-    if isinstance(error, RayappError):
+    if isinstance(error, errors.RayappError):
         return error
     if isinstance(error, BackPressureError):
-        return Overloaded("The queue of the deployment is full; retry later.", retry_after_s=1.0)
+        return errors.Overloaded(
+            "The queue of the deployment is full; retry later.", retry_after_s=1.0
+        )
     if isinstance(error, TimeoutError):
         return down("The replica did not answer in time; retry later.", code="handle_timeout")
     if isinstance(error, RayActorError):
@@ -50,9 +43,7 @@ def to_rayapp_error(error: Exception, down: type[DependencyDown]) -> RayappError
 
 
 async def call_once_more(
-    make_call: Callable[[], Any],
-    timeout_s: float,
-    down: type[DependencyDown],
+    make_call: Callable[[], Any], timeout_s: float, down: type[errors.DependencyDown]
 ) -> Any:
     """An idempotent handle call; repeated once when the replica dies under it.
 
@@ -66,17 +57,17 @@ async def call_once_more(
                 raise
             except RayActorError:
                 return await make_call()
-    except (RayError, RayServeException, TimeoutError, RayappError) as error:
+    except (RayError, RayServeException, TimeoutError, errors.RayappError) as error:
         raise to_rayapp_error(error, down) from error
 
 
-async def ask_all(handle: DeploymentHandle[Any], method: str, down: type[DependencyDown]) -> Any:
+async def ask_all(
+    handle: DeploymentHandle[Any], method: str, down: type[errors.DependencyDown]
+) -> Any:
     """The lists that every replica answers, one after the other.
 
     A replica that dies meanwhile is left out: the one that follows it has closed breakers.
-
-    Raises:
-        DependencyDown: as `down`, when none answers in time.
+    Raises DependencyDown: as `down`, when none answers in time.
     """
     try:
         answers = await handle.broadcast(method).results_async(
@@ -90,11 +81,34 @@ async def ask_all(handle: DeploymentHandle[Any], method: str, down: type[Depende
     return [row for one in answers if not isinstance(one, Exception) for row in one]
 
 
-class HandleEmbedder:
+class _ModelHandle:
+    """What the replicas of a model are asked besides its work."""
+
+    def __init__(self, handle: DeploymentHandle[Any], down: type[errors.DependencyDown]) -> None:
+        self._handle = handle
+        self._down = down
+
+    async def health(self) -> dict[str, Any]:
+        health: dict[str, Any] = await self._ask(self._handle.health.remote)
+        return health
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        rows: list[BreakerSnapshot] = await ask_all(self._handle, "breakers", self._down)
+        return rows
+
+    async def reset_breakers(self) -> list[str]:
+        names: list[str] = await ask_all(self._handle, "reset_breakers", self._down)
+        return list(dict.fromkeys(names))
+
+    async def _ask(self, remote: Callable[[], Any], timeout_s: float = INFO_TIMEOUT_S) -> Any:
+        return await call_once_more(remote, timeout_s, self._down)
+
+
+class HandleEmbedder(_ModelHandle):
     """Implements `Embedder` over `serve.deployments.gateways.EmbeddingDeployment`."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
-        self._handle = handle
+        super().__init__(handle, errors.EmbedderDown)
 
     async def info(self) -> EmbedderInfo:
         info: EmbedderInfo = await self._ask(self._handle.info.remote)
@@ -105,62 +119,30 @@ class HandleEmbedder:
     ) -> list[Vector]:
         """As `EmbeddingService.embed`. The vectors are rows of one read-only array."""
         if timeout_s <= 0:
-            raise DeadlineExceeded("No time is left for the embedding; retry later.")
+            raise errors.DeadlineExceeded("No time is left for the embedding; retry later.")
         if not texts:
             return []
-        array = await call_once_more(
+        array = await self._ask(
             lambda: self._handle.embed.remote(list(texts), kind, timeout_s),
             timeout_s + HANDLE_GRACE_S,
-            EmbedderDown,
         )
         return list(array)
 
-    async def health(self) -> dict[str, Any]:
-        health: dict[str, Any] = await self._ask(self._handle.health.remote)
-        return health
 
-    async def breakers(self) -> list[BreakerSnapshot]:
-        rows: list[BreakerSnapshot] = await ask_all(self._handle, "breakers", EmbedderDown)
-        return rows
-
-    async def reset_breakers(self) -> list[str]:
-        names: list[str] = await ask_all(self._handle, "reset_breakers", EmbedderDown)
-        return list(dict.fromkeys(names))
-
-    async def _ask(self, remote: Callable[[], Any]) -> Any:
-        return await call_once_more(remote, INFO_TIMEOUT_S, EmbedderDown)
-
-
-class HandleReranker:
+class HandleReranker(_ModelHandle):
     """Implements `Reranker` over `serve.deployments.gateways.RerankerDeployment`."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
-        self._handle = handle
+        super().__init__(handle, errors.RerankerDown)
 
     async def rerank(
         self, query: str, documents: Sequence[str], *, timeout_s: float
     ) -> list[float] | None:
         """As `RerankService.rerank`."""
         if timeout_s <= 0:
-            raise DeadlineExceeded("No time is left for the reranker; retry later.")
-        scores: list[float] | None = await call_once_more(
+            raise errors.DeadlineExceeded("No time is left for the reranker; retry later.")
+        scores: list[float] | None = await self._ask(
             lambda: self._handle.rerank.remote(query, list(documents), timeout_s),
             timeout_s + HANDLE_GRACE_S,
-            RerankerDown,
         )
         return scores
-
-    async def health(self) -> dict[str, Any]:
-        health: dict[str, Any] = await self._ask(self._handle.health.remote)
-        return health
-
-    async def breakers(self) -> list[BreakerSnapshot]:
-        rows: list[BreakerSnapshot] = await ask_all(self._handle, "breakers", RerankerDown)
-        return rows
-
-    async def reset_breakers(self) -> list[str]:
-        names: list[str] = await ask_all(self._handle, "reset_breakers", RerankerDown)
-        return list(dict.fromkeys(names))
-
-    async def _ask(self, remote: Callable[[], Any]) -> Any:
-        return await call_once_more(remote, INFO_TIMEOUT_S, RerankerDown)

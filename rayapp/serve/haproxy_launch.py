@@ -6,8 +6,6 @@ Ray writes HAProxy's configuration and has no setting for what follows, but it s
 becomes HAProxy, so that Ray sees one process under one pid. Standard library only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -42,11 +40,10 @@ class Record(NamedTuple):
     parent_started: str
 
 
-def amended(config: str, answer: Path) -> str:
+def amend(config: str, answer: Path) -> str:
     """Ray's configuration with a limit for headers, and 503 where it says 404 or 500.
 
-    Args:
-        answer: a whole HTTP answer, status line first.
+    `answer`: a whole HTTP answer, status line first.
     """
     config = re.sub(r"(?m)^(\s*errorfile \d+) .*$", rf"\1 {answer}", config)
     config = re.sub(r"(?m)^\s*timeout http-request .*\n", "", config)
@@ -87,10 +84,10 @@ def has_backends(config: str) -> bool:
     return re.search(r"(?m)^\s*use_backend ", config) is not None
 
 
-def prepared(path: Path, answer: Path) -> None:
+def prepare_file(path: Path, answer: Path) -> None:
     """Amend the file. One without backends, of a manager that has just started, becomes the last
     one with them: the replicas still serve, and those that do not fail HAProxy's own checks."""
-    config = amended(path.read_text(encoding="utf-8"), answer)
+    config = amend(path.read_text(encoding="utf-8"), answer)
     last = path.with_name(LAST_GOOD)
     if has_backends(config):
         replace(last, config)
@@ -154,7 +151,7 @@ def main(argv: list[str]) -> None:
     binary, answer, *arguments = argv
     try:
         path = Path(arguments[arguments.index("-f") + 1])
-        prepared(path, Path(answer))
+        prepare_file(path, Path(answer))
         arguments = taking_over(arguments, path)
         write_record(path.parent)
     except (OSError, ValueError, IndexError) as error:

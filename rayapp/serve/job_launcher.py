@@ -31,8 +31,7 @@ SECRETS = frozenset({"URI", "URL", "BASE_URL", "API_KEY"})
 class RayJobLauncher:
     """Implements `JobLauncher`, inside a replica or any other process that Ray knows.
 
-    Args:
-        package: where the module of a kind is.
+    `package`: where the module of a kind is.
     """
 
     def __init__(self, settings: Settings, *, package: str = "jobs") -> None:

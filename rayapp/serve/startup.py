@@ -4,8 +4,6 @@ A constructor must not fail because a server is away: the replica starts, says w
 and becomes ready by itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,20 +1,16 @@
 """Small readers of files: dictionaries, personalities, recipes, room on a disk."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template, checked
+from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template, check
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
 from rayapp.search.rules.recipes import Recipe, parse_recipe
 from rayapp.text.expansions import Expansions
-
-# How much room a disk has.
 
 
 def measured(folder: Path) -> tuple[int, int]:
@@ -24,8 +20,6 @@ def measured(folder: Path) -> tuple[int, int]:
     return usage.total, usage.free
 
 
-# Reads a folder tree of expansion dictionaries (YAML) into `Expansions`.
-
 # libyaml parses thousands of entries about ten times faster than the pure Python loader.
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -33,8 +27,7 @@ _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def load_expansions(folder: Path) -> Expansions:
     """All `*.yaml` files under `folder`, any depth, in path order.
 
-    Raises:
-        ConfigError: no such folder, unreadable YAML, or an entry that breaks a rule.
+    Raises ConfigError: no such folder, unreadable YAML, or an entry that breaks a rule.
     """
     if not folder.is_dir():
         raise ConfigError(f"No folder of expansions at {folder}; create it or change the path.")
@@ -65,7 +58,7 @@ def load_presets(folder: Path) -> dict[str, Template]:
 def _preset(path: Path) -> Template:
     try:
         content = path.read_text(encoding="utf-8")
-        checked(content)
+        check(content)
     except (InvalidInput, UnicodeDecodeError) as error:
         raise ConfigError(f"Personality {path.name} cannot be used: {error}") from None
     first = content.splitlines()[0]

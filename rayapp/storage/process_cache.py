@@ -1,7 +1,5 @@
 """Least-recently-used cache in the process: the fake of `Cache` and the layer in front of Redis."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Cache over Redis or Valkey, TCP or unix socket."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -27,11 +25,8 @@ class RedisCache:
     """
 
     def __init__(self, url: str, *, timeout_s: float, refresh_ttl_s: int | None = None) -> None:
-        """`url`: `redis://host:port/db`, `rediss://...` or `unix:///path/to.sock`.
-
-        Raises:
-            ConfigError: it is no such URL.
-        """
+        """`url`: `redis://host:port/db`, `rediss://...` or `unix:///path/to.sock`. Raises
+        ConfigError: it is no such URL."""
         self._timeout_s = timeout_s
         self._refresh_ttl_s = refresh_ttl_s
         self._client: Redis = _client(url, timeout_s)
@@ -41,12 +36,12 @@ class RedisCache:
         if not keys:
             return []
         if self._refresh_ttl_s is None:
-            found = await self._bounded(self._client.mget(keys))
+            found = await self._bound(self._client.mget(keys))
             return cast("list[bytes | None]", found)
         pipeline = self._client.pipeline(transaction=False)
         for key in keys:
             pipeline.getex(key, ex=self._refresh_ttl_s)
-        return cast("list[bytes | None]", await self._bounded(pipeline.execute()))
+        return cast("list[bytes | None]", await self._bound(pipeline.execute()))
 
     async def set_many(self, values: Mapping[str, bytes], ttl_s: int) -> None:
         """Store all values for `ttl_s` seconds. CacheDown."""
@@ -55,18 +50,18 @@ class RedisCache:
         pipeline = self._client.pipeline(transaction=False)
         for key, value in values.items():
             pipeline.set(key, value, ex=ttl_s)
-        await self._bounded(pipeline.execute())
+        await self._bound(pipeline.execute())
 
     async def ping(self) -> float:
         """Seconds of one round trip. CacheDown."""
         start = time.perf_counter()
-        await self._bounded(self._client.ping())
+        await self._bound(self._client.ping())
         return time.perf_counter() - start
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _bounded(self, call: Awaitable[T]) -> T:
+    async def _bound(self, call: Awaitable[T]) -> T:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await call

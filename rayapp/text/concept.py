@@ -1,7 +1,5 @@
 """What a text is about, as a value. It needs no dictionaries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

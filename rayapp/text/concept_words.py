@@ -1,7 +1,5 @@
 """Words as the rules of concepts see them: names, words without a topic, keys and readings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -4,8 +4,6 @@ Spellings meet under a key: lemmas without stop words, or the dictionary's own f
 the term, so that a term and its translation are one concept.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -152,7 +152,7 @@ class Expansions:
                 break
             ends = [node for node in nodes if node.matches]
             if ends:
-                best = (length, _joined(ends))
+                best = (length, _join(ends))
         return best
 
     def _readings(self, word: str) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ def _others(entry: _Entry, matched: _Form) -> Iterator[Expansion]:
             yield Expansion(form.text, kind * entry.weight, entry.source)
 
 
-def _joined(nodes: list[_Node]) -> _Node:
+def _join(nodes: list[_Node]) -> _Node:
     if len(nodes) == 1:
         return nodes[0]
     return _Node(matches=[match for node in nodes for match in node.matches])

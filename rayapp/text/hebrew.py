@@ -1,7 +1,5 @@
 """Hebrew letters, points and joined particles; function words of both languages."""
 
-from __future__ import annotations
-
 import re
 
 # Function words of both languages: they carry no topic. Written by us, normalised spelling.

@@ -2,8 +2,6 @@
 frames, secrets. Pure.
 """
 
-from __future__ import annotations
-
 import re
 
 from rayapp.text.normalize import find_forbidden, normalize

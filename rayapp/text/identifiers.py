@@ -4,8 +4,6 @@ The tokens of the lexical arm cut them: `INV-001234` is three terms and `מזה�
 and a number, so a neighbour with another number shares most of it.
 """
 
-from __future__ import annotations
-
 import re
 
 from rayapp.text.hebrew import is_hebrew, without_prefixes

@@ -1,7 +1,5 @@
 """The language of a text by its script shares."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

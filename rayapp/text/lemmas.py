@@ -4,21 +4,12 @@ A Hebrew word can be read in several ways (הרכב is "the car" or "composition
 readings, the likeliest first; a term is indexed for each.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from simplemma import Lemmatizer, is_known
 from simplemma.strategies import DefaultStrategy
 
-from rayapp.text.hebrew import (
-    ACRONYMS,
-    GERESH,
-    GERSHAYIM,
-    STOP_WORDS,
-    is_hebrew,
-    without_prefixes,
-)
+from rayapp.text.hebrew import ACRONYMS, GERESH, GERSHAYIM, STOP_WORDS, is_hebrew, without_prefixes
 
 # A shorter rest is more often part of the word than a word behind a prefix (מים, ספר).
 MIN_STEM_LETTERS = 3

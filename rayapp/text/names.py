@@ -1,7 +1,5 @@
 """Which names of a thing a question says: whole names, in any case, form or with a typo. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Three forms of a text: for matching, for the content hash, and what may be stored at all."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -69,7 +69,7 @@ def fold(text: str, unseen: str = "") -> Folded:
     for match in _FOLD.finditer(text):
         seen.append(text[at : match.start()])
         starts.extend(range(at, match.start()))
-        one = _folded(match[0], unseen)
+        one = _fold(match[0], unseen)
         if one:
             seen.append(one)
             starts.append(match.start())
@@ -84,7 +84,7 @@ def fold(text: str, unseen: str = "") -> Folded:
     return Folded("".join(seen), raw)
 
 
-def _folded(found: str, unseen: str) -> str:
+def _fold(found: str, unseen: str) -> str:
     """One character, or `unseen`."""
     if found[0] == "\\":
         escape = found.lstrip("\\")
@@ -206,14 +206,14 @@ def looks_secret(match: Match) -> bool:
     return bool(re.search(r"\d|[^\w\s.()'\-]|_", value)) and "://" not in value
 
 
-def told(match: Match) -> bool:
+def is_told(match: Match) -> bool:
     """A value that looks like one; `pwd: /home/dana` is where somebody works."""
     if _is_placeholder(match["value"]):
         return False
     return looks_secret(match) and not (_is_weak(match) and _PATH.match(match["value"]))
 
 
-def assigned(match: Match) -> bool:
+def is_assigned(match: Match) -> bool:
     """`token=None` and `password: str` are code, `${TOKEN}` names a secret without telling it."""
     value = match["value"]
     if _is_placeholder(value):
@@ -234,7 +234,7 @@ def json_value(match: Match) -> bool:
     return not _is_weak(match) or (" " not in value and _is_strange(value))
 
 
-def authorized(match: Match) -> bool:
+def is_authorized(match: Match) -> bool:
     return (match["scheme"] or "").lower() in _SCHEMES or looks_secret(match)
 
 
@@ -414,12 +414,12 @@ _RULES: tuple[_Rule, ...] = (
     _Rule("api_key", _MODEL_KEY, ("sk-",), _is_model_key),
     _Rule("webhook", _WEBHOOK, ("https://hooks.", "https://discord")),
     _Rule("login", _URL_LOGIN, ("@",)),
-    _Rule("token", AUTHORIZATION, ("uthorization", "UTHORIZATION"), authorized),
+    _Rule("token", AUTHORIZATION, ("uthorization", "UTHORIZATION"), is_authorized),
     _Rule("token", COOKIE, ("ookie", "OOKIE")),
     _Rule("token", _BEARER, ("earer", "EARER"), looks_secret),
     _Rule("token", SIGNED_URL, ("=",), of_url),
-    _Rule("secret", ASSIGNED, ("=", ":"), assigned),
-    _Rule("secret", TOLD, (), told),
+    _Rule("secret", ASSIGNED, ("=", ":"), is_assigned),
+    _Rule("secret", TOLD, (), is_told),
     _Rule("email", _EMAIL, ("@",), _is_email),
     _Rule("email", _ANY_EMAIL, ("@",), _is_email),
     _Rule("iban", _IBAN, ("IL",)),
@@ -437,11 +437,11 @@ def redact(text: str) -> Redaction:
     """
     counts: dict[str, int] = {}
     for rule in _STRINGS:
-        text = _applied(rule, Folded(text, None), counts).text
+        text = _apply(rule, Folded(text, None), counts).text
     for unseen in ("", " ") if has_unseen(text) else ("",):
         folded = fold(text, unseen)
         for rule in _RULES:
-            folded = _applied(rule, folded, counts)
+            folded = _apply(rule, folded, counts)
         text = folded.text
     return Redaction(text, counts)
 
@@ -451,7 +451,7 @@ def without_marks(text: str) -> str:
     return _IS_MARK.sub("", text)
 
 
-def _applied(rule: _Rule, folded: Folded, counts: dict[str, int]) -> Folded:
+def _apply(rule: _Rule, folded: Folded, counts: dict[str, int]) -> Folded:
     if rule.hints and not any(hint in folded.seen for hint in rule.hints):
         return folded
     group = "value" if "value" in rule.pattern.groupindex else 0

@@ -5,8 +5,6 @@ kept apart by mistake costs one line in an answer, a pair merged by mistake lose
 every rule here errs towards keeping apart.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -2,8 +2,6 @@
 vector.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The memory bank over HTTP, as the first client calls it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, ClassVar, Literal, Self
@@ -13,22 +11,7 @@ from rayapp.memory.requests import BulkResult, BulkStatus, MemoryEdit, NewMemory
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE
 from rayapp.memory.rules.lifecycle import room_made, success_estimate
 from rayapp.memory.tiers import Tier, tier_name
-from rayapp.wire.bases import (
-    MAX_OFFSET,
-    MAX_PAGE,
-    MAX_REASON_CHARS,
-    Answer,
-    Camel,
-    Flag,
-    IdempotencyKey,
-    Label,
-    Labels,
-    Lenient,
-    MemoryId,
-    Repeated,
-    Share,
-    Success,
-)
+from rayapp.wire import bases
 
 BULK_IDS = 500
 # The first client sends neither, and the memory bank refuses items that cannot be ranked or found.
@@ -39,34 +22,33 @@ CLIENT_TAGS = ("pinned",)
 MAX_LISTED_CHARS = 500
 
 BankStatus = Literal["active", "archived"]
-Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)]
+Reason = Annotated[str, Field(min_length=1, max_length=bases.MAX_REASON_CHARS)]
 
 
-class BankQuery(Lenient):
+class BankQuery(bases.Lenient):
     """Query fields of the memory-bank list."""
 
     aliases: ClassVar = {"skip": "offset"}
     status: BankStatus = Field("active", description="Active or archived memories.")
-    tag: Label | None = Field(None, description="Only memories with this tag.")
-    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Memories on a page.")
-    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="Memories to skip.")
+    tag: bases.Label | None = Field(None, description="Only memories with this tag.")
+    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories on a page.")
+    offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")
 
 
-class BankBody(Lenient):
+class BankBody(bases.Lenient, bases.Keyed):
     """A fact to keep, or a memory of another tier to pin."""
 
     aliases: ClassVar = {"content": "text", "memoryId": "memory_id"}
     text: str | None = Field(
         None, description="The fact; `content` is another name. Default: that of the memory."
     )
-    memory_id: MemoryId | None = Field(
+    memory_id: bases.MemoryId | None = Field(
         None, description="The memory it is taken from: its source, names and dates are copied."
     )
-    tags: Labels = Field(CLIENT_TAGS, description="Tags in any script.")
-    importance: Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
-    confidence: Share = Field(DEFAULT_CONFIDENCE, description="0 to 1.")
-    always_inject: Flag = Field(False, description="Show it in every answer.")
-    idempotency_key: IdempotencyKey = None
+    tags: bases.Labels = Field(CLIENT_TAGS, description="Tags in any script.")
+    importance: bases.Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
+    confidence: bases.Share = Field(DEFAULT_CONFIDENCE, description="0 to 1.")
+    always_inject: bases.Flag = Field(False, description="Show it in every answer.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -75,26 +57,19 @@ class BankBody(Lenient):
         return self
 
     def new_memory(self) -> NewMemory:
-        return NewMemory(
-            text=self.text or "",
-            tier=Tier.MEMORY_BANK,
-            tags=self.tags or CLIENT_TAGS,
-            importance=self.importance,
-            confidence=self.confidence,
-            always_inject=self.always_inject,
-        )
+        tags, text = self.tags or CLIENT_TAGS, self.text or ""
+        return self.fill(NewMemory, memory_id=None, text=text, tier=Tier.MEMORY_BANK, tags=tags)
 
 
-class BankEdit(Lenient):
+class BankEdit(bases.Lenient, bases.Keyed):
     """What to change: archive, restore, pin, tags or text."""
 
     aliases: ClassVar = {"content": "text"}
     status: BankStatus | None = Field(None, description="`archived` archives, `active` restores.")
     archived_reason: Reason | None = Field(None, description="Kept with an archived memory.")
-    tags: Labels | None = Field(None, description="All tags from now on.")
+    tags: bases.Labels | None = Field(None, description="All tags from now on.")
     text: str | None = Field(None, description="New text; `content` is another name.")
-    always_inject: Flag | None = Field(None, description="Show it in every answer, or not.")
-    idempotency_key: IdempotencyKey = None
+    always_inject: bases.Flag | None = Field(None, description="Show it in every answer, or not.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -104,17 +79,16 @@ class BankEdit(Lenient):
 
     def edit(self) -> MemoryEdit | None:
         """The fields to change, None when only the status does."""
-        edit = MemoryEdit(text=self.text, tags=self.tags, always_inject=self.always_inject)
+        edit = self.fill(MemoryEdit)
         return None if edit == MemoryEdit() else edit
 
 
-class BulkBody(Lenient):
+class BulkBody(bases.Lenient, bases.Keyed):
     """Memories to delete."""
 
-    ids: tuple[MemoryId, ...] = Field(
+    ids: tuple[bases.MemoryId, ...] = Field(
         min_length=1, max_length=BULK_IDS, description="Ids of memories."
     )
-    idempotency_key: IdempotencyKey = None
 
 
 class BulkArchiveBody(BulkBody):
@@ -123,33 +97,27 @@ class BulkArchiveBody(BulkBody):
     archived_reason: Reason | None = Field(None, description="Kept with the memories.")
 
 
-class ListedQuery(Lenient):
+class ListedQuery(bases.Lenient):
     """Query fields of the goals and values."""
 
-    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Entries, newest first.")
+    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Entries, newest first.")
 
 
-class ListedBody(Lenient):
+class ListedBody(bases.Lenient, bases.Keyed):
     """A goal or a value."""
 
     aliases: ClassVar = {"content": "text"}
     text: Annotated[str, Field(max_length=MAX_LISTED_CHARS)] = Field(
         description="One sentence; `content` is another name."
     )
-    importance: Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
-    idempotency_key: IdempotencyKey = None
+    importance: bases.Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
 
     def new_memory(self, tag: str) -> NewMemory:
-        return NewMemory(
-            text=self.text,
-            tier=Tier.MEMORY_BANK,
-            tags=(tag,),
-            importance=self.importance,
-            confidence=DEFAULT_CONFIDENCE,
-        )
+        sure = DEFAULT_CONFIDENCE
+        return self.fill(NewMemory, tier=Tier.MEMORY_BANK, tags=(tag,), confidence=sure)
 
 
-class ToolSource(Camel):
+class ToolSource(bases.Camel):
     """Origin of a fact that a tool delivered; what we do not keep is null."""
 
     tool_name: str
@@ -160,7 +128,7 @@ class ToolSource(Camel):
     collected_at: datetime | None
 
 
-class BankView(Answer):
+class BankView(bases.Answer):
     """A memory of the memory bank; `score` is the better of Wilson and quality, 0 to 1."""
 
     id: str
@@ -192,20 +160,20 @@ class BankView(Answer):
         )
 
 
-class BankListAnswer(Success):
+class BankListAnswer(bases.Success):
     """A page of the memory bank."""
 
     memories: tuple[BankView, ...]
     total: int
 
 
-class BankItemAnswer(Success):
+class BankItemAnswer(bases.Success):
     """One memory of any tier."""
 
     memory: BankView
 
 
-class BankStoreAnswer(Success):
+class BankStoreAnswer(bases.Success):
     """A fact was kept, or was there already (`duplicate`)."""
 
     id: str
@@ -223,7 +191,7 @@ class BankStoreAnswer(Success):
         return cls.of(result, id=result.memory_id, message=f"{message}.", duplicate=duplicate)
 
 
-class BankStatsAnswer(Success):
+class BankStatsAnswer(bases.Success):
     """Counts of the memory bank."""
 
     total_memories: int
@@ -233,20 +201,20 @@ class BankStatsAnswer(Success):
     tags: tuple[str, ...]
 
 
-class BulkResultView(Answer):
+class BulkResultView(bases.Answer):
     """What became of one id."""
 
     memory_id: str
     status: BulkStatus
 
 
-class BulkAnswer(Answer):
+class BulkAnswer(bases.Answer):
     """What became of each id; `success`: something changed, or all was as it was asked to be."""
 
     success: bool
     results: tuple[BulkResultView, ...]
     degraded: tuple[str, ...] = ()
-    duplicate: Repeated = None
+    duplicate: bases.Repeated = None
 
     @classmethod
     def from_results(cls, results: Sequence[BulkResult], **counts: int) -> Self:
@@ -270,7 +238,7 @@ class BulkDeleteAnswer(BulkAnswer):
     deleted: int
 
 
-class ListedView(Answer):
+class ListedView(bases.Answer):
     """A goal or a value."""
 
     id: str
@@ -284,14 +252,14 @@ class ListedView(Answer):
         return cls.of(item, id=item.memory_id, importance=item.quality.importance)
 
 
-class GoalsAnswer(Success):
+class GoalsAnswer(bases.Success):
     """The goals of the user, newest first."""
 
     goals: tuple[ListedView, ...]
     total: int
 
 
-class ValuesAnswer(Success):
+class ValuesAnswer(bases.Success):
     """The values of the user, newest first."""
 
     values: tuple[ListedView, ...]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.memory.item import Stats
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Far above the longest concept that a text yields, far below what a server takes in a URL.
 MAX_CONCEPT_CHARS = 512
@@ -24,8 +30,12 @@ MAX_FILTER_VALUES = 500
 MAX_REASON_CHARS = 100
 MAX_ID_CHARS = 512
 MAX_SUMMARY_CHARS = 10_000
+BAD_ID = "must be 1 to 128 characters of letters, digits and . _ : @ -"
 # Of a wrong value that an error names: enough to find it in a body.
 MAX_ECHO_CHARS = 40
+
+
+ValueT = TypeVar("ValueT", bound="DataclassInstance")
 
 
 class Body(BaseModel):
@@ -36,6 +46,11 @@ class Body(BaseModel):
 
     aliases: ClassVar[Mapping[str, str]] = {}
     read_apart: ClassVar[str | None] = None
+
+    def fill(self, kind: type[ValueT], **others: Any) -> ValueT:
+        """A value of the domain: each field from the one of its name here, or from `others`."""
+        names = {one.name for one in fields(kind)} & type(self).model_fields.keys()
+        return kind(**({name: getattr(self, name) for name in names} | others))
 
 
 class Strict(Body):
@@ -50,6 +65,14 @@ class Lenient(Body):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+def is_none(value: object) -> bool:
+    return value is None
+
+
+# A field that is left out of an answer where there is nothing to say.
+Absent = Field(default=None, exclude_if=is_none)
+# Of a write: the first answer again, by idempotency key.
+Repeated = Annotated[bool | None, Field(exclude_if=is_none)]
 _UNKNOWN = object()
 
 
@@ -91,10 +114,29 @@ class Success(Answer):
     degraded: tuple[str, ...] = ()
 
 
+class Written(Success):
+    """Of a write."""
+
+    duplicate: Repeated = None
+
+
 class BuiltIn(Answer):
     """Time to build the answer."""
 
     built_ms: float
+
+
+class Outcomes(Answer):
+    """Outcomes counted."""
+
+    worked: int
+    failed: int
+    partial: int
+    unknown: int
+
+    @staticmethod
+    def in_stats(stats: Stats) -> dict[str, int]:
+        return {name: getattr(stats, f"{name}_count") for name in Outcomes.model_fields}
 
 
 class ErrorAnswer(Answer):
@@ -118,16 +160,6 @@ class EstimateView(Answer):
 
 # Where only the first client reads `wilson_score`, as a percentage (decision 0049).
 SHOWN_WILSON = "For the first client, which shows it to people: `value` of `success_estimate`."
-
-
-def is_none(value: object) -> bool:
-    return value is None
-
-
-# A field that is left out of an answer where there is nothing to say.
-Absent = Field(default=None, exclude_if=is_none)
-# Of a write: the first answer again, by idempotency key.
-Repeated = Annotated[bool | None, Field(exclude_if=is_none)]
 
 
 def _utc(value: datetime) -> datetime:
@@ -161,11 +193,15 @@ def _shown(value: Any) -> str:
     return f"{cut!r}" if isinstance(value, str) else cut
 
 
-def _memory_id(value: str) -> str:
-    # `fullmatch`: a trailing newline is not part of an id, though `$` would let it pass.
-    if not MEMORY_ID_PATTERN.fullmatch(value):
-        raise ValueError("must be 1 to 128 characters of letters, digits and . _ : @ -")
-    return value
+def matching(pattern: re.Pattern[str], problem: str = BAD_ID) -> AfterValidator:
+    """Refuses a text that is not of this form as a whole: `$` would let a trailing newline pass."""
+
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
 
 
 def _label(value: str) -> str:
@@ -189,7 +225,7 @@ TierName = Annotated[
 ]
 MemoryId = Annotated[
     str,
-    AfterValidator(_memory_id),
+    matching(MEMORY_ID_PATTERN),
     Field(json_schema_extra={"pattern": "^[A-Za-z0-9._:@-]{1,128}$"}),
 ]
 Label = Annotated[str, Field(max_length=MAX_LABEL_CHARS), AfterValidator(_label)]
@@ -206,10 +242,14 @@ OneOrMore = BeforeValidator(_as_list)
 # What a key is made of, as it is checked and as it is documented.
 IDEMPOTENCY_KEY_PATTERN = "^[!-~]{1,255}$"
 
-IdempotencyKey = Annotated[
-    Annotated[str, Field(json_schema_extra={"pattern": IDEMPOTENCY_KEY_PATTERN})] | None,
-    Field(
+
+class Keyed(Body):
+    """A write with a key that makes a repeat of it safe."""
+
+    idempotency_key: (
+        Annotated[str, Field(json_schema_extra={"pattern": IDEMPOTENCY_KEY_PATTERN})] | None
+    ) = Field(
+        None,
         description="Wins over the `Idempotency-Key` header. The same key and body again get the "
-        "first answer, marked `duplicate`."
-    ),
-]
+        "first answer, marked `duplicate`.",
+    )

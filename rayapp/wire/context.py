@@ -9,23 +9,11 @@ from pydantic import BeforeValidator, Field
 
 from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import tier_name
-from rayapp.wire.bases import (
-    MAX_PAGE,
-    Answer,
-    BuiltIn,
-    EstimateView,
-    Flag,
-    Lenient,
-    Name,
-    OneOrMore,
-    Strict,
-    Success,
-    Whole,
-)
+from rayapp.wire import bases
 from rayapp.wire.memories import preview
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what these import
-    from rayapp.assistant.context.records import AssistantContext, ColdStart, GatingDecision
+    from rayapp.assistant.records import AssistantContext, ColdStart, GatingDecision
     from rayapp.graphs.records import ContextInsights, PastExperience
     from rayapp.inference.ports import Role
 
@@ -69,7 +57,7 @@ def _text_of(value: object) -> object:
     return "" if value is None else value
 
 
-class ChatMessage(Lenient):
+class ChatMessage(bases.Lenient):
     """One message of the conversation."""
 
     role: Annotated[Literal["system", "user", "assistant", "tool"], BeforeValidator(_role)] = Field(
@@ -102,24 +90,24 @@ Messages = Annotated[
 ]
 ToolNames = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
-    OneOrMore,
+    bases.OneOrMore,
     Field(max_length=MAX_TOOLS),
 ]
 
 
-class MessageBody(Lenient):
+class MessageBody(bases.Lenient):
     """One message of the conversation."""
 
     role: Annotated[str, Field(max_length=64)] = Field("user", description="Who said it.")
     content: str = Field(description="What was said.")
 
 
-class InsightsBody(Strict):
+class InsightsBody(bases.Strict):
     """A question, and the conversation it comes from."""
 
     aliases: ClassVar = {"conversationId": "conversation_id", "recentMessages": "recent_messages"}
     query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: Name | None = Field(None, description="For continuity and repetition.")
+    conversation_id: bases.Name | None = Field(None, description="For continuity and repetition.")
     recent_messages: Annotated[tuple[str | MessageBody, ...], Field(max_length=MAX_RECENT)] = Field(
         (), description="The last messages, oldest first: texts, or objects with `content`."
     )
@@ -133,7 +121,7 @@ class InsightsQuery(InsightsBody):
     )
 
 
-class PrefetchBody(Lenient):
+class PrefetchBody(bases.Lenient):
     """A question, the conversation it comes from, and how much context there is room for."""
 
     aliases: ClassVar = {
@@ -146,40 +134,37 @@ class PrefetchBody(Lenient):
         "includeContext": "include_context",
     }
     query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: Name | None = Field(
+    conversation_id: bases.Name | None = Field(
         None, description="For continuity and repetition; kept in the receipt."
     )
-    message_id: Name | None = Field(None, description="Of the answer that this is for.")
+    message_id: bases.Name | None = Field(None, description="Of the answer that this is for.")
     recent_messages: Messages = Field(
         (), description="The last messages, oldest first; a text alone is the user's."
     )
-    has_documents: Flag = Field(
+    has_documents: bases.Flag = Field(
         False, description="Documents stand beside the question: fewer memories are searched for."
     )
-    include_datagov: Flag | None = Field(
+    include_datagov: bases.Flag | None = Field(
         None, description="Also search open data; when absent, the words of the question decide."
     )
-    token_budget: Annotated[Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
+    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
         None, description="Tokens of the whole block; context.token_budget when absent."
     )
-    limit: Annotated[Whole, Field(ge=1, le=MAX_PAGE)] | None = Field(
+    limit: Annotated[bases.Whole, Field(ge=1, le=bases.MAX_PAGE)] | None = Field(
         None, description="Hits to search for, search.max_limit at most; estimated when absent."
     )
-    include_context: Flag = Field(False, description="Answer with the text block.")
+    include_context: bases.Flag = Field(False, description="Answer with the text block.")
     tools: ToolNames = Field((), description="Names of the tools offered in this turn.")
 
 
-class ColdStartBody(Lenient):
+class ColdStartBody(bases.Lenient):
     """The conversation that begins."""
 
     aliases: ClassVar = {"conversationId": "conversation_id"}
-    conversation_id: Name | None = Field(None, description="Kept in the receipt.")
+    conversation_id: bases.Name | None = Field(None, description="Kept in the receipt.")
 
 
-# Shapes of the answers that prepare an assistant.
-
-
-class InsightConcept(Answer):
+class InsightConcept(bases.Answer):
     """A concept of the question."""
 
     concept_id: str
@@ -187,7 +172,7 @@ class InsightConcept(Answer):
     type: str
 
 
-class TierAdviceView(Answer):
+class TierAdviceView(bases.Answer):
     """How well these concepts were answered in a tier; every tier is searched all the same."""
 
     tier: str
@@ -196,7 +181,7 @@ class TierAdviceView(Answer):
     advised: bool
 
 
-class ExperienceView(Answer):
+class ExperienceView(bases.Answer):
     """A memory that helped or failed before, and what is known of why."""
 
     memory_id: str
@@ -209,7 +194,7 @@ class ExperienceView(Answer):
     uses: int
     success_rate: float
     wilson_score: float
-    success_estimate: EstimateView
+    success_estimate: bases.EstimateView
     at: datetime
 
     @classmethod
@@ -228,7 +213,7 @@ class ExperienceView(Answer):
         )
 
 
-class ActionAdviceView(Answer):
+class ActionAdviceView(bases.Answer):
     """How an action did in this kind of context."""
 
     action: str
@@ -239,7 +224,7 @@ class ActionAdviceView(Answer):
     advice: str
 
 
-class SolutionView(Answer):
+class SolutionView(bases.Answer):
     """The memory that solved this problem before."""
 
     memory_id: str
@@ -248,7 +233,7 @@ class SolutionView(Answer):
     wilson_score: float
 
 
-class InsightsAnswer(Success):
+class InsightsAnswer(bases.Success):
     """What the graphs know of a question."""
 
     query: str
@@ -265,7 +250,7 @@ class InsightsAnswer(Success):
     repeated_question: str | None
     known_solution: SolutionView | None
     directives: tuple[str, ...]
-    meta: BuiltIn
+    meta: bases.BuiltIn
 
     @classmethod
     def from_insights(cls, found: ContextInsights, documents: bool) -> Self:
@@ -297,18 +282,18 @@ class InsightsAnswer(Success):
                 content=known.text,
                 wilson_score=known.stats.wilson_score,
             ),
-            meta=BuiltIn.of(found),
+            meta=bases.BuiltIn.of(found),
         )
 
 
-class TraceView(Answer):
+class TraceView(bases.Answer):
     """The reason as a sentence in both languages."""
 
     he: str
     en: str
 
 
-class GatingView(Answer):
+class GatingView(bases.Answer):
     """Which of the offered tools may be called, and why."""
 
     allowed_tools: tuple[str, ...] | None = Field(
@@ -330,7 +315,7 @@ class GatingView(Answer):
         )
 
 
-class TaskView(Answer):
+class TaskView(bases.Answer):
     """What kind of turn the question is."""
 
     complexity: str
@@ -340,7 +325,7 @@ class TaskView(Answer):
     limit: int
 
 
-class _BesideText(Success):
+class _BesideText(bases.Success):
     """What the context of a question says beside its text.
 
     `receipt_id` is what outcomes and MEM marks refer to.
@@ -399,7 +384,7 @@ class PrefetchAnswer(_BesideText):
     memory_meta: dict[str, Any] = Field(alias="memoryMeta", description="MemoryMetaV1.")
 
 
-class ColdMemory(Answer):
+class ColdMemory(bases.Answer):
     """One memory of a cold start."""
 
     position: int
@@ -408,14 +393,14 @@ class ColdMemory(Answer):
     content: str
 
 
-class ColdStartAnswer(Success):
+class ColdStartAnswer(bases.Success):
     """What is known of the user. `text` is empty when nothing is."""
 
     text: str
     memories: tuple[ColdMemory, ...]
     count: int
     receipt_id: str | None
-    meta: BuiltIn
+    meta: bases.BuiltIn
 
     @classmethod
     def from_start(cls, found: ColdStart, documents: bool, took_ms: float) -> Self:
@@ -425,5 +410,5 @@ class ColdStartAnswer(Success):
             )
             for place, item in enumerate(found.items, start=1)
         )
-        meta = BuiltIn(built_ms=took_ms)
+        meta = bases.BuiltIn(built_ms=took_ms)
         return cls.of(found, memories=memories, count=len(memories), meta=meta)

@@ -1,60 +1,46 @@
 """The data pages over HTTP: hidden memories, counts, clearing."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from rayapp.memory.requests import CLEARED_TIERS, Cleared, HiddenItem, UserCounts
-from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.requests import CLEARED_TIERS, Cleared, UserCounts
+from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX, hidden_reason
 from rayapp.memory.tiers import tier_name
-from rayapp.wire.bases import (
-    MAX_PAGE,
-    MAX_REASON_CHARS,
-    Answer,
-    IdempotencyKey,
-    Lenient,
-    MemoryId,
-    Repeated,
-    Success,
-    TierName,
-    is_none,
-)
+from rayapp.wire import bases
 from rayapp.wire.memories import preview
 
 # With its prefix the reason still fits where reasons of archived memories are kept.
-MAX_GHOST_REASON = MAX_REASON_CHARS - len(PREFIX)
+MAX_GHOST_REASON = bases.MAX_REASON_CHARS - len(PREFIX)
 
 
-class GhostBody(Lenient):
+class GhostBody(bases.Lenient, bases.Keyed):
     """A memory to hide."""
 
     aliases: ClassVar = {"memoryId": "memory_id"}
-    memory_id: MemoryId = Field(description="Id of the memory.")
-    tier: TierName | None = Field(None, description="Where the caller saw it; not needed.")
+    memory_id: bases.MemoryId = Field(description="Id of the memory.")
+    tier: bases.TierName | None = Field(None, description="Where the caller saw it; not needed.")
     reason: Annotated[str, Field(min_length=1, max_length=MAX_GHOST_REASON)] = Field(
         DEFAULT_REASON, description="Kept with the memory."
     )
-    idempotency_key: IdempotencyKey = None
 
 
-class UnhideBody(Lenient):
+class UnhideBody(bases.Lenient, bases.Keyed):
     """A hidden memory to show again."""
 
     aliases: ClassVar = {"memoryId": "memory_id"}
-    memory_id: MemoryId = Field(description="Id of the memory.")
-    idempotency_key: IdempotencyKey = None
+    memory_id: bases.MemoryId = Field(description="Id of the memory.")
 
 
-class GhostQuery(Lenient):
+class GhostQuery(bases.Lenient):
     """How many hidden memories to list."""
 
-    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Newest first.")
+    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Newest first.")
 
 
-class GhostView(Answer):
+class GhostView(bases.Answer):
     """A hidden memory. It stays hidden until it is shown again, so nothing expires."""
 
     memoryId: str
@@ -66,27 +52,26 @@ class GhostView(Answer):
     preview: str
 
     @classmethod
-    def from_hidden(cls, hidden: HiddenItem, documents: bool) -> Self:
+    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
         """`documents`: the caller's name of the books tier."""
-        item = hidden.item
         return cls(
             memoryId=item.memory_id,
             memory_id=item.memory_id,
             tier=tier_name(item.tier, documents),
             hidden_at=item.archived_at or item.updated_at,
-            reason=hidden.reason,
+            reason=hidden_reason(item) or "",
             preview=preview(item.text),
         )
 
 
-class GhostsAnswer(Success):
+class GhostsAnswer(bases.Success):
     """Hidden memories, newest first."""
 
     memories: tuple[GhostView, ...]
     total: int = Field(description="Of this list.")
 
 
-class GhostDone(Success):
+class GhostDone(bases.Written):
     """What became of the memory."""
 
     message: str
@@ -94,10 +79,9 @@ class GhostDone(Success):
     memoryId: str
     status: str
     reason: str | None = None
-    duplicate: Repeated = None
 
 
-class TierCounts(Answer):
+class TierCounts(bases.Answer):
     """Memories of a tier; `count` is both together."""
 
     count: int
@@ -105,13 +89,13 @@ class TierCounts(Answer):
     archived: int
 
 
-class RowCount(Answer):
+class RowCount(bases.Answer):
     """How many there are."""
 
     count: int
 
 
-class GraphCounts(Answer):
+class GraphCounts(bases.Answer):
     """Rows of the graphs; clearing them deletes the sum."""
 
     nodes: int = Field(description="Of the content graph.")
@@ -119,7 +103,7 @@ class GraphCounts(Answer):
     learned: int = Field(description="What outcomes taught: routing, actions, known solutions.")
 
 
-class DataStatsAnswer(Answer):
+class DataStatsAnswer(bases.Answer):
     """What there is of the user, without a wrapper."""
 
     memory_bank: TierCounts
@@ -127,10 +111,10 @@ class DataStatsAnswer(Answer):
     history: TierCounts
     patterns: TierCounts
     books: TierCounts | None = Field(
-        None, exclude_if=is_none, description="Books, where they have their own name."
+        None, exclude_if=bases.is_none, description="Books, where they have their own name."
     )
     documents: TierCounts | None = Field(
-        None, exclude_if=is_none, description="Books by the first client's name."
+        None, exclude_if=bases.is_none, description="Books by the first client's name."
     )
     sessions: RowCount
     knowledge_graph: GraphCounts
@@ -144,13 +128,11 @@ class DataStatsAnswer(Answer):
         return cls.model_validate({**tiers, "sessions": sessions, "knowledge_graph": counts.rows})
 
 
-class ClearBody(Lenient):
+class ClearBody(bases.Lenient, bases.Keyed):
     """Nothing but a key that makes a retry safe."""
 
-    idempotency_key: IdempotencyKey = None
 
-
-class ClearAnswer(Success):
+class ClearAnswer(bases.Written):
     """What was deleted for good; `remaining` says what a further call has to do."""
 
     deleted_count: int
@@ -158,7 +140,6 @@ class ClearAnswer(Success):
     timestamp: datetime
     remaining: int
     message: str
-    duplicate: Repeated = None
 
     @classmethod
     def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:

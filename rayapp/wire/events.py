@@ -1,7 +1,5 @@
 """The event stream over HTTP: what may be asked of it, and what an event holds."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 

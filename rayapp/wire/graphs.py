@@ -1,7 +1,5 @@
 """Graphs and patterns over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -9,45 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from rayapp.graphs.ports import GraphMode
-from rayapp.graphs.records import (
-    ActionRow,
-    ConceptDefinition,
-    ContentEdge,
-    Counters,
-    GraphNodeView,
-    PathView,
-)
+from rayapp.graphs.records import ActionRow, ConceptDefinition, Counters, GraphNodeView, PathView
+from rayapp.graphs.rules import views
 from rayapp.graphs.rules.listing import ListedConcept
 from rayapp.graphs.rules.routing import action_success_rate, success_rate, wilson_of
-from rayapp.graphs.rules.views import (
-    CONTENT_PREFIX,
-    ActionTotal,
-    ConceptTotal,
-    action_totals,
-    best_tiers,
-    concept_total,
-)
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import Tier, tier_name
-from rayapp.wire.bases import (
-    MAX_CONCEPT_CHARS,
-    MAX_PAGE,
-    SHOWN_WILSON,
-    Absent,
-    Answer,
-    BuiltIn,
-    EstimateView,
-    Flag,
-    IdempotencyKey,
-    Lenient,
-    Name,
-    Repeated,
-    Strict,
-    Success,
-    TierName,
-)
+from rayapp.wire import bases
 from rayapp.wire.learning import OutcomeName
+from rayapp.wire.memories import preview
 
 # Client contract: backfill, previews, rollups.
 MAX_BACKFILL = 2_000
@@ -60,19 +29,14 @@ Mode = Annotated[
     Field(description="Concepts by where they were answered, by what memories say, or both."),
 ]
 Kind = Literal["routing", "content", "action"]
-ConceptName = Annotated[str, Field(min_length=1, max_length=MAX_CONCEPT_CHARS)]
-
-
-def cut(text: str) -> str:
-    """The start of a text, as panels show it."""
-    return text if len(text) <= PREVIEW_CHARS else f"{text[: PREVIEW_CHARS - 1].rstrip()}…"
+ConceptName = Annotated[str, Field(min_length=1, max_length=bases.MAX_CONCEPT_CHARS)]
 
 
 def _named(tier: Tier | None, documents: bool) -> str | None:
     return tier_name(tier, documents) if tier else None
 
 
-class GraphQuery(Lenient):
+class GraphQuery(bases.Lenient):
     """Query fields of the picture."""
 
     aliases: ClassVar = {"includeDataGov": "include_datagov"}
@@ -82,7 +46,7 @@ class GraphQuery(Lenient):
     )
 
 
-class KgQuery(Lenient):
+class KgQuery(bases.Lenient):
     """Query fields of the concept list."""
 
     mode: Mode = "both"
@@ -92,43 +56,42 @@ class KgQuery(Lenient):
     sort_by: Literal["hybrid", "recent", "oldest"] = Field(
         "hybrid", description="Best score, last used, or first seen first."
     )
-    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Concepts in the answer.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Concepts in the answer.")
 
 
-class KgBody(Lenient):
+class KgBody(bases.Lenient):
     """A concept that the first client saw; graphs learn from memories and outcomes alone."""
 
     concept: ConceptName = Field(description="The concept.")
-    tier: TierName
+    tier: bases.TierName
     outcome: OutcomeName | None = None
 
 
-class RollupQuery(Lenient):
+class RollupQuery(bases.Lenient):
     """Query fields of the action statistics."""
 
-    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Rows in the answer.")
-    context_type: Name | None = Field(None, description="Only this context type.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Rows in the answer.")
+    context_type: bases.Name | None = Field(None, description="Only this context type.")
     include_tiers: bool = Field(True, description="Also one row per tier.")
 
 
-class PathQuery(Lenient):
+class PathQuery(bases.Lenient):
     """Two concepts."""
 
     source: ConceptName = Field(description="Concept or node id to start from.")
     target: ConceptName = Field(description="Concept or node id to reach.")
 
 
-class BackfillBody(Strict):
+class BackfillBody(bases.Strict, bases.Keyed):
     """How many memories to take up again."""
 
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_BACKFILL)] = Field(
         BACKFILL, description="Memories at most."
     )
-    dry_run: Flag = Field(False, description="Only count.")
-    idempotency_key: IdempotencyKey = None
+    dry_run: bases.Flag = Field(False, description="Only count.")
 
 
-class NodeView(Answer):
+class NodeView(bases.Answer):
     """A node of the picture; `usage` counts outcomes, of a content node its mentions."""
 
     id: str
@@ -148,7 +111,7 @@ class NodeView(Answer):
         return cls.of(node, connection_count=node.connections, best_collection=best)
 
 
-class EdgeView(Answer):
+class EdgeView(bases.Answer):
     """A link of the picture."""
 
     source: str
@@ -156,14 +119,14 @@ class EdgeView(Answer):
     weight: float
 
 
-class GraphMeta(BuiltIn):
+class GraphMeta(bases.BuiltIn):
     """Size of the picture."""
 
     node_count: int
     edge_count: int
 
 
-class GraphAnswer(Success):
+class GraphAnswer(bases.Success):
     """Nodes of all kinds and the edges between them, heaviest first."""
 
     nodes: tuple[NodeView, ...]
@@ -171,13 +134,8 @@ class GraphAnswer(Success):
     meta: GraphMeta
 
 
-class OutcomeBreakdown(Answer):
+class OutcomeBreakdown(bases.Outcomes):
     """Outcomes of a concept."""
-
-    worked: int
-    failed: int
-    partial: int
-    unknown: int
 
 
 class CountersView(OutcomeBreakdown):
@@ -197,7 +155,7 @@ class TierRateView(CountersView):
         return cls.of(counters, success_rate=rate, wilson_score=wilson_of(counters), **others)
 
 
-class ConceptOutcomes(Answer):
+class ConceptOutcomes(bases.Answer):
     """Outcomes under the names of the first client."""
 
     positive: int
@@ -206,7 +164,7 @@ class ConceptOutcomes(Answer):
     unknown: int
 
 
-class KgConceptView(Answer):
+class KgConceptView(bases.Answer):
     """A concept of either graph; `uses` and `usage_count` are the same."""
 
     concept_id: str
@@ -231,7 +189,7 @@ class KgConceptView(Answer):
     def from_listed(cls, one: ListedConcept, documents: bool) -> Self:
         counters, tiers = one.counters, one.row.tiers if one.row else {}
         uses = counters.uses if one.row else one.mentions
-        best = next(iter(best_tiers(one.row)), None) if one.row else None
+        best = next(iter(views.best_tiers(one.row)), None) if one.row else None
         return cls.of(
             one,
             concept_id=one.key,
@@ -253,7 +211,7 @@ class KgConceptView(Answer):
         )
 
 
-class KgActionView(Answer):
+class KgActionView(bases.Answer):
     """An action over all tiers."""
 
     action: str
@@ -264,7 +222,7 @@ class KgActionView(Answer):
     last_used: datetime
 
     @classmethod
-    def from_total(cls, one: ActionTotal) -> Self:
+    def from_total(cls, one: views.ActionTotal) -> Self:
         return cls.of(
             one,
             success_rate=action_success_rate(one.counters),
@@ -274,7 +232,7 @@ class KgActionView(Answer):
         )
 
 
-class KgMeta(BuiltIn):
+class KgMeta(bases.BuiltIn):
     """How many concepts there are before the filters."""
 
     mode: str
@@ -283,7 +241,7 @@ class KgMeta(BuiltIn):
     merged_count: int
 
 
-class KgAnswer(Success):
+class KgAnswer(bases.Success):
     """Concepts and actions."""
 
     concepts: tuple[KgConceptView, ...]
@@ -291,7 +249,7 @@ class KgAnswer(Success):
     meta: KgMeta
 
 
-class KgNoteAnswer(Success):
+class KgNoteAnswer(bases.Success):
     """Acknowledged; nothing was stored."""
 
     stored: Literal[False] = False
@@ -312,7 +270,7 @@ class RollupView(TierRateView):
     last_used_at: datetime
 
     @classmethod
-    def from_row(cls, row: ActionRow | ActionTotal, tier: str) -> Self:
+    def from_row(cls, row: ActionRow | views.ActionTotal, tier: str) -> Self:
         name = f"{row.action}@{row.context_type}"
         return cls.from_counters(
             row.counters,
@@ -328,26 +286,26 @@ class RollupView(TierRateView):
 
 def rollups(rows: Sequence[ActionRow], *, tiers: bool, documents: bool) -> tuple[RollupView, ...]:
     """One row per action and context, and with `tiers` one more per tier; best first."""
-    found = [RollupView.from_row(one, ALL_TIERS) for one in action_totals(rows)]
+    found = [RollupView.from_row(one, ALL_TIERS) for one in views.action_totals(rows)]
     if tiers:
         found += [RollupView.from_row(row, tier_name(row.tier, documents)) for row in rows]
     return tuple(sorted(found, key=lambda one: (-one.wilson_score, -one.uses, one.label)))
 
 
-class CountMeta(BuiltIn):
+class CountMeta(bases.BuiltIn):
     """Rows in the answer."""
 
     count: int
 
 
-class RollupsAnswer(Success):
+class RollupsAnswer(bases.Success):
     """Best Wilson score first."""
 
     rollups: tuple[RollupView, ...]
     meta: CountMeta
 
 
-class ConceptRef(Answer):
+class ConceptRef(bases.Answer):
     """Which concept this is."""
 
     id: str
@@ -355,25 +313,25 @@ class ConceptRef(Answer):
     type: Kind
 
 
-class DefinitionStats(Answer):
+class DefinitionStats(bases.Answer):
     """What is known of this kind of concept; the other fields are absent."""
 
-    mentions: int | None = Absent
-    avg_quality: float | None = Absent
-    context_type: str | None = Absent
-    action: str | None = Absent
-    uses: int | None = Absent
-    worked: int | None = Absent
-    failed: int | None = Absent
-    partial: int | None = Absent
-    unknown: int | None = Absent
-    success_rate: float | None = Absent
-    wilson_score: float | None = Absent
+    mentions: int | None = bases.Absent
+    avg_quality: float | None = bases.Absent
+    context_type: str | None = bases.Absent
+    action: str | None = bases.Absent
+    uses: int | None = bases.Absent
+    worked: int | None = bases.Absent
+    failed: int | None = bases.Absent
+    partial: int | None = bases.Absent
+    unknown: int | None = bases.Absent
+    success_rate: float | None = bases.Absent
+    wilson_score: float | None = bases.Absent
     first_seen_at: datetime | None
     last_seen_at: datetime | None
 
 
-class RelatedEdge(Answer):
+class RelatedEdge(bases.Answer):
     """A co-occurrence with another concept."""
 
     source_id: str
@@ -381,12 +339,8 @@ class RelatedEdge(Answer):
     relation: str
     weight: float
 
-    @classmethod
-    def from_edge(cls, edge: ContentEdge) -> Self:
-        return cls.of(edge, source_id=edge.source, target_id=edge.target)
 
-
-class RelatedMemory(Answer):
+class RelatedMemory(bases.Answer):
     """A memory that carries the concept."""
 
     memory_id: str
@@ -396,17 +350,21 @@ class RelatedMemory(Answer):
 
     @classmethod
     def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        return cls.of(item, tier=tier_name(item.tier, documents), text_preview=cut(item.text))
+        return cls.of(
+            item,
+            tier=tier_name(item.tier, documents),
+            text_preview=preview(item.text, PREVIEW_CHARS),
+        )
 
 
-class RelatedView(Answer):
+class RelatedView(bases.Answer):
     """Neighbours and memories."""
 
     edges: tuple[RelatedEdge, ...]
     memories: tuple[RelatedMemory, ...]
 
 
-class DefinitionBody(Answer):
+class DefinitionBody(bases.Answer):
     """`content` is always null: no text is generated."""
 
     content: None = None
@@ -414,7 +372,7 @@ class DefinitionBody(Answer):
     related: RelatedView
 
 
-class CollectionBreakdown(Answer):
+class CollectionBreakdown(bases.Answer):
     """Outcomes of a concept in one tier."""
 
     successes: int
@@ -422,7 +380,7 @@ class CollectionBreakdown(Answer):
     total: int
 
 
-class TogetherView(Answer):
+class TogetherView(bases.Answer):
     """A neighbour; the outcomes are those of the shown memories that carry both concepts."""
 
     concept: str
@@ -433,7 +391,7 @@ class TogetherView(Answer):
     success_rate: float
 
 
-class DefinitionAnswer(Success):
+class DefinitionAnswer(bases.Success):
     """One concept; `total_searches` counts the judged ones."""
 
     concept: ConceptRef
@@ -448,15 +406,18 @@ class DefinitionAnswer(Success):
     related_concepts_with_stats: tuple[TogetherView, ...]
     created_at: datetime | None
     last_used: datetime | None
-    meta: BuiltIn
+    meta: bases.BuiltIn
 
     @classmethod
     def from_definition(cls, found: ConceptDefinition, documents: bool, built_ms: float) -> Self:
         """The contract's nested shape, and beside it what the first client's picture looks for."""
-        whole = concept_total(found)
+        whole = views.concept_total(found)
         counters, together = whole.counters, _together(found)
         related = RelatedView(
-            edges=tuple(map(RelatedEdge.from_edge, found.edges)),
+            edges=tuple(
+                RelatedEdge.of(one, source_id=one.source, target_id=one.target)
+                for one in found.edges
+            ),
             memories=tuple(RelatedMemory.from_item(one, documents) for one in found.memories),
         )
         return cls(
@@ -477,11 +438,11 @@ class DefinitionAnswer(Success):
             related_concepts_with_stats=together,
             created_at=whole.first_seen_at,
             last_used=whole.last_seen_at,
-            meta=BuiltIn(built_ms=built_ms),
+            meta=bases.BuiltIn(built_ms=built_ms),
         )
 
 
-def _definition_stats(found: ConceptDefinition, whole: ConceptTotal) -> DefinitionStats:
+def _definition_stats(found: ConceptDefinition, whole: views.ConceptTotal) -> DefinitionStats:
     """What is known of this kind of concept; nothing is made up for the other kinds."""
     stats: dict[str, Any] = {}
     if found.node is not None:
@@ -522,7 +483,7 @@ def _together(found: ConceptDefinition) -> tuple[TogetherView, ...]:
     return tuple(rows)
 
 
-class PathNode(Answer):
+class PathNode(bases.Answer):
     """A concept on the way."""
 
     id: str
@@ -532,14 +493,14 @@ class PathNode(Answer):
     avg_quality: float
 
 
-class PathAnswer(Success):
+class PathAnswer(bases.Success):
     """The way from source to target; `path` holds the labels."""
 
     found: bool
     path: tuple[str, ...]
     nodes: tuple[PathNode, ...]
     edges: tuple[EdgeView, ...]
-    meta: BuiltIn
+    meta: bases.BuiltIn
 
     @classmethod
     def from_path(cls, found: PathView, built_ms: float) -> Self:
@@ -548,20 +509,22 @@ class PathAnswer(Success):
             found=bool(found.nodes),
             path=tuple(one.label for one in found.nodes),
             nodes=tuple(
-                PathNode.of(one, id=CONTENT_PREFIX + one.node_id, concept=one.label)
+                PathNode.of(one, id=views.CONTENT_PREFIX + one.node_id, concept=one.label)
                 for one in found.nodes
             ),
             edges=tuple(
                 EdgeView.of(
-                    one, source=CONTENT_PREFIX + one.source, target=CONTENT_PREFIX + one.target
+                    one,
+                    source=views.CONTENT_PREFIX + one.source,
+                    target=views.CONTENT_PREFIX + one.target,
                 )
                 for one in found.edges
             ),
-            meta=BuiltIn(built_ms=built_ms),
+            meta=bases.BuiltIn(built_ms=built_ms),
         )
 
 
-class ContentStatsBody(Answer):
+class ContentStatsBody(bases.Answer):
     """Counts of the content graph."""
 
     nodes: int
@@ -569,32 +532,31 @@ class ContentStatsBody(Answer):
     last_updated_at: datetime | None
 
 
-class ContentStatsAnswer(Success):
+class ContentStatsAnswer(bases.Success):
     """Size of the content graph."""
 
     stats: ContentStatsBody
-    meta: BuiltIn
+    meta: bases.BuiltIn
 
 
-class BackfillBodyView(Answer):
+class BackfillBodyView(bases.Answer):
     """Nodes and edges follow in the background, so their counts may be 0 here."""
 
     dry_run: bool
     processed_memories: int
-    node_ops: int
-    edge_ops: int
+    node_ops: int = 0
+    edge_ops: int = 0
     duration_ms: float
 
 
-class BackfillAnswer(Success):
+class BackfillAnswer(bases.Written):
     """What was asked for."""
 
     result: BackfillBodyView
-    meta: BuiltIn
-    duplicate: Repeated = None
+    meta: bases.BuiltIn
 
 
-class PatternView(Answer):
+class PatternView(bases.Outcomes):
     """A pattern and its outcomes."""
 
     memory_id: str
@@ -602,13 +564,9 @@ class PatternView(Answer):
     text_preview: str
     uses: int
     success_rate: float
-    success_estimate: EstimateView
-    wilson_score: float = Field(description=SHOWN_WILSON)
+    success_estimate: bases.EstimateView
+    wilson_score: float = Field(description=bases.SHOWN_WILSON)
     score: float
-    worked: int
-    failed: int
-    partial: int
-    unknown: int
     updated_at: datetime
 
     @classmethod
@@ -618,19 +576,16 @@ class PatternView(Answer):
         return cls.of(
             stats,
             memory_id=item.memory_id,
-            summary=item.summary or cut(item.text),
-            text_preview=cut(item.text),
+            summary=item.summary or preview(item.text, PREVIEW_CHARS),
+            text_preview=preview(item.text, PREVIEW_CHARS),
             success_estimate=estimate,
             wilson_score=estimate.value,
-            worked=stats.worked_count,
-            failed=stats.failed_count,
-            partial=stats.partial_count,
-            unknown=stats.unknown_count,
             updated_at=item.updated_at,
+            **bases.Outcomes.in_stats(stats),
         )
 
 
-class PatternsAnswer(Success):
+class PatternsAnswer(bases.Success):
     """Best Wilson score first."""
 
     patterns: tuple[PatternView, ...]

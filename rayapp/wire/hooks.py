@@ -8,23 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
-from rayapp.wire.bases import (
-    Answer,
-    Camel,
-    Lenient,
-    MemoryId,
-    Name,
-    OneOrMore,
-    Repeated,
-    Success,
-    Whole,
-)
+from rayapp.wire import bases
 from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage, one_per_message
 from rayapp.wire.learning import MAX_SCORES, SkippedView
 from rayapp.wire.search import Sort, TierList
 
 if TYPE_CHECKING:
-    from rayapp.assistant.conversations.records import OwedScore, ScoreState
+    from rayapp.assistant.records import PendingFeedback
     from rayapp.search.requests import Hit
 
 # Characters of `preview` (client contract).
@@ -89,12 +79,12 @@ HookQuestion = Annotated[str, AfterValidator(_long_enough)]
 ToolNames = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
     BeforeValidator(_tool_names),
-    OneOrMore,
+    bases.OneOrMore,
     Field(max_length=MOST_TOOLS),
 ]
 
 
-class HookContextQuery(Lenient):
+class HookContextQuery(bases.Lenient):
     """What the context hook takes, in a body or in a URL."""
 
     aliases: ClassVar = {"sortBy": "sort_by", "tier": "tiers", "conversationId": "conversation_id"}
@@ -102,12 +92,12 @@ class HookContextQuery(Lenient):
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Hits, {MOST_HITS} at most.")
     tiers: HookTiers | None = Field(None, description="Of the five core tiers; all when absent.")
     sort_by: Sort | None = Field(None, description="Order; the recipe's when absent.")
-    conversation_id: Name | None = Field(
+    conversation_id: bases.Name | None = Field(
         None, description="Kept in the receipt; `scoring_required` is about it."
     )
 
 
-class ExchangeBody(Lenient):
+class ExchangeBody(bases.Lenient):
     """The messages so far, the newest last."""
 
     aliases: ClassVar = {
@@ -116,8 +106,8 @@ class ExchangeBody(Lenient):
         "tokenBudget": "token_budget",
         "toolsCalled": "tools_called",
     }
-    conversation_id: Name = Field(description="The conversation.")
-    message_id: Name = Field(description="Of the answer: with it, a turn is kept once.")
+    conversation_id: bases.Name = Field(description="The conversation.")
+    message_id: bases.Name = Field(description="Of the answer: with it, a turn is kept once.")
     messages: Annotated[
         tuple[TurnMessage, ...], BeforeValidator(one_per_message), Field(min_length=1)
     ] = Field(
@@ -126,7 +116,7 @@ class ExchangeBody(Lenient):
         json_schema_extra={"minItems": 1},
     )
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Memories to find, {MOST_HITS} at most.")
-    token_budget: Annotated[Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
+    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
         None, description="Tokens of the context; context.token_budget when absent."
     )
     tools: ToolNames = Field((), description="Tools offered in this turn: names, or schemas.")
@@ -135,7 +125,7 @@ class ExchangeBody(Lenient):
     )
 
 
-class HookScoreBody(Lenient):
+class HookScoreBody(bases.Lenient):
     """A thumb on an answer."""
 
     aliases: ClassVar = {
@@ -144,12 +134,12 @@ class HookScoreBody(Lenient):
         "memoryIds": "memory_ids",
         "citations": "memory_ids",
     }
-    message_id: Name = Field(description="The answer that is scored.")
-    conversation_id: Name | None = Field(None, description="Conversation of the answer.")
+    message_id: bases.Name = Field(description="The answer that is scored.")
+    conversation_id: bases.Name | None = Field(None, description="Conversation of the answer.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)] = Field(
         description="1 worked, 0 partial, -1 failed."
     )
-    memory_ids: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
+    memory_ids: Annotated[tuple[bases.MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
         (), description="Memories to score; what the answer was given with when absent."
     )
     feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARS)] | None = Field(
@@ -157,18 +147,18 @@ class HookScoreBody(Lenient):
     )
 
 
-class HookScoreQuery(Lenient):
+class HookScoreQuery(bases.Lenient):
     """Which answer."""
 
     aliases: ClassVar = {"conversationId": "conversation_id", "messageId": "message_id"}
-    message_id: Name = Field(description="The answer.")
-    conversation_id: Name | None = Field(None, description="The newest one that has it.")
+    message_id: bases.Name = Field(description="The answer.")
+    conversation_id: bases.Name | None = Field(None, description="The newest one that has it.")
 
 
 # Shapes of the answers of the hooks: bare, as the first client reads them.
 
 
-class HookContextView(Camel):
+class HookContextView(bases.Camel):
     """One memory for a prompt."""
 
     tier: str
@@ -194,7 +184,7 @@ class HookContextView(Camel):
         )
 
 
-class ScoringView(Camel):
+class ScoringView(bases.Camel):
     """What the conversation owes: `messageId` is the answer that waits for its score."""
 
     required: bool
@@ -202,7 +192,7 @@ class ScoringView(Camel):
     receipt_id: str | None
 
     @classmethod
-    def from_owed(cls, owed: OwedScore | None) -> Self:
+    def from_pending(cls, owed: PendingFeedback | None) -> Self:
         return cls(
             required=owed is not None,
             message_id=owed.message_id if owed else None,
@@ -210,7 +200,7 @@ class ScoringView(Camel):
         )
 
 
-class HookContextAnswer(Answer):
+class HookContextAnswer(bases.Answer):
     """What memory knows about a question."""
 
     contexts: tuple[HookContextView, ...]
@@ -225,7 +215,7 @@ class HookContextAnswer(Answer):
     degraded: tuple[str, ...]
 
 
-class StoredView(Answer):
+class StoredView(bases.Answer):
     """The turn that was kept."""
 
     memory_id: str
@@ -237,7 +227,7 @@ class StoredView(Answer):
     skipped_positions: tuple[int, ...]
 
 
-class ExchangeAnswerView(Answer):
+class ExchangeAnswerView(bases.Answer):
     """The messages with their context, and what became of the turn."""
 
     messages: tuple[dict[str, Any], ...]
@@ -250,10 +240,10 @@ class ExchangeAnswerView(Answer):
     gating: GatingView
     latency_ms: float = Field(alias="latencyMs")
     degraded: tuple[str, ...]
-    duplicate: Repeated = None
+    duplicate: bases.Repeated = None
 
 
-class HookScoreAnswer(Success):
+class HookScoreAnswer(bases.Success):
     """`updated` counts the memories that it moved."""
 
     updated: int
@@ -263,7 +253,7 @@ class HookScoreAnswer(Success):
     duplicate: bool
 
 
-class HookScoreState(Camel):
+class HookScoreState(bases.Camel):
     """Whether an answer was scored; an unknown one was not."""
 
     message_id: str
@@ -273,7 +263,3 @@ class HookScoreState(Camel):
     required: bool
     score: int | None
     memory_id: str | None
-
-    @classmethod
-    def from_state(cls, found: ScoreState) -> Self:
-        return cls.of(found, scored=found.scored_at is not None, timestamp=found.scored_at)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from rayapp.admin.ports import TierStats
-from rayapp.graphs.records import ActionRow, Example
+from rayapp.graphs.records import ActionRow
 from rayapp.graphs.rules.routing import action_success_rate
 from rayapp.graphs.rules.views import ActionTotal, examples_of
 from rayapp.memory.tiers import Tier
 from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, Success, is_none
+
+if TYPE_CHECKING:  # its module needs numpy, which a client does without
+    from rayapp.memory.ports import TierCount
 
 # Of one action in the statistics.
 MAX_EXAMPLES = 5
@@ -53,7 +55,7 @@ class TierStatsView(Answer):
     )
 
     @classmethod
-    def from_stats(cls, row: TierStats) -> Self:
+    def from_stats(cls, row: TierCount) -> Self:
         return cls.of(
             row,
             active_count=row.active,
@@ -69,10 +71,6 @@ class ActionExample(Answer):
     timestamp: datetime
     outcome: str
     doc_id: str
-
-    @classmethod
-    def from_example(cls, one: Example) -> Self:
-        return cls(timestamp=one.at, outcome=one.outcome, doc_id=one.memory_id)
 
 
 class ActionStatsView(Answer):
@@ -94,7 +92,10 @@ class ActionStatsView(Answer):
             action_type=one.action,
             success_rate=action_success_rate(one.counters),
             total_uses=one.counters.uses,
-            examples=tuple(map(ActionExample.from_example, examples_of(own)[:MAX_EXAMPLES])),
+            examples=tuple(
+                ActionExample(timestamp=one.at, outcome=one.outcome, doc_id=one.memory_id)
+                for one in examples_of(own)[:MAX_EXAMPLES]
+            ),
         )
 
 

@@ -1,7 +1,5 @@
 """Bulk jobs over HTTP: the list, one job, what is asked of it, and its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
@@ -10,7 +8,7 @@ from pydantic import Field
 
 from rayapp.bulk.model import FINAL_STATES, Job, JobState, PartitionRow, PartitionState
 from rayapp.memory.tiers import tier_name
-from rayapp.wire.bases import Answer, Repeated, Strict, Success
+from rayapp.wire.bases import Answer, Strict, Success, Written
 
 JobWord = Literal["submitted", "running", "paused", "completed", "failed", "cancelled"]
 MAX_LISTED = 200
@@ -119,11 +117,10 @@ class JobAnswer(Success):
     partitions: PartitionsView
 
 
-class JobActionAnswer(Success):
+class JobActionAnswer(Written):
     """The job after what was asked; it acts on it after its current step."""
 
     job: JobView
-    duplicate: Repeated = None
 
 
 class JobEvent(Answer):

@@ -1,7 +1,5 @@
 """Bodies and answers of outcomes, responses, feedback, scores and promotion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -17,31 +15,11 @@ from pydantic import (
 )
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
-from rayapp.learning.records import (
-    AppliedOutcome,
-    NothingScored,
-    OutcomeAnswer,
-    ResponseAnswer,
-    SkipReason,
-)
+from rayapp.learning import records
 from rayapp.memory.item import Outcome
 from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import tier_name
-from rayapp.wire.bases import (
-    MAX_ID_CHARS,
-    Answer,
-    EstimateView,
-    Flag,
-    IdempotencyKey,
-    Lenient,
-    MemoryId,
-    Name,
-    Repeated,
-    Share,
-    Strict,
-    Success,
-    Whole,
-)
+from rayapp.wire import bases
 
 # The longest key takeaway, characters (client contract).
 MAX_TAKEAWAY_CHARS = 1_000
@@ -50,7 +28,7 @@ MAX_SCORES = 200
 MAX_POSITION = 10_000
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 DEFAULT_ACTION = "search_memory"
-NOTHING_SCORED: Mapping[NothingScored, str] = {
+NOTHING_SCORED: Mapping[records.NothingScored, str] = {
     "already_scored": "what this conversation was shown last has been scored already.",
     "nothing_shown": "no memories were shown that could be scored.",
     "none_named": "`related` names no memories.",
@@ -95,7 +73,7 @@ def _related(value: Any, check: ValidatorFunctionWrapHandler) -> int | str:
     return found
 
 
-Position = Annotated[Whole, Field(ge=1, le=MAX_POSITION)]
+Position = Annotated[bases.Whole, Field(ge=1, le=MAX_POSITION)]
 ActionName = Annotated[
     str,
     Field(
@@ -103,38 +81,37 @@ ActionName = Annotated[
         description="What the assistant did with the memories; a name of a tool.",
     ),
 ]
-Related = Annotated[Position | MemoryId, WrapValidator(_related)]
+Related = Annotated[Position | bases.MemoryId, WrapValidator(_related)]
 Some = Field(min_length=1, max_length=MAX_SCORES)
 
 
-class Judgement(Strict):
+class Judgement(bases.Strict, bases.Keyed):
     """About what a search showed: the one that is named, or the newest of its conversation."""
 
     aliases: ClassVar[Mapping[str, str]] = {
         "receiptId": "receipt_id",
         "conversationId": "conversation_id",
     }
-    receipt_id: Name | None = Field(
+    receipt_id: bases.Name | None = Field(
         None, description="`receipt_id` of the search that showed the memories."
     )
-    conversation_id: Name | None = Field(
+    conversation_id: bases.Name | None = Field(
         None,
         description="Without a receipt: the newest search of this conversation not yet scored.",
     )
-    idempotency_key: IdempotencyKey = None
 
     @property
     def has_receipt(self) -> bool:
         return self.receipt_id is not None or self.conversation_id is not None
 
 
-class SignalBody(Strict):
+class SignalBody(bases.Strict):
     """Who noticed the outcome, and how sure that is."""
 
     source: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,64}$")] = Field(
         "explicit", description="`explicit`, or the name of a detector."
     )
-    confidence: Share = Field(
+    confidence: bases.Share = Field(
         1.0, description="0 to 1; below learning.implicit_confidence a detector's does not count."
     )
 
@@ -147,7 +124,7 @@ class OutcomeBody(Judgement):
     positions: Annotated[tuple[Position, ...], Some] | None = Field(
         None, description="Positions of the receipt, from 1."
     )
-    memory_ids: Annotated[tuple[MemoryId, ...], Some] | None = Field(
+    memory_ids: Annotated[tuple[bases.MemoryId, ...], Some] | None = Field(
         None, description="Memories by id."
     )
     action: ActionName = DEFAULT_ACTION
@@ -177,28 +154,25 @@ class ResponseBody(Judgement):
     )
 
 
-class FeedbackBody(Lenient):
+class FeedbackBody(bases.Lenient, bases.Keyed):
     """A person's thumb on an answer."""
 
     aliases: ClassVar = {"messageId": "message_id", "conversationId": "conversation_id"}
-    message_id: Name = Field(description="The answer that was rated.")
+    message_id: bases.Name = Field(description="The answer that was rated.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole_score)] = Field(
         description="1 worked, 0 partial, -1 failed."
     )
-    conversation_id: Name | None = Field(None, description="Conversation of the answer.")
-    citations: Annotated[tuple[MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
+    conversation_id: bases.Name | None = Field(None, description="Conversation of the answer.")
+    citations: Annotated[tuple[bases.MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
         (), description="Memories that the answer cites; each is scored once."
     )
-    idempotency_key: IdempotencyKey = None
 
 
-def _target(value: str) -> str:
-    if not MEMORY_ID_PATTERN.fullmatch(value):
-        raise ValueError("is neither a position nor a memory id")
-    return value
-
-
-Target = Annotated[str, Field(max_length=MAX_ID_CHARS), AfterValidator(_target)]
+Target = Annotated[
+    str,
+    Field(max_length=bases.MAX_ID_CHARS),
+    bases.matching(MEMORY_ID_PATTERN, "is neither a position nor a memory id"),
+]
 
 
 class ScoreBody(Judgement):
@@ -218,14 +192,13 @@ class ScoreBody(Judgement):
         return self
 
 
-class PromoteBody(Strict):
+class PromoteBody(bases.Strict, bases.Keyed):
     """Whose memories are looked at."""
 
-    all_users: Flag = Field(False, description="All users instead of the acting one.")
-    idempotency_key: IdempotencyKey = None
+    all_users: bases.Flag = Field(False, description="All users instead of the acting one.")
 
 
-class ScoredView(Answer):
+class ScoredView(bases.Answer):
     """A memory after its outcome; the id is the winner's when the named one was merged."""
 
     memory_id: str
@@ -234,10 +207,10 @@ class ScoredView(Answer):
     success_count: float
     score: float
     wilson_score: float = Field(description="Lower end of the estimate; 0.5 without uses.")
-    success_estimate: EstimateView
+    success_estimate: bases.EstimateView
 
     @classmethod
-    def from_applied(cls, one: AppliedOutcome, documents: bool) -> Self:
+    def from_applied(cls, one: records.AppliedOutcome, documents: bool) -> Self:
         return cls.of(
             one,
             tier=tier_name(one.tier, documents),
@@ -245,18 +218,18 @@ class ScoredView(Answer):
         )
 
 
-class SkippedView(Answer):
+class SkippedView(bases.Answer):
     """A memory that the outcome left alone, and why."""
 
     memory_id: str
-    reason: SkipReason = Field(
+    reason: records.SkipReason = Field(
         description="not_scored: books and DataGov; gone: deleted since it was shown; "
         "weak_signal: a detector was not sure enough; not_shown, already_scored, rate: limits "
         "of a key that does not own the memories."
     )
 
 
-class OutcomeAnswerView(Success):
+class OutcomeAnswerView(bases.Success):
     """`duplicate`: this idempotency key was recorded before; the first result again."""
 
     duplicate: bool
@@ -265,7 +238,7 @@ class OutcomeAnswerView(Success):
     receipt_id: str | None
 
     @classmethod
-    def from_answer(cls, found: OutcomeAnswer, documents: bool, **others: Any) -> Self:
+    def from_answer(cls, found: records.OutcomeAnswer, documents: bool, **others: Any) -> Self:
         updated = tuple(ScoredView.from_applied(one, documents) for one in found.updated)
         return cls.of(found, updated=updated, **others)
 
@@ -278,7 +251,7 @@ class ResponseAnswerView(OutcomeAnswerView):
     message: str = Field(description="What was done; when nothing was scored, why.")
 
     @classmethod
-    def from_response(cls, found: ResponseAnswer, documents: bool) -> Self:
+    def from_response(cls, found: records.ResponseAnswer, documents: bool) -> Self:
         """`duplicate` is that of the whole call; what was scored stands beside the takeaway."""
         return cls.from_answer(
             found.scored,
@@ -290,7 +263,7 @@ class ResponseAnswerView(OutcomeAnswerView):
         )
 
 
-def _response_message(found: ResponseAnswer) -> str:
+def _response_message(found: records.ResponseAnswer) -> str:
     """Of a repeated call too: it gets the first answer again."""
     if found.nothing is not None:
         return f"Takeaway kept, but nothing was scored: {NOTHING_SCORED[found.nothing]}"
@@ -299,7 +272,7 @@ def _response_message(found: ResponseAnswer) -> str:
     return "Takeaway kept, memories scored."
 
 
-class FeedbackAnswer(Success):
+class FeedbackAnswer(bases.Success):
     """`citationsScored` counts the memories that this call moved; none when it is a duplicate."""
 
     message: str
@@ -309,7 +282,7 @@ class FeedbackAnswer(Success):
     duplicate: bool
 
 
-class CycleView(Answer):
+class CycleView(bases.Answer):
     """One promotion cycle. `deleted` stays 0: no rule deletes."""
 
     examined: int
@@ -322,21 +295,19 @@ class CycleView(Answer):
     duration_ms: float = Field(alias="durationMs")
 
 
-class PromoteAnswer(Success):
+class PromoteAnswer(bases.Written):
     """What the cycle did."""
 
     stats: CycleView
-    duplicate: Repeated = None
 
 
-class DecayAnswer(Success):
+class DecayAnswer(bases.Written):
     """What the cycle did, under the name that the first client reads."""
 
     result: CycleView
-    duplicate: Repeated = None
 
 
-class ScheduleView(Answer):
+class ScheduleView(bases.Answer):
     """When cycles run; `last_run_at` is null before the first one."""
 
     kind: Literal["promotion_cycle"] = "promotion_cycle"
@@ -345,7 +316,7 @@ class ScheduleView(Answer):
     last_run_at: datetime | None
 
 
-class ScheduleAnswer(Success):
+class ScheduleAnswer(bases.Success):
     """The schedule of the promotion cycle."""
 
     schedule: ScheduleView

@@ -1,7 +1,5 @@
 """Memories over HTTP: what stores, changes and lists them, and what they look like."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,51 +9,31 @@ from rayapp.memory.item import MemoryItem, Source, SourceType, SyncState
 from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules.lifecycle import success_estimate
 from rayapp.memory.tiers import Tier, tier_name
-from rayapp.wire.bases import (
-    MAX_PAGE,
-    MAX_REASON_CHARS,
-    MAX_SUMMARY_CHARS,
-    Absent,
-    Answer,
-    EstimateView,
-    Flag,
-    IdempotencyKey,
-    Labels,
-    Lenient,
-    MemoryId,
-    Name,
-    Repeated,
-    Share,
-    Strict,
-    Success,
-    TierName,
-    UtcTime,
-    Whole,
-)
+from rayapp.wire import bases
 
 PREVIEW_CHARS = 200  # client contract
 
 
-class DatagovBody(Lenient):
+class DatagovBody(bases.Lenient):
     """The fields that filters read, typed; others are kept as they are."""
 
-    category: Name | None = Field(None, description="Category.")
-    format: Name | None = Field(None, description="File format.")
-    organization: Name | None = Field(None, description="Organization.")
-    resource_id: Name | None = Field(None, description="Resource.")
-    flags: dict[str, bool] | list[Name] | None = Field(None, description="Feature flags.")
+    category: bases.Name | None = Field(None, description="Category.")
+    format: bases.Name | None = Field(None, description="File format.")
+    organization: bases.Name | None = Field(None, description="Organization.")
+    resource_id: bases.Name | None = Field(None, description="Resource.")
+    flags: dict[str, bool] | list[bases.Name] | None = Field(None, description="Feature flags.")
 
 
-class SourceBody(Strict):
+class SourceBody(bases.Strict):
     """Where a memory came from."""
 
     type: SourceType = Field(SourceType.USER, description="Kind of source.")
-    conversation_id: Name | None = Field(None, description="Conversation.")
-    message_id: Name | None = Field(None, description="Message.")
-    tool_name: Name | None = Field(None, description="Tool.")
-    tool_run_id: Name | None = Field(None, description="Run of the tool.")
-    doc_id: Name | None = Field(None, description="Document.")
-    chunk_id: Name | None = Field(None, description="Chunk of the document.")
+    conversation_id: bases.Name | None = Field(None, description="Conversation.")
+    message_id: bases.Name | None = Field(None, description="Message.")
+    tool_name: bases.Name | None = Field(None, description="Tool.")
+    tool_run_id: bases.Name | None = Field(None, description="Run of the tool.")
+    doc_id: bases.Name | None = Field(None, description="Document.")
+    chunk_id: bases.Name | None = Field(None, description="Chunk of the document.")
     book: dict[str, Any] | None = Field(None, description="Fields of a book.")
     datagov: dict[str, Any] | None = Field(None, description="Fields of a DataGov resource.")
 
@@ -66,48 +44,42 @@ class SourceBody(Strict):
             DatagovBody.model_validate(value)
         return value
 
-    def source(self) -> Source:
-        return Source(**{name: getattr(self, name) for name in type(self).model_fields})
 
-
-class StoreItem(Strict):
+class StoreItem(bases.Strict):
     """One memory to store. Limits on text and labels are those of the tier."""
 
     aliases: ClassVar = {"content": "text", "memoryId": "memory_id"}
     text: str = Field(description="The memory; `content` is another name.")
-    tier: TierName = Tier.WORKING
-    tags: Labels = Field((), description="Tags in any script.")
-    entities: Labels = Field((), description="Names it is about.")
-    importance: Share | None = Field(None, description="0 to 1; required in memory_bank.")
-    confidence: Share | None = Field(None, description="0 to 1; required in memory_bank.")
-    always_inject: Flag = Field(False, description="Pin it; memory_bank only.")
-    memory_id: MemoryId | None = Field(None, description="Your id; made when absent.")
-    created_at: UtcTime | None = Field(None, description="When it happened; naive is UTC.")
+    tier: bases.TierName = Tier.WORKING
+    tags: bases.Labels = Field((), description="Tags in any script.")
+    entities: bases.Labels = Field((), description="Names it is about.")
+    importance: bases.Share | None = Field(None, description="0 to 1; required in memory_bank.")
+    confidence: bases.Share | None = Field(None, description="0 to 1; required in memory_bank.")
+    always_inject: bases.Flag = Field(False, description="Pin it; memory_bank only.")
+    memory_id: bases.MemoryId | None = Field(None, description="Your id; made when absent.")
+    created_at: bases.UtcTime | None = Field(None, description="When it happened; naive is UTC.")
     source: SourceBody | None = Field(None, description="Where it came from.")
-    summary: Annotated[str, Field(max_length=MAX_SUMMARY_CHARS)] | None = Field(
+    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = Field(
         None, description="A short form."
     )
-    subject_id: Name | None = Field(None, description="Whom it is about; default the user.")
-    valid_from: UtcTime | None = Field(None, description="Valid from; naive is UTC.")
-    valid_to: UtcTime | None = Field(None, description="Valid until; naive is UTC.")
-    supersedes: MemoryId | None = Field(
+    subject_id: bases.Name | None = Field(None, description="Whom it is about; default the user.")
+    valid_from: bases.UtcTime | None = Field(None, description="Valid from; naive is UTC.")
+    valid_to: bases.UtcTime | None = Field(None, description="Valid until; naive is UTC.")
+    supersedes: bases.MemoryId | None = Field(
         None,
         description="Id of the memory that this one replaces: it is valid until this one is, and "
         "hidden unless asked for (`include_superseded`, `as_of`).",
     )
 
     def new_memory(self) -> NewMemory:
-        given = {name: getattr(self, name) for name in StoreItem.model_fields}
-        return NewMemory(**given | {"source": self.source.source() if self.source else Source()})
+        return self.fill(NewMemory, source=self.source.fill(Source) if self.source else Source())
 
 
-class StoreBody(StoreItem):
+class StoreBody(StoreItem, bases.Keyed):
     """One memory to store."""
 
-    idempotency_key: IdempotencyKey = None
 
-
-class BatchBody(Strict):
+class BatchBody(bases.Strict, bases.Keyed):
     """Memories to store. One that breaks a rule is rejected alone."""
 
     read_apart: ClassVar = "items"
@@ -115,83 +87,67 @@ class BatchBody(Strict):
         description="Memories, each as in `POST /api/memory/store`.",
         json_schema_extra={"items": {"$ref": "#/components/schemas/StoreItem"}},
     )
-    idempotency_key: IdempotencyKey = None
 
 
-class EditBody(Strict):
+class RestoreBody(bases.Strict, bases.Keyed):
+    """At which version."""
+
+    expected_version: Annotated[bases.Whole, Field(ge=1)] | None = Field(
+        None, description="409 unless the memory is at this version."
+    )
+
+
+class EditBody(RestoreBody):
     """Fields to change; a field that is absent or null stays as it is."""
 
     aliases: ClassVar = {"content": "text"}
     text: str | None = Field(None, description="New text; it is embedded again.")
-    tags: Labels | None = Field(None, description="All tags from now on.")
-    entities: Labels | None = Field(None, description="All entities from now on.")
-    summary: Annotated[str, Field(max_length=MAX_SUMMARY_CHARS)] | None = Field(
+    tags: bases.Labels | None = Field(None, description="All tags from now on.")
+    entities: bases.Labels | None = Field(None, description="All entities from now on.")
+    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = Field(
         None, description="New short form."
     )
-    importance: Share | None = Field(None, description="0 to 1.")
-    confidence: Share | None = Field(None, description="0 to 1.")
-    always_inject: Flag | None = Field(None, description="Pin or unpin; memory_bank only.")
-    valid_to: UtcTime | None = Field(None, description="Valid until; naive is UTC.")
-    expected_version: Annotated[Whole, Field(ge=1)] | None = Field(
-        None, description="409 unless the memory is at this version."
-    )
-    reason: Annotated[str, Field(max_length=MAX_REASON_CHARS)] | None = Field(
+    importance: bases.Share | None = Field(None, description="0 to 1.")
+    confidence: bases.Share | None = Field(None, description="0 to 1.")
+    always_inject: bases.Flag | None = Field(None, description="Pin or unpin; memory_bank only.")
+    valid_to: bases.UtcTime | None = Field(None, description="Valid until; naive is UTC.")
+    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = Field(
         None, description="Kept with the old version."
     )
-    idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        guards = {"expected_version", "reason", "idempotency_key"}
-        if all(
-            getattr(self, name) is None for name in type(self).model_fields if name not in guards
-        ):
+        if self.fill(MemoryEdit, expected_version=None, reason=None) == MemoryEdit():
             raise ValueError("changes nothing; send at least one field to change")
         return self
 
-    def edit(self) -> MemoryEdit:
-        names = (name for name in type(self).model_fields if name != "idempotency_key")
-        return MemoryEdit(**{name: getattr(self, name) for name in names})
 
-
-class ArchiveBody(Strict):
+class ArchiveBody(RestoreBody):
     """Why, and at which version."""
 
-    reason: Annotated[str, Field(max_length=MAX_REASON_CHARS)] | None = Field(
+    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = Field(
         None, description="Kept with the memory."
     )
-    expected_version: Annotated[Whole, Field(ge=1)] | None = Field(
-        None, description="409 unless the memory is at this version."
-    )
-    idempotency_key: IdempotencyKey = None
 
 
-class RestoreBody(Strict):
-    """At which version."""
-
-    expected_version: Annotated[Whole, Field(ge=1)] | None = Field(
-        None, description="409 unless the memory is at this version."
-    )
-    idempotency_key: IdempotencyKey = None
-
-
-class VersionsQuery(Strict):
+class VersionsQuery(bases.Strict):
     """Query fields of the version list."""
 
-    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Versions, newest first.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Versions, newest first.")
 
 
-class ExplainQuery(Strict):
+class ExplainQuery(bases.Strict):
     """Query fields of the explanation."""
 
     query: str = Field(min_length=1, description="The question that did or did not find it.")
 
 
-def preview(text: str) -> str:
-    return text if len(text) <= PREVIEW_CHARS else f"{text[: PREVIEW_CHARS - 1].rstrip()}…"
+def preview(text: str, limit: int = PREVIEW_CHARS) -> str:
+    """The start of a text, as lists and panels show it."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
-class SourceView(Answer):
+class SourceView(bases.Answer):
     """Where a memory came from; `category` is its DataGov category."""
 
     type: str
@@ -210,7 +166,7 @@ class SourceView(Answer):
         return cls.of(source, category=(source.datagov or {}).get("category"))
 
 
-class StatsView(Answer):
+class StatsView(bases.Answer):
     """Outcome counters."""
 
     uses: int
@@ -228,7 +184,7 @@ class StatsView(Answer):
     tier_success: float
 
 
-class IndexView(Answer):
+class IndexView(bases.Answer):
     """Where the memory stands between truth and index."""
 
     sync_state: Literal["pending", "synced", "failed"]
@@ -238,7 +194,16 @@ class IndexView(Answer):
     indexed_at: datetime | None
 
 
-class MemoryView(Answer):
+class QualityView(bases.Answer):
+    """importance x confidence = quality_score."""
+
+    importance: float
+    confidence: float
+    quality_score: float
+    mentioned_count: int
+
+
+class MemoryView(QualityView):
     """A memory; `text` and `content` are the same."""
 
     memory_id: str
@@ -251,16 +216,15 @@ class MemoryView(Answer):
     tags: tuple[str, ...]
     entities: tuple[str, ...]
     always_inject: bool
+    instruction: str | None = Field(
+        description="What it asks of every answer, or says to be preferred."
+    )
     lang: str
     source: SourceView
     subject_id: str | None
     trust: float
-    importance: float
-    confidence: float
-    quality_score: float
-    mentioned_count: int
     stats: StatsView
-    success_estimate: EstimateView
+    success_estimate: bases.EstimateView
     created_at: datetime
     stored_at: datetime
     updated_at: datetime
@@ -278,22 +242,18 @@ class MemoryView(Answer):
     @classmethod
     def from_item(cls, item: MemoryItem, documents: bool) -> Self:
         """`documents`: the caller's name of the books tier."""
-        quality, stats = item.quality, item.stats
         return cls.of(
             item,
             tier=tier_name(item.tier, documents),
             content=item.text,
             source=SourceView.from_source(item.source),
-            importance=quality.importance,
-            confidence=quality.confidence,
-            quality_score=quality.quality_score,
-            mentioned_count=quality.mentioned_count,
-            success_estimate=success_estimate(stats.success_count, stats.uses),
+            success_estimate=success_estimate(item.stats.success_count, item.stats.uses),
+            **dict(QualityView.of(item.quality)),
             indexed=item.index.sync_state is SyncState.SYNCED,
         )
 
 
-class StoreAnswer(Success):
+class StoreAnswer(bases.Success):
     """`indexed` is false: the index follows within a second or so; search sees the memory now."""
 
     memory_id: str
@@ -307,14 +267,14 @@ class StoreAnswer(Success):
         return "duplicate" if self.duplicate else "stored"
 
 
-class BatchResult(Answer):
+class BatchResult(bases.Answer):
     """One line per memory sent, in order. What was rejected was not kept, so it has no id."""
 
     memory_id: str | None
     status: Literal["stored", "duplicate", "rejected"]
-    code: str | None = Absent
-    error: str | None = Absent
-    archived: tuple[str, ...] | None = Absent
+    code: str | None = bases.Absent
+    error: str | None = bases.Absent
+    archived: tuple[str, ...] | None = bases.Absent
 
     @classmethod
     def from_result(cls, result: StoreResult) -> Self:
@@ -324,16 +284,16 @@ class BatchResult(Answer):
         )
 
 
-class BatchAnswer(Answer):
+class BatchAnswer(bases.Answer):
     """Results in the order of the items; no `success` when every one was rejected."""
 
     success: bool
     degraded: tuple[str, ...] = ()
     results: tuple[BatchResult, ...]
-    duplicate: Repeated = None
+    duplicate: bases.Repeated = None
 
 
-class ItemsAnswer(Success):
+class ItemsAnswer(bases.Success):
     """A page of memories; `next_cursor` null ends the list."""
 
     items: tuple[MemoryView, ...]
@@ -341,31 +301,20 @@ class ItemsAnswer(Success):
     total: int | None = Field(description="Only with `with_total`.")
 
 
-class ItemAnswer(Success):
+class ItemAnswer(bases.Written):
     """One memory."""
 
     memory: MemoryView
-    duplicate: Repeated = None
 
 
-class DoneAnswer(Success):
+class DoneAnswer(bases.Written):
     """A change was made."""
 
     memory_id: str
     message: str
-    duplicate: Repeated = None
 
 
-class QualityView(Answer):
-    """importance x confidence = quality_score."""
-
-    importance: float
-    confidence: float
-    quality_score: float
-    mentioned_count: int
-
-
-class VersionView(Answer):
+class VersionView(bases.Answer):
     """The state that a change replaced."""
 
     version: int
@@ -378,14 +327,14 @@ class VersionView(Answer):
     at: datetime
 
 
-class VersionsAnswer(Success):
+class VersionsAnswer(bases.Success):
     """Newest first."""
 
     memory_id: str
     versions: tuple[VersionView, ...]
 
 
-class ExplainStageView(Answer):
+class ExplainStageView(bases.Answer):
     """One stage: kept, or lost and by how much."""
 
     stage: str
@@ -394,7 +343,7 @@ class ExplainStageView(Answer):
     values: dict[str, float]
 
 
-class ExplainAnswer(Success):
+class ExplainAnswer(bases.Success):
     """Why a question found a memory, or at which stage it was lost."""
 
     memory_id: str

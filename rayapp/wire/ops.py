@@ -5,22 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from rayapp.bulk.model import Job, JobState
 from rayapp.core.ids import USER_ID_PATTERN
-from rayapp.wire.bases import (
-    Camel,
-    Flag,
-    IdempotencyKey,
-    Lenient,
-    Repeated,
-    Strict,
-    Success,
-    TierName,
-    UtcTime,
-    Whole,
-)
+from rayapp.wire import bases
 from rayapp.wire.jobs import JobWord
 
 if TYPE_CHECKING:  # it needs numpy, which a client does without
@@ -35,65 +24,57 @@ PROGRESS_WORDS = {"submitted": "running", "cancelled": "failed"}
 ISSUE_WORDS = {"missing_in_index": "missing_in_qdrant", "orphan_in_index": "orphan_in_qdrant"}
 
 
-def _user(value: str) -> str:
-    if not USER_ID_PATTERN.fullmatch(value):
-        raise ValueError("must be 1 to 128 characters of letters, digits and . _ : @ -")
-    return value
-
-
 UserId = Annotated[
-    Annotated[str, AfterValidator(_user)] | None,
+    Annotated[str, bases.matching(USER_ID_PATTERN)] | None,
     Field(description="Items of this user; without it those of all users."),
 ]
 
 
-class ReindexBody(Strict):
+class ReindexBody(bases.Strict, bases.Keyed):
     """Whose vectors are made anew even where the old ones fit; all others are copied then."""
 
     aliases: ClassVar = {"userId": "user_id"}
-    tier: TierName | None = None
-    since: UtcTime | None = Field(None, description="Items that changed then or later.")
+    tier: bases.TierName | None = None
+    since: bases.UtcTime | None = Field(None, description="Items that changed then or later.")
     user_id: UserId = None
-    idempotency_key: IdempotencyKey = None
 
 
-class DeferredBody(Strict):
+class DeferredBody(bases.Strict, bases.Keyed):
     """Whose items are made due."""
 
     aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = None
-    idempotency_key: IdempotencyKey = None
 
 
-class DeferredQuery(Lenient):
+class DeferredQuery(bases.Lenient):
     """Whose items are counted."""
 
     aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = None
 
 
-class ConsistencyBody(Strict):
+class ConsistencyBody(bases.Strict, bases.Keyed):
     """A sampled look now, or with `full` a job over everything."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "sampleSize": "sample_size", "sample": "sample_size"}
-    dry_run: Flag = Field(False, description="Repair nothing.")
-    sample_size: Annotated[Whole, Field(ge=1, le=MAX_SAMPLE)] | None = Field(
+    dry_run: bases.Flag = Field(False, description="Repair nothing.")
+    sample_size: Annotated[bases.Whole, Field(ge=1, le=MAX_SAMPLE)] | None = Field(
         None, description="Points to look at; consistency.sample when it is not given."
     )
-    full: Flag = Field(False, description="Submit a sweep over all points and answer at once.")
-    idempotency_key: IdempotencyKey = None
+    full: bases.Flag = Field(
+        False, description="Submit a sweep over all points and answer at once."
+    )
 
 
-class DatagovBody(Strict):
+class DatagovBody(bases.Strict, bases.Keyed):
     """Where the catalogue is read from."""
 
     source: Literal["ckan"] | None = Field(
         None, description="`ckan` for the live catalogue; without it datagov.source decides."
     )
-    idempotency_key: IdempotencyKey = None
 
 
-class BreakerBody(Lenient):
+class BreakerBody(bases.Lenient, bases.Keyed):
     """`reset` closes the breakers by hand."""
 
     action: str = Field(
@@ -101,11 +82,10 @@ class BreakerBody(Lenient):
         description="`reset`, or `degraded`.",
         json_schema_extra={"enum": ["reset", "degraded"]},
     )
-    enabled: Flag | None = Field(None, description="With `degraded`; false is `reset`.")
-    idempotency_key: IdempotencyKey = None
+    enabled: bases.Flag | None = Field(None, description="With `degraded`; false is `reset`.")
 
 
-class ProgressView(Camel):
+class ProgressView(bases.Camel):
     """A job under the names that the first client reads; `state` is ours, with all six words."""
 
     job_id: str
@@ -149,13 +129,13 @@ def duration_ms(job: Job) -> int:
     return max(0, round((until - job.started_at).total_seconds() * 1000))
 
 
-class ProgressAnswer(Success):
+class ProgressAnswer(bases.Success):
     """`progress` is null before the first job."""
 
     progress: ProgressView | None
 
 
-class SubmittedView(Camel):
+class SubmittedView(bases.Camel):
     """A job that was submitted and has done nothing yet; `follow` is the path that tells of it."""
 
     # No counts: a zero would read as a result.
@@ -176,19 +156,17 @@ class SubmittedView(Camel):
         )
 
 
-class SubmittedAnswer(Success):
+class SubmittedAnswer(bases.Written):
     """The job runs in the background: follow it by its id."""
 
     result: SubmittedView
-    duplicate: Repeated = None
 
 
-class ReindexAnswer(Success, Camel):
+class ReindexAnswer(bases.Written, bases.Camel):
     """What became of the newest reindex; no id: none is going on."""
 
     job_id: str | None
     message: str
-    duplicate: Repeated = None
 
 
 class PausedAnswer(ReindexAnswer):
@@ -209,14 +187,14 @@ class CancelledAnswer(ReindexAnswer):
     cancelled: bool
 
 
-class DeferredCountAnswer(Success, Camel):
+class DeferredCountAnswer(bases.Success, bases.Camel):
     """How many items wait for the index."""
 
     pending_reindex: int
     message: str
 
 
-class DeferredResult(Camel):
+class DeferredResult(bases.Camel):
     """`hastened` items are due now."""
 
     success: Literal[True] = True
@@ -224,15 +202,14 @@ class DeferredResult(Camel):
     pending_reindex: int
 
 
-class DeferredAnswer(Success):
+class DeferredAnswer(bases.Written):
     """The indexer does the rest within seconds."""
 
     result: DeferredResult
     message: str
-    duplicate: Repeated = None
 
 
-class IssueView(Camel):
+class IssueView(bases.Camel):
     """One difference between the truth and the index."""
 
     type: Literal[
@@ -250,7 +227,7 @@ class IssueView(Camel):
     repaired: bool
 
 
-class ConsistencyResult(Camel):
+class ConsistencyResult(bases.Camel):
     """`found` and `repaired` count per kind; no job did this, so `jobId` is null."""
 
     success: Literal[True] = True
@@ -288,14 +265,13 @@ def issue_word(kind: str) -> str:
     return ISSUE_WORDS.get(kind, kind)
 
 
-class ConsistencyAnswer(Success):
+class ConsistencyAnswer(bases.Written):
     """What a look found, or the job that was submitted for a full sweep: `result.status` says."""
 
     result: Annotated[ConsistencyResult | SubmittedView, Field(discriminator="status")]
-    duplicate: Repeated = None
 
 
-class DatagovStatusAnswer(Success):
+class DatagovStatusAnswer(bases.Success):
     """The newest ingestion, and whether the service fills the tiers by itself."""
 
     preload: bool
@@ -304,7 +280,7 @@ class DatagovStatusAnswer(Success):
     report: dict[str, Any] | None
 
 
-class BreakerView(Camel):
+class BreakerView(bases.Camel):
     """One breaker; when it failed last is not kept."""
 
     is_open: bool
@@ -317,7 +293,7 @@ class BreakerView(Camel):
     last_error: str | None
 
 
-class BreakerAnswer(Success, Camel):
+class BreakerAnswer(bases.Written, bases.Camel):
     """The breaker of the embedder; `breakers` are all that a request meets, by dependency.
 
     Each has `state`, `lastError`, `next_probe_s` (0: now, null: closed), and in how many of its
@@ -333,4 +309,3 @@ class BreakerAnswer(Success, Camel):
     diagnostics: dict[str, Any]
     recommendations: tuple[str, ...]
     message: str | None = None
-    duplicate: Repeated = None

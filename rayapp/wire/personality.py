@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.wire.bases import Absent, Answer, Flag, IdempotencyKey, Lenient, Repeated, Success
+from rayapp.wire.bases import Absent, Answer, Flag, Keyed, Lenient, Success, Written
 
 if TYPE_CHECKING:
     from rayapp.assistant.personality.rules import Template
@@ -19,7 +19,7 @@ MAX_DESCRIPTION_CHARS = 500
 Title = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARS)]
 
 
-class PersonalityBody(Lenient):
+class PersonalityBody(Lenient, Keyed):
     """A template to save and use, or the name of one to use."""
 
     aliases: ClassVar = {
@@ -38,7 +38,6 @@ class PersonalityBody(Lenient):
     )
     template_id: Title | None = Field(None, description="Use this preset or template.")
     activate: Flag = Field(True, description="Use the saved template from the next request on.")
-    idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -105,7 +104,7 @@ class PersonalityAnswer(Success):
         )
 
 
-class SavedAnswer(Success):
+class SavedAnswer(Written):
     """What was saved or chosen; `overwrite`: a template of that name was replaced."""
 
     message: str
@@ -116,7 +115,6 @@ class SavedAnswer(Success):
     overwrite: bool
     activated: bool
     warnings: tuple[str, ...]
-    duplicate: Repeated = None
 
     @classmethod
     def from_saved(cls, saved: SavedPersonality, message: str) -> Self:
@@ -170,12 +168,11 @@ class PresetsAnswer(Success):
     content: str | None = Absent
 
 
-class DeletedAnswer(Success):
+class DeletedAnswer(Written):
     """The template is gone."""
 
     message: str
     template_id: str
-    duplicate: Repeated = None
 
 
 class PromptAnswer(Success):

@@ -1,7 +1,5 @@
 """The search: body, filters, answer, and the recent list that shares its path."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -24,27 +22,7 @@ from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, tier_name
 from rayapp.search.requests import Hit, ScoreSummary, SearchAnswer, SearchQuery, SortMode
 from rayapp.text.language import Language
-from rayapp.wire.bases import (
-    MAX_FILTER_VALUES,
-    MAX_ID_CHARS,
-    MAX_OFFSET,
-    MAX_PAGE,
-    SHOWN_WILSON,
-    Absent,
-    Answer,
-    EstimateView,
-    Flag,
-    Lenient,
-    Name,
-    Share,
-    Strict,
-    Success,
-    TierName,
-    UtcTime,
-    Values,
-    Whole,
-    is_none,
-)
+from rayapp.wire import bases
 from rayapp.wire.memories import SourceView, preview
 
 # The `filters` object of a search and the query fields of a list: both become an ItemFilter.
@@ -61,7 +39,7 @@ def _tier_list(value: Any) -> Any:
 
 
 TierList = Annotated[
-    tuple[TierName, ...],
+    tuple[bases.TierName, ...],
     BeforeValidator(_tier_list),
     Field(max_length=32, description='Names of tiers, or "all" for the five core tiers.'),
 ]
@@ -85,69 +63,53 @@ def _flag_values(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for name in names for one in flag_spellings(name)))
 
 
-def _trimmed(names: tuple[str, ...]) -> tuple[str, ...]:
+def _trim(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
-CategorySlug = Annotated[str, Field(max_length=MAX_ID_CHARS), AfterValidator(known_category)]
-CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=MAX_FILTER_VALUES)]
+CategorySlug = Annotated[str, Field(max_length=bases.MAX_ID_CHARS), AfterValidator(known_category)]
+CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=bases.MAX_FILTER_VALUES)]
 
 
-class Filters(Strict):
+class Filters(bases.Strict):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
-    tags: Values | None = Field(None, description="Any of these tags.")
-    tags_all: Values | None = Field(
+    tags: bases.Values | None = Field(None, description="Any of these tags.")
+    tags_all: bases.Values | None = Field(
         None, min_length=1, description="All of these tags.", json_schema_extra={"minItems": 1}
     )
-    entities: Values | None = Field(None, description="Any of these entities.")
+    entities: bases.Values | None = Field(None, description="Any of these entities.")
     source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
-    conversation_ids: Values | None = Field(None, description="Conversations.")
-    tool_names: Values | None = Field(None, description="Tools.")
-    doc_ids: Values | None = Field(None, description="Documents.")
-    subject_ids: Values | None = Field(None, description="Whom the memory is about.")
+    conversation_ids: bases.Values | None = Field(None, description="Conversations.")
+    tool_names: bases.Values | None = Field(None, description="Tools.")
+    doc_ids: bases.Values | None = Field(None, description="Documents.")
+    subject_ids: bases.Values | None = Field(None, description="Whom the memory is about.")
     categories: CategoryNames | None = Field(
         None, description="DataGov categories: slugs, or their Hebrew or English names."
     )
-    formats: Annotated[Values, AfterValidator(_format_values)] | None = Field(
+    formats: Annotated[bases.Values, AfterValidator(_format_values)] | None = Field(
         None, description="DataGov file formats, in any case."
     )
-    organizations: Annotated[Values, AfterValidator(_trimmed)] | None = Field(
+    organizations: Annotated[bases.Values, AfterValidator(_trim)] | None = Field(
         None, description="DataGov organizations, by their whole names."
     )
-    flags: Annotated[Values, AfterValidator(_flag_values)] | None = Field(
+    flags: Annotated[bases.Values, AfterValidator(_flag_values)] | None = Field(
         None, description="DataGov flags, for example `has_phone` or `phone`."
     )
     langs: tuple[Language, ...] | None = Field(None, description="Languages.")
-    created_from: UtcTime | None = Field(None, description="Created at or after; naive is UTC.")
-    created_to: UtcTime | None = Field(None, description="Created before this; naive is UTC.")
-    valid_at: UtcTime | None = Field(None, description="Valid at this time; naive is UTC.")
-    always_inject: Flag | None = Field(None, description="Pinned, or not pinned.")
-    include_superseded: Flag = Field(False, description="Also what a newer memory replaced.")
+    created_from: bases.UtcTime | None = Field(
+        None, description="Created at or after; naive is UTC."
+    )
+    created_to: bases.UtcTime | None = Field(None, description="Created before this; naive is UTC.")
+    valid_at: bases.UtcTime | None = Field(None, description="Valid at this time; naive is UTC.")
+    always_inject: bases.Flag | None = Field(None, description="Pinned, or not pinned.")
+    include_superseded: bases.Flag = Field(False, description="Also what a newer memory replaced.")
 
     def item_filter(self, **more: Any) -> ItemFilter:
         """As the domain value; `more` sets what the caller names elsewhere."""
-        conditions: dict[str, Any] = {
-            "tags_any": self.tags,
-            "tags_all": self.tags_all,
-            "entities_any": self.entities,
-            "source_types": self.source_types,
-            "conversation_ids": self.conversation_ids,
-            "tool_names": self.tool_names,
-            "doc_ids": self.doc_ids,
-            "subject_ids": self.subject_ids,
-            "categories": self.categories,
-            "formats": self.formats,
-            "organizations": self.organizations,
-            "flags": self.flags,
-            "langs": self.langs,
-            "created_from": self.created_from,
-            "created_to": self.created_to,
-            "valid_at": self.valid_at,
-            "always_inject": self.always_inject,
-            "include_superseded": self.include_superseded,
-        }
-        return ItemFilter(**(conditions | more))
+        return self.fill(
+            ItemFilter, **{"tags_any": self.tags, "entities_any": self.entities} | more
+        )
 
 
 class ItemsQuery(Filters):
@@ -159,11 +121,11 @@ class ItemsQuery(Filters):
         "active", description="Active or archived memories."
     )
     sort: SortKey = Field("recent", description="Order, best first.")
-    limit: int = Field(50, ge=1, le=MAX_PAGE, description="Memories on a page.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Memories on a page.")
     cursor: Annotated[str, Field(max_length=2_048)] | None = Field(
         None, description="`next_cursor` of the page before."
     )
-    query: Name | None = Field(None, description="Only memories with these words.")
+    query: bases.Name | None = Field(None, description="Only memories with these words.")
     with_total: bool = Field(False, description="Also count all that match.")
     always_inject: bool | None = Field(None, description="Pinned, or not pinned.")
     include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
@@ -219,15 +181,15 @@ AnyCategories = Annotated[
 Handle = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
 
-class SearchBody(Strict):
+class SearchBody(bases.Strict):
     """A question, and what may answer it. The largest `limit` is the setting search.max_limit."""
 
     aliases: ClassVar = SEARCH_ALIASES
     query: str = Field(min_length=1, description="The question, in any language.")
-    limit: Annotated[Whole, Field(ge=1)] | None = Field(
+    limit: Annotated[bases.Whole, Field(ge=1)] | None = Field(
         None, description="Hits; estimated from the question when absent."
     )
-    offset: Annotated[Whole, Field(ge=0, le=MAX_OFFSET)] = Field(
+    offset: Annotated[bases.Whole, Field(ge=0, le=bases.MAX_OFFSET)] = Field(
         0, description="Hits to skip; `skip` is another name."
     )
     tiers: TierList | None = Field(None, description='Tiers, or "all": the five core tiers.')
@@ -236,23 +198,23 @@ class SearchBody(Strict):
     min_confidence: Literal["high", "medium", "low"] | None = Field(
         None, description="Abstain below this confidence."
     )
-    min_relevance: Share | None = Field(
+    min_relevance: bases.Share | None = Field(
         None,
         description="Leave out hits whose `score_summary.relevance`, a probability from 0 to 1, "
         "is below this. 0 leaves nothing out, and fills that field.",
     )
-    named_only: Flag = Field(
+    named_only: bases.Flag = Field(
         False,
         description="Only memories one of whose entities the question names, whatever else it "
         "says; `score_summary.named` says which.",
     )
-    include_datagov: Flag | None = Field(
+    include_datagov: bases.Flag | None = Field(
         None,
         description="Also search open data. When absent, a filter on it or the words of the "
         "question decide; `debug.datagov` says so.",
     )
     datagov_categories: Categories | None = None
-    as_of: UtcTime | None = Field(None, description="Answer as of this time; naive is UTC.")
+    as_of: bases.UtcTime | None = Field(None, description="Answer as of this time; naive is UTC.")
     recipe: Handle | None = Field(None, description="Ranking recipe; the default when absent.")
     conversation_id: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
         None, description="Conversation the question comes from; kept in the receipt."
@@ -265,21 +227,8 @@ class SearchBody(Strict):
             # A category exists on DataGov memories only: asking for one asks for those tiers.
             datagov, more = True, {"categories": _both(self.datagov_categories, filters.categories)}
             tiers = DATAGOV_ANSWERS if tiers is None else tiers
-        return SearchQuery(
-            query=self.query,
-            limit=self.limit,
-            offset=self.offset,
-            tiers=tiers,
-            sort_by=self.sort_by,
-            where=filters.item_filter(**more),
-            min_confidence=self.min_confidence,
-            min_relevance=self.min_relevance,
-            named_only=self.named_only,
-            include_datagov=datagov,
-            as_of=self.as_of,
-            recipe=self.recipe,
-            conversation_id=self.conversation_id,
-        )
+        where = filters.item_filter(**more)
+        return self.fill(SearchQuery, tiers=tiers, where=where, include_datagov=datagov)
 
 
 def _both(one: tuple[str, ...], other: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -290,7 +239,7 @@ def _list_sort(value: Any) -> Any:
     return {"recency": "recent", "relevance": "recent"}.get(value, value)
 
 
-class RecentQuery(Lenient):
+class RecentQuery(bases.Lenient):
     """Query fields of the recent list."""
 
     aliases: ClassVar = SEARCH_ALIASES
@@ -298,8 +247,8 @@ class RecentQuery(Lenient):
     sort_by: Annotated[Literal["recent", "score"], BeforeValidator(_list_sort)] = Field(
         "recent", description="Newest first, or best score first; `recency` is `recent`."
     )
-    limit: int = Field(100, ge=1, le=MAX_PAGE, description="Memories in the answer.")
-    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="Memories to skip.")
+    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories in the answer.")
+    offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")
     query: Annotated[str, Field(max_length=4_000)] | None = Field(
         None, description="Only memories with these words."
     )
@@ -307,19 +256,16 @@ class RecentQuery(Lenient):
     datagov_categories: AnyCategories | None = None
 
 
-# Shapes of the search answers.
-
-
-class CitationView(Answer):
+class CitationView(bases.Answer):
     """What a hit may be cited as."""
 
     source_type: str
     memory_id: str
     tier: str
-    doc_id: str | None = Absent
+    doc_id: str | None = bases.Absent
 
 
-class ScoreWeightsView(Answer):
+class ScoreWeightsView(bases.Answer):
     """Shares of the two arms and of the identifiers that the question names, and of relevance and
     what outcomes taught; the first three sum to 1, and so do the last two."""
 
@@ -332,13 +278,14 @@ class ScoreWeightsView(Answer):
     learned: float
 
 
-class ScoreSummaryView(Answer):
+class ScoreSummaryView(bases.Answer):
     """How a hit got its place. Ranks start at 1; null: that arm did not return it."""
 
     final_score: float
     dense_similarity: float | None = Field(description="max(0, cosine).")
     text_similarity: float | None = Field(description="BM25 over the best BM25 of the question.")
     fused: float
+    length_factor: float = Field(description="What a text of several passages keeps of it.")
     rrf_score: float | None
     ce_score: float | None = Field(description="Probability of the reranker.")
     vector_rank: int | None
@@ -366,7 +313,7 @@ class ScoreSummaryView(Answer):
     updated_at: datetime
 
 
-class DatagovView(Answer):
+class DatagovView(bases.Answer):
     """A hit of the open-data catalogue. A category has no `dataset_id`, a dataset no `resource_id`.
 
     `flags` names what its tables hold (`has_phone`, `has_location` ...); `error`: the source could
@@ -404,7 +351,15 @@ class DatagovView(Answer):
         }
 
 
-class HitView(Answer):
+class PassageView(bases.Answer):
+    """What of a long text answers: its characters `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+class HitView(bases.Answer):
     """One result; position starts at 1, `score` is `score_summary.final_score`."""
 
     position: int
@@ -412,13 +367,16 @@ class HitView(Answer):
     tier: str
     content: str
     preview: str = Field(description="About 200 characters.")
+    passage: PassageView | None = Field(
+        default=None, exclude_if=bases.is_none, description="Left out: the whole text is one."
+    )
     created_at: datetime
     updated_at: datetime
     age: str = Field(description="For example `3 d`.")
     tags: tuple[str, ...]
     uses: int
-    success_estimate: EstimateView
-    wilson_score: float = Field(description=SHOWN_WILSON)
+    success_estimate: bases.EstimateView
+    wilson_score: float = Field(description=bases.SHOWN_WILSON)
     score: float
     last_outcome: str | None
     source: SourceView
@@ -428,7 +386,7 @@ class HitView(Answer):
     score_summary: ScoreSummaryView
 
 
-class StageErrorView(Answer):
+class StageErrorView(bases.Answer):
     """A stage that was skipped, and why."""
 
     stage: str
@@ -436,7 +394,7 @@ class StageErrorView(Answer):
     code: str
 
 
-class DatagovUseView(Answer):
+class DatagovUseView(bases.Answer):
     """Whether open data was searched, and why."""
 
     searched: bool
@@ -445,7 +403,7 @@ class DatagovUseView(Answer):
     categories: tuple[str, ...] = Field(description="Topics in the words of a guess.")
 
 
-class SearchDebugView(Answer):
+class SearchDebugView(bases.Answer):
     """What the pipeline did."""
 
     confidence: Literal["high", "medium", "low"]
@@ -465,7 +423,7 @@ class SearchDebugView(Answer):
     datagov: DatagovUseView
 
 
-class SearchAnswerView(Success):
+class SearchAnswerView(bases.Success):
     """`degraded` names the stages that were skipped; empty when all ran."""
 
     receipt_id: str | None
@@ -477,7 +435,7 @@ class SearchAnswerView(Success):
     retrieval_debug: SearchDebugView | None = Field(
         None,
         alias="retrievalDebug",
-        exclude_if=is_none,
+        exclude_if=bases.is_none,
         description="`debug` once more, only for the first client (`compat.first_client`).",
     )
     has_more: bool = Field(alias="hasMore")
@@ -500,24 +458,19 @@ class SearchAnswerView(Success):
         return sum(timings.values()) if timings else None
 
 
-class OutcomeCounts(Answer):
+class OutcomeCounts(bases.Outcomes):
     """Outcomes so far."""
 
-    worked: int
-    failed: int
-    partial: int
-    unknown: int
 
-
-class RecentView(Answer):
+class RecentView(bases.Answer):
     """A line of the recent list."""
 
     memory_id: str
     content: str
     tier: str
     status: str
-    success_estimate: EstimateView
-    wilson_score: float = Field(description=SHOWN_WILSON)
+    success_estimate: bases.EstimateView
+    wilson_score: float = Field(description=bases.SHOWN_WILSON)
     score: float
     uses: int
     created_at: datetime
@@ -539,18 +492,13 @@ class RecentView(Answer):
             wilson_score=estimate.value,
             score=stats.score,
             uses=stats.uses,
-            outcomes=OutcomeCounts(
-                worked=stats.worked_count,
-                failed=stats.failed_count,
-                partial=stats.partial_count,
-                unknown=stats.unknown_count,
-            ),
+            outcomes=OutcomeCounts(**bases.Outcomes.in_stats(stats)),
             last_used=stats.last_outcome_at,
             source=SourceView.from_source(item.source),
         )
 
 
-class RecentAnswer(Success):
+class RecentAnswer(bases.Success):
     """The recent list."""
 
     memories: tuple[RecentView, ...]
@@ -576,25 +524,33 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
         "created_at": item.created_at,
         "updated_at": item.updated_at,
     }
-    return shared | {
-        "position": hit.position,
-        "memory_id": item.memory_id,
-        "tier": tier,
-        "content": item.text,
-        "preview": preview(item.text),
-        "age": age(item.created_at, now),
-        "tags": item.tags,
-        "success_estimate": estimate,
-        "wilson_score": estimate.value,
-        "score": summary.final_score,
-        "last_outcome": stats.last_outcome,
-        "source": {name: getattr(source, name, None) for name in SourceView.model_fields}
-        | {"category": (source.datagov or {}).get("category")},
-        "citations": [citation | ({"doc_id": source.doc_id} if source.doc_id else {})],
-        "collapsed_ids": hit.collapsed_ids,
-        "datagov": DatagovView.body(source),
-        "score_summary": {name: getattr(summary, name) for name in SCORES} | shared,
-    }
+    passage: dict[str, Any] = {}
+    if hit.passage is not None:
+        start, end = hit.passage
+        passage = {"passage": {"text": hit.text, "start": start, "end": end}}
+    return (
+        shared
+        | passage
+        | {
+            "position": hit.position,
+            "memory_id": item.memory_id,
+            "tier": tier,
+            "content": item.text,
+            "preview": preview(hit.text),
+            "age": age(item.created_at, now),
+            "tags": item.tags,
+            "success_estimate": estimate,
+            "wilson_score": estimate.value,
+            "score": summary.final_score,
+            "last_outcome": stats.last_outcome,
+            "source": {name: getattr(source, name, None) for name in SourceView.model_fields}
+            | {"category": (source.datagov or {}).get("category")},
+            "citations": [citation | ({"doc_id": source.doc_id} if source.doc_id else {})],
+            "collapsed_ids": hit.collapsed_ids,
+            "datagov": DatagovView.body(source),
+            "score_summary": {name: getattr(summary, name) for name in SCORES} | shared,
+        }
+    )
 
 
 def search_body(

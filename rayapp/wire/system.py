@@ -1,7 +1,5 @@
 """The service itself over HTTP: version, short health, disk space, and the probes."""
 
-from __future__ import annotations
-
 from operator import not_
 from typing import Any, Literal
 

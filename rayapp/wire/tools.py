@@ -1,4 +1,4 @@
-"""Tools over HTTP and MCP: their schemas, calls of them, and what other tools answered."""
+"""Tools over HTTP and MCP: schemas, calls, what other tools answered; and language models."""
 
 from __future__ import annotations
 
@@ -6,29 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rayapp.wire.bases import (
-    Absent,
-    Answer,
-    Camel,
-    Flag,
-    IdempotencyKey,
-    Label,
-    Labels,
-    Lenient,
-    MemoryId,
-    Name,
-    OneOrMore,
-    Repeated,
-    Strict,
-    Success,
-    UtcTime,
-)
+from rayapp.inference.chat.rules.integrity import FindingKind
+from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
+from rayapp.wire import bases
 
 if TYPE_CHECKING:
     from rayapp.assistant.tool_results.rules import Ingested, ToolResult
 
 
-class ToolsQuery(Lenient):
+class ToolsQuery(bases.Lenient):
     """Which flavour of function schema."""
 
     strict: bool = Field(
@@ -36,24 +22,23 @@ class ToolsQuery(Lenient):
     )
 
 
-class ToolBody(Lenient):
+class ToolBody(bases.Lenient, bases.Keyed):
     """A call of a tool. Without `arguments`, all other fields are the arguments."""
 
     aliases: ClassVar = {"conversationId": "conversation_id", "turnId": "turn_id"}
     arguments: dict[str, Any] | str | None = Field(
         None, description="Arguments by name, or the JSON text that a model sent."
     )
-    conversation_id: Name | None = Field(
+    conversation_id: bases.Name | None = Field(
         None, description="The conversation; also the header `X-Conversation-Id`."
     )
-    turn_id: Name | None = Field(
+    turn_id: bases.Name | None = Field(
         None,
         description="The user's turn, in which one search is made; also the header `X-Turn-Id`.",
     )
-    idempotency_key: IdempotencyKey = None
 
 
-class ToolHints(Camel):
+class ToolHints(bases.Camel):
     """What a program may know of a tool before it asks a person."""
 
     read_only_hint: bool
@@ -62,7 +47,7 @@ class ToolHints(Camel):
     open_world_hint: bool
 
 
-class ToolView(Answer):
+class ToolView(bases.Answer):
     """One tool, for programs that are no chat model."""
 
     name: str
@@ -74,23 +59,22 @@ class ToolView(Answer):
     annotations: ToolHints
 
 
-class ToolsAnswer(Success):
+class ToolsAnswer(bases.Success):
     """`tools` is ready for a chat completion; `definitions` has the JSON Schemas."""
 
     tools: tuple[dict[str, Any], ...]
     definitions: tuple[ToolView, ...]
 
 
-class ToolAnswerView(Success):
+class ToolAnswerView(bases.Written):
     """What a tool answered: `text` for the model, `data` for the program around it."""
 
     tool: str
     text: str
     data: dict[str, Any]
-    duplicate: Repeated = None
 
 
-class McpBody(Lenient):
+class McpBody(bases.Lenient):
     """One JSON-RPC message of the Model Context Protocol."""
 
     jsonrpc: Literal["2.0"]
@@ -99,24 +83,22 @@ class McpBody(Lenient):
     params: dict[str, Any] | None = None
 
 
-class McpError(Answer):
+class McpError(bases.Answer):
     """Why a message was not understood, by the codes of JSON-RPC."""
 
     code: int
     message: str
-    data: Any = Absent
+    data: Any = bases.Absent
 
 
-class McpAnswer(Answer):
+class McpAnswer(bases.Answer):
     """The answer of one JSON-RPC request: `result`, or `error`."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     id: int | str | None
-    result: dict[str, Any] | None = Absent
-    error: McpError | None = Absent
+    result: dict[str, Any] | None = bases.Absent
+    error: McpError | None = bases.Absent
 
-
-# What other tools answered.
 
 # With its prefix it is a tag, which has 200 characters.
 ConversationId = Annotated[str, Field(min_length=1, max_length=128)]
@@ -137,7 +119,7 @@ def _no_null(value: Any) -> Any:
 ToolName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_word)]
 
 
-class _ResultFields(Strict):
+class _ResultFields(bases.Strict):
     """What may be said of the call of a tool beside its answer."""
 
     aliases: ClassVar = {
@@ -164,17 +146,17 @@ class _ResultFields(Strict):
         None, description="Kind of the tool; else the words of its name say it."
     )
     conversation_id: ConversationId | None = Field(None, description="Conversation.")
-    message_id: Name | None = Field(None, description="Message that called the tool.")
-    tool_run_id: Name | None = Field(None, description="This call of the tool.")
-    entities: Labels = Field((), description="Names it is about.")
-    linked_docs: Annotated[tuple[Label, ...], OneOrMore, Field(max_length=20)] = Field(
+    message_id: bases.Name | None = Field(None, description="Message that called the tool.")
+    tool_run_id: bases.Name | None = Field(None, description="This call of the tool.")
+    entities: bases.Labels = Field((), description="Names it is about.")
+    linked_docs: Annotated[tuple[bases.Label, ...], bases.OneOrMore, Field(max_length=20)] = Field(
         (), description="Documents it is about."
     )
     language: Literal["he", "en"] | None = Field(
         None, description="Of the conversation; else that of the query, else that of the output."
     )
-    is_error: Flag = Field(False, description="The tool failed; nothing is kept.")
-    created_at: UtcTime | None = Field(None, description="When it answered; naive is UTC.")
+    is_error: bases.Flag = Field(False, description="The tool failed; nothing is kept.")
+    created_at: bases.UtcTime | None = Field(None, description="When it answered; naive is UTC.")
 
 
 class ToolResultItem(_ResultFields):
@@ -187,7 +169,7 @@ class ToolResultItem(_ResultFields):
     )
 
 
-class ToolResultsBody(_ResultFields):
+class ToolResultsBody(_ResultFields, bases.Keyed):
     """One result, its fields at the top, or several under `results`."""
 
     results: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = Field(
@@ -197,7 +179,6 @@ class ToolResultsBody(_ResultFields):
     )
     tool_name: ToolName | None = Field(None, description="Name of the tool.")
     output: Any = Field(None, description="The answer of one tool: a text, MCP blocks or JSON.")
-    idempotency_key: IdempotencyKey = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -207,7 +188,7 @@ class ToolResultsBody(_ResultFields):
         return self
 
 
-class ToolResultView(Answer):
+class ToolResultView(bases.Answer):
     """What became of one result.
 
     `redacted` counts what was taken out, by kind; `original_chars` is the length after cleaning.
@@ -215,7 +196,7 @@ class ToolResultView(Answer):
 
     tool_name: str
     status: Literal["stored", "duplicate", "skipped"]
-    memory_id: MemoryId | None
+    memory_id: bases.MemoryId | None
     reason: Literal["failed", "memory_tool", "too_short"] | None
     indexed: Literal[False] = False
     redacted: dict[str, int]
@@ -236,7 +217,7 @@ class ToolResultView(Answer):
         )
 
 
-class ToolResultsAnswer(Success):
+class ToolResultsAnswer(bases.Success):
     """One entry per result, in order. `memory_id` is that of the first one that is remembered."""
 
     memory_id: str | None
@@ -245,3 +226,82 @@ class ToolResultsAnswer(Success):
     duplicates: int
     skipped: int
     duplicate: bool
+
+
+# Calls of one answer that are read; a model in a loop writes more, and those are named.
+MAX_GIVEN_CALLS = 128
+MAX_USAGE_DAYS = 90
+
+
+class ResponseCheckBody(bases.Strict):
+    """The answer of a model as it came."""
+
+    text: Annotated[str, Field(max_length=MAX_CHARS, description="The answer.")]
+    tool_calls: Annotated[
+        tuple[Any, ...],
+        Field(max_length=MAX_GIVEN_CALLS, description="Its `tool_calls`, if it has any."),
+    ] = ()
+    expect_json: Annotated[
+        bases.Flag, Field(description="The answer should be JSON; then `text` becomes that.")
+    ] = False
+
+
+class FunctionView(bases.Answer):
+    """`arguments` is a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCallView(bases.Answer):
+    """A call in the shape of OpenAI."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionView
+
+
+class FindingView(bases.Answer):
+    """`detail` names the rule or the place, never a text."""
+
+    kind: FindingKind
+    detail: str
+
+
+class ResponseCheckAnswer(bases.Success):
+    """The same answer, safe to read on. Checked again it stays as it is."""
+
+    text: str = Field(description="Repaired; `<think>` blocks are closed.")
+    answer: str = Field(description="`text` without its `<think>` blocks.")
+    thinking: str
+    tool_calls: tuple[ToolCallView, ...]
+    changed: bool
+    findings: tuple[FindingView, ...]
+
+
+class UsageQuery(bases.Strict):
+    """The last days, today included."""
+
+    days: Annotated[int, Field(ge=1, le=MAX_USAGE_DAYS, description="UTC days.")] = 30
+
+
+class HelperUsage(bases.Answer):
+    """What one helper used."""
+
+    helper: str
+    calls: int
+    tokens: int
+    cost: float
+
+
+class UsageAnswer(bases.Success):
+    """`cost` is in the currency of the settings. Limits are per UTC day, 0 = none."""
+
+    enabled: bool = Field(description="There is an endpoint.")
+    days: int
+    calls: int
+    tokens: int
+    cost: float
+    by_helper: tuple[HelperUsage, ...]
+    today: HelperUsage
+    limits: dict[str, float]

@@ -1,35 +1,14 @@
 """Upkeep over HTTP, as the first client calls it: sizes, compaction, cleanup, old data, reset."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from rayapp.admin.ports import (
-    Cleanup,
-    Compaction,
-    IndexSize,
-    Migration,
-    ResetPreview,
-    ResetReport,
-    SanitizeReport,
-    Verification,
-)
+from rayapp.admin import ports
 from rayapp.admin.rules import QUIET_DAYS
 from rayapp.memory.tiers import CORE_TIERS, Tier, tier_name
-from rayapp.wire.bases import (
-    Answer,
-    Camel,
-    Flag,
-    IdempotencyKey,
-    Lenient,
-    Repeated,
-    Success,
-    TierName,
-    Whole,
-)
+from rayapp.wire import bases
 from rayapp.wire.ops import UserId
 
 MAX_QUIET_DAYS = 3_650
@@ -43,11 +22,11 @@ def _core(tier: Tier) -> Tier:
     return tier
 
 
-CoreTier = Annotated[TierName, AfterValidator(_core)]
+CoreTier = Annotated[bases.TierName, AfterValidator(_core)]
 Cursor = Annotated[str, Field(min_length=1, max_length=MAX_CURSOR_CHARS)] | None
 
 
-class QuietQuery(Lenient):
+class QuietQuery(bases.Lenient):
     """Since when a session must have been quiet."""
 
     aliases: ClassVar = {"quietDays": "quiet_days"}
@@ -56,37 +35,35 @@ class QuietQuery(Lenient):
     )
 
 
-class CleanupBody(Lenient):
+class CleanupBody(bases.Lenient, bases.Keyed):
     """What to remove."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "quietDays": "quiet_days"}
-    dry_run: Flag = Field(True, description="Only count; send false to remove.")
-    quiet_days: Annotated[Whole, Field(ge=1, le=MAX_QUIET_DAYS)] = Field(
+    dry_run: bases.Flag = Field(True, description="Only count; send false to remove.")
+    quiet_days: Annotated[bases.Whole, Field(ge=1, le=MAX_QUIET_DAYS)] = Field(
         QUIET_DAYS, description="Days without a change."
     )
-    idempotency_key: IdempotencyKey = None
 
 
-class MigrateQuery(Lenient):
+class MigrateQuery(bases.Lenient):
     """Whose old memory bank."""
 
     aliases: ClassVar = {"userId": "user_id"}
     user_id: UserId = Field(None, description="Default: the caller's user.")
 
 
-class MigrateBody(MigrateQuery):
+class MigrateBody(MigrateQuery, bases.Keyed):
     """Whose old memory bank is moved in."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "userId": "user_id"}
-    dry_run: Flag = Field(False, description="Only count what would be moved.")
-    idempotency_key: IdempotencyKey = None
+    dry_run: bases.Flag = Field(False, description="Only count what would be moved.")
 
 
 class VerifyBody(MigrateQuery):
     """Whose old memory bank is looked at."""
 
 
-class SanitizeQuery(Lenient):
+class SanitizeQuery(bases.Lenient):
     """Where to look."""
 
     aliases: ClassVar = {"nextCursor": "cursor"}
@@ -94,28 +71,27 @@ class SanitizeQuery(Lenient):
     cursor: Cursor = Field(None, description="`nextCursor` of the last answer.")
 
 
-class SanitizeBody(SanitizeQuery):
+class SanitizeBody(SanitizeQuery, bases.Keyed):
     """Where to look, and whether to change anything."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "nextCursor": "cursor"}
-    dry_run: Flag = Field(True, description="Only look; send false to change.")
-    idempotency_key: IdempotencyKey = None
+    dry_run: bases.Flag = Field(True, description="Only look; send false to change.")
 
 
-class ResetBody(Lenient):
+class ResetBody(bases.Lenient):
     """The word that it is meant."""
 
     # A call without it is refused, with the warning that a missing field would not get.
     model_config = ConfigDict(json_schema_extra={"required": ["confirm"]})
 
-    confirm: Flag = Field(
+    confirm: bases.Flag = Field(
         False,
         description="Must be true: all memories of all users go.",
         json_schema_extra={"const": True},
     )
 
 
-class CollectionView(Answer):
+class CollectionView(bases.Answer):
     """One collection of MongoDB."""
 
     name: str
@@ -126,7 +102,7 @@ class CollectionView(Answer):
     free_bytes: int
 
 
-class IndexSizeView(Answer):
+class IndexSizeView(bases.Answer):
     """The vector index behind the alias; a count is null where the engine has none."""
 
     collection: str | None
@@ -135,7 +111,7 @@ class IndexSizeView(Answer):
     segments_count: int | None
 
     @classmethod
-    def from_size(cls, size: IndexSize) -> Self:
+    def from_size(cls, size: ports.IndexSize) -> Self:
         """Each point has one dense vector and one of terms; the client counts the dense ones."""
         return cls.of(
             size,
@@ -145,7 +121,7 @@ class IndexSizeView(Answer):
         )
 
 
-class SizesMeta(Answer):
+class SizesMeta(bases.Answer):
     """Sums over all collections."""
 
     built_ms: float
@@ -153,7 +129,7 @@ class SizesMeta(Answer):
     free_bytes: int
 
 
-class SizesAnswer(Success):
+class SizesAnswer(bases.Success):
     """What the data takes."""
 
     mongo: tuple[CollectionView, ...]
@@ -161,7 +137,7 @@ class SizesAnswer(Success):
     meta: SizesMeta
 
 
-class CompactView(Answer):
+class CompactView(bases.Answer):
     """One collection that had free space."""
 
     collection: str
@@ -171,12 +147,8 @@ class CompactView(Answer):
     freed_bytes: int
     error: str | None
 
-    @classmethod
-    def from_compaction(cls, one: Compaction) -> Self:
-        return cls.of(one, success=one.error is None)
 
-
-class CompactAnswer(Answer):
+class CompactAnswer(bases.Answer):
     """What the file system got back."""
 
     success: Literal[True] = True
@@ -189,7 +161,7 @@ class CompactAnswer(Answer):
     timestamp: datetime
 
 
-class SessionUserView(Answer):
+class SessionUserView(bases.Answer):
     """A user id that was a browser session."""
 
     user_id: str
@@ -197,7 +169,7 @@ class SessionUserView(Answer):
     last_change: datetime
 
 
-class CleanupStats(Answer):
+class CleanupStats(bases.Answer):
     """`users`: the first twenty of those that would go."""
 
     session_users: int
@@ -207,7 +179,7 @@ class CleanupStats(Answer):
     users: tuple[SessionUserView, ...]
 
     @classmethod
-    def from_report(cls, report: Cleanup, quiet_days: int) -> Self:
+    def from_report(cls, report: ports.Cleanup, quiet_days: int) -> Self:
         return cls.of(
             report,
             orphaned_users=len(report.orphans),
@@ -217,13 +189,13 @@ class CleanupStats(Answer):
         )
 
 
-class CleanupCountAnswer(Success):
+class CleanupCountAnswer(bases.Success):
     """What a cleanup would remove."""
 
     stats: CleanupStats
 
 
-class CleanupResult(Answer):
+class CleanupResult(bases.Answer):
     """`remaining` users were not reached; ask again."""
 
     users_removed: int
@@ -231,27 +203,17 @@ class CleanupResult(Answer):
     rows_removed: int
     remaining: int
 
-    @classmethod
-    def from_report(cls, report: Cleanup) -> Self:
-        return cls(
-            users_removed=report.removed_users,
-            memories_removed=report.removed_memories,
-            rows_removed=report.removed_rows,
-            remaining=report.left,
-        )
 
-
-class CleanupAnswer(Success, Camel):
+class CleanupAnswer(bases.Written, bases.Camel):
     """What a cleanup removed, or would."""
 
     dry_run: bool
     stats: CleanupStats
     result: CleanupResult
     message: str
-    duplicate: Repeated = None
 
 
-class MigrationView(Answer):
+class MigrationView(bases.Answer):
     """`problems`: rows that cannot be moved, and why."""
 
     total: int
@@ -263,7 +225,7 @@ class MigrationView(Answer):
     complete: bool
 
 
-class MigrateStatus(Answer):
+class MigrateStatus(bases.Answer):
     """`pending`: what a move would bring in now."""
 
     legacy_total: int
@@ -274,7 +236,7 @@ class MigrateStatus(Answer):
     complete: bool
 
     @classmethod
-    def from_migration(cls, would: Migration) -> Self:
+    def from_migration(cls, would: ports.Migration) -> Self:
         return cls(
             legacy_total=would.total,
             pending=would.migrated,
@@ -285,22 +247,21 @@ class MigrateStatus(Answer):
         )
 
 
-class MigrateStatusAnswer(Success):
+class MigrateStatusAnswer(bases.Success):
     """How far the move is."""
 
     status: MigrateStatus
 
 
-class MigrateAnswer(Success, Camel):
+class MigrateAnswer(bases.Written, bases.Camel):
     """What was moved, or would be."""
 
     dry_run: bool
     stats: MigrationView
     message: str
-    duplicate: Repeated = None
 
 
-class VerificationView(Answer):
+class VerificationView(bases.Answer):
     """`missing`: ids of some old rows that were not moved, or not archived like the old one."""
 
     total: int
@@ -311,18 +272,18 @@ class VerificationView(Answer):
     complete: bool
 
     @classmethod
-    def from_verification(cls, found: Verification) -> Self:
+    def from_verification(cls, found: ports.Verification) -> Self:
         everything = found.present + found.unusable == found.total
         return cls.of(found, verified=found.complete and everything)
 
 
-class VerifyAnswer(Success):
+class VerifyAnswer(bases.Success):
     """Whether everything was moved."""
 
     verification: VerificationView
 
 
-class SanitizeAnswer(Success, Camel):
+class SanitizeAnswer(bases.Written, bases.Camel):
     """Texts with encoded files in them; `nextCursor` null: everything was looked at."""
 
     dry_run: bool
@@ -335,10 +296,9 @@ class SanitizeAnswer(Success, Camel):
     next_cursor: str | None
     message: str
     next_steps: tuple[str, ...]
-    duplicate: Repeated = None
 
     @classmethod
-    def from_report(cls, report: SanitizeReport, documents: bool) -> Self:
+    def from_report(cls, report: ports.SanitizeReport, documents: bool) -> Self:
         """`documents`: the caller's name of the books tier."""
         steps = {
             "Ask again with nextCursor as cursor to go on.": report.next_cursor is not None,
@@ -360,7 +320,7 @@ class SanitizeAnswer(Success, Camel):
         )
 
 
-class PreviewCollection(Answer):
+class PreviewCollection(bases.Answer):
     """A collection that a reset empties."""
 
     name: str
@@ -368,7 +328,7 @@ class PreviewCollection(Answer):
     exists: bool = True
 
 
-class PreviewMongo(Camel):
+class PreviewMongo(bases.Camel):
     """The truth."""
 
     collections: tuple[PreviewCollection, ...]
@@ -376,7 +336,7 @@ class PreviewMongo(Camel):
     kept: tuple[str, ...]
 
 
-class PreviewIndex(Camel):
+class PreviewIndex(bases.Camel):
     """The vector index; `oldCollections`: what a rollback could bring back."""
 
     collection: str | None
@@ -385,14 +345,14 @@ class PreviewIndex(Camel):
     old_collections: tuple[str, ...]
 
 
-class ResetPreviewView(Answer):
+class ResetPreviewView(bases.Answer):
     """What would go."""
 
     mongodb: PreviewMongo
     qdrant: PreviewIndex
 
     @classmethod
-    def from_preview(cls, found: ResetPreview) -> Self:
+    def from_preview(cls, found: ports.ResetPreview) -> Self:
         index, documents = found.index, sum(one.count for one in found.collections)
         return cls(
             mongodb=PreviewMongo.of(found, total_documents=documents),
@@ -405,7 +365,7 @@ class ResetPreviewView(Answer):
         )
 
 
-class ResetPreviewAnswer(Success, Camel):
+class ResetPreviewAnswer(bases.Success, bases.Camel):
     """What a reset would remove."""
 
     preview: ResetPreviewView
@@ -413,7 +373,7 @@ class ResetPreviewAnswer(Success, Camel):
     confirmation_required: Literal[True] = True
 
 
-class ResetCollection(Answer):
+class ResetCollection(bases.Answer):
     """What became of a collection."""
 
     collection: str
@@ -421,7 +381,7 @@ class ResetCollection(Answer):
     removed: int
 
 
-class ResetIndexView(Answer):
+class ResetIndexView(bases.Answer):
     """What became of the index; `dropped`: collections that a rollback could have brought back."""
 
     status: Literal["emptied", "partial"]
@@ -429,14 +389,14 @@ class ResetIndexView(Answer):
     dropped: tuple[str, ...]
 
 
-class ResetResults(Answer):
+class ResetResults(bases.Answer):
     """What a reset removed."""
 
     mongodb: tuple[ResetCollection, ...]
     qdrant: ResetIndexView
 
     @classmethod
-    def from_report(cls, report: ResetReport) -> Self:
+    def from_report(cls, report: ports.ResetReport) -> Self:
         rows = sorted(report.removed.items())
         return cls(
             mongodb=tuple(ResetCollection(collection=name, removed=gone) for name, gone in rows),
@@ -448,7 +408,7 @@ class ResetResults(Answer):
         )
 
 
-class ResetAnswer(Success, Camel):
+class ResetAnswer(bases.Success, bases.Camel):
     """Not `complete`: its time was up, and asking again goes on."""
 
     message: str

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -35,25 +36,36 @@ def drive_all(
     Raises:
         DependencyDown: no call was answered.
     """
-    sizes = [
-        min(CLIENTS_PER_PROCESS, clients - start)
-        for start in range(0, clients, CLIENTS_PER_PROCESS)
-    ]
-    start_at = time.time() + max(LEAST_LAG_S, IMPORT_S * len(sizes))
-    plans = [
-        Drive(
-            url=url,
-            clients=size,
-            start_at=start_at,
-            warm_s=warm_s,
-            measure_s=measure_s,
-            calls=calls[index :: len(sizes)] or calls,
-        )
-        for index, size in enumerate(sizes)
-    ]
+    start_at = time.time() + max(LEAST_LAG_S, IMPORT_S * client_processes(clients))
+    whole = Drive(
+        url=url,
+        clients=clients,
+        start_at=start_at,
+        warm_s=warm_s,
+        measure_s=measure_s,
+        calls=calls,
+    )
+    plans = shared_out(whole)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(plans), mp_context=context) as pool:
         return summary(clients, list(pool.map(drive, plans)))
+
+
+def client_processes(clients: int) -> int:
+    return -(-clients // CLIENTS_PER_PROCESS)
+
+
+def shared_out(whole: Drive) -> list[Drive]:
+    """The same loop as one plan per client process."""
+    count = client_processes(whole.clients)
+    return [
+        replace(
+            whole,
+            clients=min(CLIENTS_PER_PROCESS, whole.clients - index * CLIENTS_PER_PROCESS),
+            calls=whole.calls[index::count] or whole.calls,
+        )
+        for index in range(count)
+    ]
 
 
 def summary(clients: int, seen: Sequence[Driven]) -> dict[str, Any]:

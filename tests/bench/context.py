@@ -29,7 +29,7 @@ from rich.table import Table
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.core.errors import DependencyDown
 from rayapp.search.rules.evaluation import percentile
-from tests.bench.arguments import positive
+from tests.bench.arguments import bench_parser, positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
@@ -71,11 +71,7 @@ def _at(values: Sequence[float], share: float) -> float | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.context",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("context", __doc__)
     made.add_argument("--reuse", metavar="RUN_ID", required=True, help="run of tests.bench.load")
     made.add_argument("--users", type=positive, default=1_000, help="as many as that run has")
     made.add_argument("--asked", type=positive, default=50, help="users to ask as")
@@ -84,7 +80,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=7, help="of that run")
     made.add_argument("--url", help="service; default: the stack of --data-dir")
     made.add_argument("--data-dir", type=Path, help="data directory of the local stack")
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 

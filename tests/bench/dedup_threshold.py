@@ -22,7 +22,7 @@ import yaml
 from rayapp.container.inference import open_embedding_backend
 from rayapp.core.settings.model import load_settings
 from rayapp.inference.ports import EmbeddingBackend
-from rayapp.learning.rules.dedup import DedupParams, twin
+from rayapp.learning.rules.dedup import twin
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 
@@ -30,7 +30,7 @@ PAIRS = Path(__file__).with_name("dedup_pairs.yaml")
 SAME = "same"
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995)
 # Any cosine passes it: what is left is the check of the words.
-NO_DISTANCE = DedupParams(similarity=1e-9)
+NO_DISTANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)

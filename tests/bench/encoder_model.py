@@ -11,9 +11,8 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -28,10 +27,12 @@ PAIR_TOKENS = 4  # of a question and a document
 # Standard deviation of a weight times the root of its fan-in. The usual .02 gives every text the
 # same vector, which would hide answers that belong to another text.
 SPREAD = 1.6
+# The special tokens of XLM-R.
+MARKS = {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
+MARKS |= {"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """Shape of an encoder. `positions`: longest text in tokens."""
 
     layers: int
@@ -146,14 +147,8 @@ def _write(folder: Path, size: Size, seed: int, architecture: str) -> Path:
     getattr(transformers, architecture)(config).save_pretrained(str(folder))
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=trained_tokenizer(seed),
-        bos_token="<s>",
-        cls_token="<s>",
-        eos_token="</s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-        mask_token="<mask>",
         model_max_length=size.positions,
+        **MARKS,
     ).save_pretrained(str(folder))
     return folder
 

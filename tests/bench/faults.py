@@ -34,7 +34,7 @@ from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members
 from rayapp.local.stack.state import read_state
-from tests.bench.arguments import positive_number
+from tests.bench.arguments import bench_parser, positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.fault_load import CALM_S, LONGEST_S, FaultLoad, Verdict, missing
 from tests.running import REPLICA, VECTOR_ENGINE, RunningService, started, until
@@ -88,39 +88,33 @@ class Fault:
     back_s: float | None = None
 
 
-SEVEN: dict[str, Fault] = {
+USUAL: dict[str, Fault] = {
     "search": Fault(actor(f"{REPLICA}search"), SEARCH_BACK_S),
+    # Maintenance is in its process: the local profile.
     "indexer": Fault(actor(f"{REPLICA}indexer"), UNSEEN_BACK_S),
-    "maintenance": Fault(actor(f"{REPLICA}maintenance"), UNSEEN_BACK_S),
     "vector_engine": Fault(actor(VECTOR_ENGINE), UNSEEN_BACK_S),
     "mongod": Fault(child("mongod"), MONGOD_BACK_S),
     "haproxy": Fault(program("haproxy"), HAPROXY_BACK_S),
     "raylet": Fault(program("raylet"), RAYLET_BACK_S),
 }
 FURTHER: dict[str, Fault] = {
-    "embedding": Fault(actor(f"{REPLICA}embedding"), UNSEEN_BACK_S),
     "cache": Fault(child("valkey"), UNSEEN_BACK_S),
     "proxy_manager": Fault(actor("HAProxyManager"), HAPROXY_BACK_S),
     "fallback_proxy": Fault(actor("ProxyActor"), UNSEEN_BACK_S),
     "controller": Fault(actor("ServeController"), UNSEEN_BACK_S),
     "gcs": Fault(program("gcs_server"), RAYLET_BACK_S),
 }
-FAULTS = SEVEN | FURTHER
+FAULTS = USUAL | FURTHER
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.faults",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("faults", __doc__)
     made.add_argument(
-        "--kind", action="append", choices=[*FAULTS], help=f"default: {', '.join(SEVEN)}"
+        "--kind", action="append", choices=[*FAULTS], help=f"default: {', '.join(USUAL)}"
     )
     made.add_argument("--seconds", type=positive_number, default=30.0, help="load of each kind")
     made.add_argument("--replicas", type=int, choices=[1, 2], default=1, help="of search")
     made.add_argument("--data-dir", type=Path, help="a running stack; default: one of its own")
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 
@@ -245,7 +239,7 @@ def _run(arguments: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     run_id = f"{time.time_ns():x}"
     with stack_of(arguments) as service:
-        for name in arguments.kind or [*SEVEN]:
+        for name in arguments.kind or [*USUAL]:
             settled(service)
             user_id = f"fault-{name}-{run_id}"
             rows.append(asyncio.run(measured(service, name, user_id, arguments.seconds)))

@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -35,7 +34,7 @@ from rayapp.learning.insights import InsightsService
 from rayapp.memory.scope import ReadScope
 from rayapp.search.rules.evaluation import percentile
 from rayapp.storage.mongo.database import MongoDatabase
-from tests.bench.arguments import positive
+from tests.bench.arguments import bench_parser, positive
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.learned import CONVERSATION, Asked, Filler, Learner
 from tests.bench.texts import facts
@@ -57,17 +56,12 @@ class World:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.insights",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("insights", __doc__)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument("--calls", type=positive, default=1_000, help="insights to measure")
     made.add_argument("--pictures", type=positive, default=200, help="graph pictures to measure")
     made.add_argument("--seed", type=int, default=7)
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 

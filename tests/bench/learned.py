@@ -18,10 +18,10 @@ from pymongo import WriteConcern
 from rayapp.graphs.records import CO_OCCURS
 from rayapp.graphs.rules.content import MEMORY_IDS, contribution_of, edges_between
 from rayapp.graphs.rules.question import context_type_of
-from rayapp.learning.records import AppliedOutcome, OutcomeEvent
+from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.graph_effects import outcome_changes
 from rayapp.learning.rules.outcomes import with_outcome
-from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
+from rayapp.memory.item import MemoryItem, Outcome, Quality
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt
 from rayapp.storage.mongo.convert import to_document
@@ -33,7 +33,7 @@ from rayapp.storage.mongo.receipts import MongoReceiptStore
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.expansions import Expansions
 from tests.bench.texts import Fact
-from tests.support.builders import an_item
+from tests.support.builders import an_item, applied_to
 
 Document = dict[str, Any]
 
@@ -124,7 +124,7 @@ class Filler:
                     ),
                     context_type=context_type_of(query),
                     action=self._random.choice(ACTIONS),
-                    applied=tuple(_applied(item) for item in shown),
+                    applied=tuple(applied_to(item) for item in shown),
                 )
             )
         return sorted(events, key=lambda event: event.at)
@@ -199,19 +199,21 @@ class Filler:
 
     async def _searches(self, user_id: str, events: Sequence[OutcomeEvent]) -> None:
         for number, event in enumerate(events[-RECEIPTS_EACH:]):
-            await self._receipts.put(
-                Receipt(
-                    receipt_id=f"{user_id}-{number}",
-                    user_id=user_id,
-                    query=event.query,
-                    recipe="default",
-                    shown=(),
-                    at=event.at,
-                    expires_at=self._now + timedelta(days=1),
-                    conversation_id=CONVERSATION,
-                    concepts=event.concepts,
-                    context_type=event.context_type,
-                )
+            await self._receipts.put_many(
+                [
+                    Receipt(
+                        receipt_id=f"{user_id}-{number}",
+                        user_id=user_id,
+                        query=event.query,
+                        recipe="default",
+                        shown=(),
+                        at=event.at,
+                        expires_at=self._now + timedelta(days=1),
+                        conversation_id=CONVERSATION,
+                        concepts=event.concepts,
+                        context_type=event.context_type,
+                    )
+                ]
             )
 
     async def _insert(self, name: str, documents: Sequence[Document]) -> None:
@@ -226,19 +228,6 @@ class Filler:
 def _batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
     for start in range(0, len(documents), BATCH):
         yield list(documents[start : start + BATCH])
-
-
-def _applied(item: MemoryItem) -> AppliedOutcome:
-    stats: Stats = item.stats
-    return AppliedOutcome(
-        memory_id=item.memory_id,
-        point_id=item.point_id,
-        tier=item.tier,
-        uses=stats.uses,
-        success_count=stats.success_count,
-        score=stats.score,
-        wilson_score=stats.wilson_score,
-    )
 
 
 def _settled(event: OutcomeEvent) -> Document:

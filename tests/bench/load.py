@@ -17,6 +17,7 @@ import os
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -29,23 +30,25 @@ from rich.console import Console
 from rayapp.client.discovery import data_dir_of, read_state, service_url
 from rayapp.client.progress import Progress
 from tests.bench import phases
-from tests.bench.arguments import not_negative, not_negative_number, positive, positive_number
+from tests.bench.arguments import (
+    bench_parser,
+    not_negative,
+    not_negative_number,
+    positive,
+    positive_number,
+)
 from tests.bench.batch_store import batch_store
 from tests.bench.closed_loop import knee
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
-from tests.bench.processes import stack_memory
+from tests.bench.processes import stack_cpu, stack_memory
 from tests.bench.report import markdown, table
 
 SUCCESS = frozenset({"200", "201", "stored", "duplicate"})
-IDLE_S = 5.0  # after the fill, before the memory of the idle stack is read
+IDLE_S = 10.0  # after the fill, in which the idle stack is watched
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.load",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("load", __doc__, out=False)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument(
@@ -100,11 +103,18 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
         if arguments.reuse is None:
             report["fill"] = asyncio.run(phases.fill(load, progress))
         if local:
+            before = stack_cpu(data_dir)
             time.sleep(IDLE_S)
+            report["idle_cpu"] = _cpu(data_dir, before, IDLE_S, "percent_of_a_core", 100.0)
             report["memory_idle"] = _memory(data_dir)
         for name, phase in _phases(load, arguments).items():
             with progress.step(name, 1) as bar:
+                before = stack_cpu(data_dir) if local else Counter()
                 report[name] = phase()
+                # Of the warm-up as well, which asks as often in its time.
+                share = load.seconds / (load.seconds + load.warm_s)
+                if local and (requests := report[name].get("requests")):
+                    report[name] |= _cpu(data_dir, before, requests / share, "cpu_ms", 1_000.0)
                 bar.advance()
     if len(set(arguments.clients)) > 1:
         per_s = {count: report[f"search_{count}"]["per_s"] for count in arguments.clients}
@@ -127,6 +137,15 @@ def _phases(
     # The last one: it waits until what it stored is indexed.
     found["batch_store"] = lambda: asyncio.run(batch_store(load, arguments.batch))
     return found
+
+
+def _cpu(
+    data_dir: Path, before: Counter[str], per: float, name: str, scale: float
+) -> dict[str, Any]:
+    """What the stack computed since `before`, by process: `scale` times seconds, over `per`."""
+    spent = stack_cpu(data_dir) - before
+    by_process = {who: round(scale * seconds / per, 2) for who, seconds in spent.most_common()}
+    return {name: round(scale * spent.total() / per, 2), f"{name}_by_process": by_process}
 
 
 def _memory(data_dir: Path) -> dict[str, Any]:

@@ -247,9 +247,13 @@ class Mem0:
                 raise TimeoutError("the Qdrant server did not finish building its index")
             time.sleep(GREEN_POLL_S)
 
-    def search(self, user: str, text: str, limit: int) -> Sequence[str]:
+    def hits(self, user: str, text: str, limit: int) -> list[dict[str, Any]]:
+        """What `Memory.search` answers."""
         found = self._memory.search(text, filters={"user_id": user}, top_k=limit)
-        return [str(hit["metadata"]["name"]) for hit in found["results"]]
+        return list(found["results"])
+
+    def search(self, user: str, text: str, limit: int) -> Sequence[str]:
+        return [str(hit["metadata"]["name"]) for hit in self.hits(user, text, limit)]
 
 
 class Mem0Dense(Mem0):

@@ -47,7 +47,7 @@ from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.model import load_settings
 from rayapp.inference.backends.static_model import find_model
 from tests.bench import peer_report
-from tests.bench.arguments import positive, positive_number
+from tests.bench.arguments import bench_parser, positive, positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
@@ -70,15 +70,12 @@ SEARCH_LIMIT = 10  # results per timed question, as in the load test
 WARM = 100  # questions asked and not counted before the timed ones
 POLL_S = 0.5  # between two looks at a peer's progress
 FILE_WIDTH = 120  # characters of a line where the output is no terminal: all columns fit
+JOB = "job.jsonl"
 LOG_TAIL = 300  # characters of a peer's log in the reason of its failure
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.peers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("peers", __doc__)
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--systems", nargs="+", choices=NAMES, default=list(NAMES))
     made.add_argument("--memories", type=positive, default=100_000)
@@ -99,7 +96,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--limit-s", type=positive_number, default=7_200.0, help="longest time of one peer"
     )
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 
@@ -164,11 +160,12 @@ class Bench:
         folder.mkdir()
         try:
             with ExitStack() as stack:
-                return await self._in_process(system, folder, stack)
+                return await self.in_process(system, folder, stack)
         except (RayappError, OSError, ValueError) as error:
             return SystemRun(system, failed=str(error))
 
-    async def _in_process(self, system: str, folder: Path, stack: ExitStack) -> SystemRun:
+    async def in_process(self, system: str, folder: Path, stack: ExitStack) -> SystemRun:
+        """A peer's worker from job to answers; its Qdrant server runs until the stack closes."""
         arguments = self.arguments
         python = python_of(arguments.env) if system in FOREIGN else Path(sys.executable)
         store = folder / "store"
@@ -178,7 +175,7 @@ class Bench:
             server = await asyncio.to_thread(start_qdrant, folder / "qdrant")
             stack.callback(server.stop)
             plan = replace(plan, host="127.0.0.1", port=server.http_port)
-        job, out, log = (folder / name for name in ("job.jsonl", "out.jsonl", "log.txt"))
+        job, out, log = (folder / name for name in (JOB, "out.jsonl", "log.txt"))
         write_job(job, plan, self.parts)
         code = await self._watched(python, (job, out, log), system)
         run = read_run(system, rows_of(out.read_bytes()) if out.exists() else ())
@@ -191,11 +188,10 @@ class Bench:
         job, out, log = files
         total = sum(part.documents + len(part.questions) for part in self.parts)
         command = [str(python), "-m", "tests.bench.peer_worker", str(job), str(out)]
-        quiet = os.environ | {"PYTHONPATH": str(REPOSITORY), "ANONYMIZED_TELEMETRY": "False"}
         deadline = time.monotonic() + self.arguments.limit_s
         with log.open("wb") as sink, self.progress.step(system, total) as bar:
             worker = await asyncio.create_subprocess_exec(
-                *command, cwd=REPOSITORY, env=quiet, stdout=sink, stderr=sink
+                *command, cwd=REPOSITORY, env=quiet(), stdout=sink, stderr=sink
             )
             waited = asyncio.create_task(worker.wait())
             try:
@@ -211,6 +207,11 @@ class Bench:
                     worker.kill()
                 await waited
         return worker.returncode or 0
+
+
+def quiet() -> dict[str, str]:
+    """The environment of a peer's process: it finds this repository and reports to nobody."""
+    return os.environ | {"PYTHONPATH": str(REPOSITORY), "ANONYMIZED_TELEMETRY": "False"}
 
 
 def _done(out: Path) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,33 @@ def stack_memory(data_dir: Path) -> list[ProcessMemory]:
     Raises:
         ConfigError: no stack runs there.
     """
+    rows = []
+    for process in stack_processes(data_dir):
+        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            rows.append(_memory(process))
+    return sorted(rows, key=lambda row: -row.pss_mib)
+
+
+def stack_cpu(data_dir: Path) -> Counter[str]:
+    """Seconds that the processes of the stack have computed so far, by what they are called.
+
+    Raises:
+        ConfigError: no stack runs there.
+    """
+    seconds: Counter[str] = Counter()
+    for process in stack_processes(data_dir):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds[_short_name(process)] += times.user + times.system
+    return seconds
+
+
+def stack_processes(data_dir: Path) -> Collection[psutil.Process]:
+    """The living processes of the stack of this data directory.
+
+    Raises:
+        ConfigError: no stack runs there.
+    """
     state = read_state(StackPaths.of(data_dir))
     if state is None:
         raise ConfigError(f"No stack runs in {data_dir}: start one with `rayapp up`.")
@@ -40,11 +69,7 @@ def stack_memory(data_dir: Path) -> list[ProcessMemory]:
     supervisor = state.supervisor.find()
     if supervisor is not None:
         found[supervisor.pid] = supervisor
-    rows = []
-    for process in found.values():
-        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-            rows.append(_memory(process))
-    return sorted(rows, key=lambda row: -row.pss_mib)
+    return found.values()
 
 
 def _memory(process: psutil.Process) -> ProcessMemory:

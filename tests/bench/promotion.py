@@ -29,9 +29,11 @@ from rayapp.core.settings.model import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import IndexState, MemoryItem, Source, Stats, SyncState
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import MongoDatabase, MongoLeaseStore, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import EVENTS, ITEMS, VERSIONS
+from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.bench.arguments import positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.support.builders import an_item

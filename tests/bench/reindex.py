@@ -36,7 +36,7 @@ from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import DependencyDown
 from tests.bench import phases
-from tests.bench.arguments import positive, positive_number
+from tests.bench.arguments import bench_parser, positive, positive_number
 from tests.bench.closed_loop import spread
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.processes import stack_memory
@@ -192,11 +192,7 @@ async def _run(one: Callable[[Seen], Awaitable[None]], seen: Seen) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.reindex",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("reindex", __doc__)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument("--searches-per-s", type=positive_number, default=20.0)
@@ -206,7 +202,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--reuse", metavar="RUN_ID", help="measure what this run filled, no fill")
     made.add_argument("--alone", action="store_true", help="run the job without load first")
     made.add_argument("--data-dir", type=Path, help="data directory of the local stack")
-    made.add_argument("--out", type=Path, help="JSON report")
     made.add_argument("job", nargs="*", help="arguments of the job, after --")
     return made
 

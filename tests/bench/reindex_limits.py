@@ -19,6 +19,7 @@ from rayapp.index.rules.points import point_of
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
+from rayapp.storage.qdrant.edge_scheduler import exhaust
 from tests.bench.texts import facts
 from tests.support.builders import an_item
 
@@ -42,7 +43,7 @@ async def limits(data_dir: Path, seed: int) -> dict[str, Any]:
     finally:
         await embedder.close()
     points = [
-        point_of(item, vector, analyser.document(item.text), schema)
+        point_of(item, [(vector, analyser.document(item.text))], schema)
         for item, vector in zip(map(_item, count(), texts), vectors, strict=True)
     ]
     upsert_s = await asyncio.to_thread(_upserted, points, schema)
@@ -73,10 +74,10 @@ def _upserted(points: Sequence[IndexPoint], schema: IndexSchema) -> float:
     with TemporaryDirectory(prefix="rayapp-bench-") as folder:
         engine = EdgeEngine(Path(folder), "alone")
         engine.open(schema)
-        engine.upsert(points[:BATCH])  # warm
+        exhaust(engine.upsert(points[:BATCH]))  # warm
         began = time.perf_counter()
         for at in range(0, len(points), BATCH):
-            engine.upsert(points[at : at + BATCH])
+            exhaust(engine.upsert(points[at : at + BATCH]))
         spent_s = time.perf_counter() - began
         engine.close()
         return spent_s

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from rich.console import Console
@@ -40,8 +41,7 @@ RAN = (0, 1)
 SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One test in one run."""
 
     name: str
@@ -110,7 +110,7 @@ def run_once(tests: Sequence[str], folder: Path, cores: int) -> tuple[list[Case]
     """One run in a process of its own: its tests, pytest's exit code, and what it printed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with busy_cores(cores):
         done = subprocess.run(
             [*command, f"--junit-xml={report}", *tests],

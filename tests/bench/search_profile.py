@@ -34,7 +34,7 @@ from rich.table import Table
 
 from rayapp.core.errors import DependencyDown
 from rayapp.search.rules.evaluation import percentile
-from tests.bench.arguments import not_negative, positive
+from tests.bench.arguments import bench_parser, not_negative, positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_rig import SearchRig, fill, search_rig
 from tests.bench.stage_cpu import StageCpu
@@ -49,11 +49,7 @@ TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.search_profile",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("search_profile", __doc__)
     made.add_argument("--memories", type=positive, default=20_000)
     made.add_argument("--users", type=positive, default=200)
     made.add_argument("--requests", type=positive, default=1_000)
@@ -62,7 +58,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--functions", type=not_negative, default=0, help="also print the N dearest functions"
     )
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 
@@ -84,16 +79,18 @@ def batches(arguments: argparse.Namespace) -> tuple[list[tuple[str, list[str]]],
 def metered(rig: SearchRig) -> StageCpu:
     """The stages of a search, measured where they are; tells of names that are gone by failing."""
     meter = StageCpu()
-    search = rig.services.search._service  # type: ignore[attr-defined]  # measured where it is
+    search = rig.services.search
     arms = search._arms
     for owner, attribute, name in (
         (search, "search", "search"),
         (search._priors, "gather", "priors"),
+        (arms._views, "of", "view"),
         (arms, "_pending", "pending"),
         (arms, "_embed", "embed"),
         (arms, "_query", "index"),
         (arms, "_hydrate", "hydrate"),
         (search, "ranked", "rank"),
+        (search, "_rerank", "rerank"),
         (search, "_with_receipt", "receipt"),
     ):
         meter.meter(owner, attribute, name)
@@ -179,6 +176,8 @@ def replay(uri: str, commands: Sequence[dict[str, Any]]) -> dict[str, float]:
     with MongoClient[dict[str, Any]](uri) as client:
         for command in commands:
             name, collection = next(iter(command.items()))
+            if name == "getMore":
+                continue  # its cursor is gone
             sent = {
                 key: value
                 for key, value in command.items()

@@ -31,9 +31,9 @@ from rayapp.core.errors import DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.index.service import IndexingService
-from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.jobs import FakeLauncher
+from rayapp.storage.qdrant.edge_engine import EdgeEngine
+from tests.support.asgi import posted
+from tests.support.engine_container import container_on
 from tests.support.mongo_server import MongoServer
 
 MONGO_FOLDER, ENGINE_FOLDER = "mongo", "engine"
@@ -94,7 +94,7 @@ class SearchRig:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self.api(_scope(path, body, user_id), receive, send)
+        await self.api(posted(path, len(body), [(b"x-user-id", user_id.encode())]), receive, send)
         return sent[0]["status"], b"".join(part.get("body", b"") for part in sent[1:])
 
     async def settle(self) -> None:
@@ -110,28 +110,6 @@ class _Never:
 
     def __await__(self) -> Any:
         return asyncio.get_running_loop().create_future().__await__()
-
-
-def _scope(path: str, body: bytes, user_id: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": [
-            (b"host", b"127.0.0.1"),
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"x-user-id", user_id.encode()),
-        ],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
 
 
 @contextlib.asynccontextmanager
@@ -161,19 +139,8 @@ async def _rig(
     settings: Settings, engine: EdgeEngine, mongo: MongoServer, commands: Commands
 ) -> SearchRig:
     metrics = InMemoryMetrics()
-    stores = bootstrap.Stores(settings)
-    await stores.items.ensure_schema()
     embedder = bootstrap.embedding_service(settings, metrics)
-    index = QdrantEdgeIndex(InProcessTransport(engine), settings.qdrant)
-    container = Container(
-        bootstrap.runtime_of(settings, metrics),
-        stores,
-        index=index,
-        embedder=embedder,
-        model=await embedder.info(),
-        launcher=FakeLauncher(),
-    )
-    await index.open(container.schema)
+    container = await container_on(engine, settings, embedder, metrics)
     services = container.services()
     return SearchRig(
         api=create_api(services),

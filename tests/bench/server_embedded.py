@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rayapp.core.settings.model import QdrantSettings
-from rayapp.serve.engine_socket import Door, DoorServer
+from rayapp.serve.engine_socket import SocketClient, SocketServer
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
 
@@ -25,7 +25,7 @@ CLOSE_S = 0.2  # the connection ends by itself before the event loop does
 class DoorTransport:
     """As the service reaches the engine of its machine, without Ray around it."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SocketClient) -> None:
         self._door = door
 
     async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
@@ -52,7 +52,7 @@ async def embedded(folder: Path, settings: QdrantSettings) -> AsyncIterator[Embe
     theirs.close()
     try:
         path = await asyncio.wait_for(asyncio.to_thread(ours.recv), START_LIMIT_S)
-        index = QdrantEdgeIndex(DoorTransport(await Door.to(path)), settings)
+        index = QdrantEdgeIndex(DoorTransport(await SocketClient.to(path)), settings)
         try:
             yield Embedded(index, process.pid or 0)
         finally:
@@ -75,7 +75,7 @@ async def _answer(folder: Path, pipe: Connection) -> None:
     async def handle(operation: str, args: tuple[Any, ...], timeout_s: float) -> Any:
         return engine.call(operation, args)
 
-    door = DoorServer(handle)
+    door = SocketServer(handle)
     pipe.send(await door.open())
     # Ends when the other side closes the pipe, or is gone.
     await asyncio.to_thread(_closed, pipe)

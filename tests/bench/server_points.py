@@ -154,7 +154,8 @@ async def make_corpus(arguments: Any, progress: Progress) -> Corpus:
             )
             for number, (fact, vector) in enumerate(zip(part, vectors, strict=True), start):
                 item = item_of(number, owners[number], fact, random_)
-                points.append(point_of(item, vector, analyser.document(item.text), schema))
+                words = analyser.document(item.text)
+                points.append(point_of(item, [(vector, words)], schema))
             bar.advance(len(part))
     asked: dict[str, list[Question]] = {}
     for audience in AUDIENCES:

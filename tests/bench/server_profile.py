@@ -37,7 +37,7 @@ from rayapp.search.rules.evaluation import TOP, percentile
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
 from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
-from tests.bench.arguments import not_negative, positive
+from tests.bench.arguments import bench_parser, not_negative, positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_profile import cpu_of
 from tests.bench.server_builds import (
@@ -82,11 +82,7 @@ class Timed:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m tests.bench.server_profile",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = bench_parser("server_profile", __doc__)
     made.add_argument("--items", type=positive, default=20_000)
     made.add_argument("--users", type=positive, default=200)
     made.add_argument("--queries", type=positive, default=300, help="questions per audience")
@@ -95,7 +91,6 @@ def parser() -> argparse.ArgumentParser:
         "--graph-from", type=not_negative, default=0, metavar="KB", help="0: as the server"
     )
     made.add_argument("--seed", type=int, default=7)
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 
@@ -155,8 +150,7 @@ def dense_ask(one: Built, mode: Mode, audience: str) -> Ask:
 
 def _predicate(question: Question, audience: str) -> Predicate:
     """The conditions of a search; without that on the user for everybody's points."""
-    whole = count_predicate(None, WHERE) if audience == ALL else None
-    return whole or predicate_of(question.scope, WHERE)
+    return count_predicate(None, WHERE) if audience == ALL else predicate_of(question.scope, WHERE)
 
 
 def search_ask(index: VectorIndex) -> Ask:

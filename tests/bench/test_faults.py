@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from tests.bench import fault_load
 from tests.bench.fault_load import CALM_S, Ended, FaultLoad, Kind, Seen, Verdict, missing, one_call
-from tests.bench.faults import FAULTS, FURTHER, SEVEN, main, misses, parser, table
+from tests.bench.faults import FAULTS, FURTHER, USUAL, main, misses, parser, table
 from tests.bench.wire import Connection
 from tests.unit.fake_service import FakeService, closed_port, serving
 
@@ -129,8 +129,8 @@ def test_the_table_has_what_the_acceptance_asks_for() -> None:
 
 
 def test_seven_kinds_by_default_and_a_wrong_one_is_refused() -> None:
-    assert len(SEVEN) == 7
-    assert FAULTS.keys() == SEVEN.keys() | FURTHER.keys()
+    assert len(USUAL) == 6
+    assert FAULTS.keys() == USUAL.keys() | FURTHER.keys()
     assert parser().parse_args([]).kind is None
     with pytest.raises(SystemExit, match="2"):
         parser().parse_args(["--kind", "cosmic_rays"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,11 +11,13 @@ from bson import ObjectId
 from rayapp.admin.rules import LEGACY_BANK
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
-from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, INDEXES, ITEMS, PERSONALITY
+from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, ITEMS, PERSONALITY
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore
+from rayapp.storage.mongo.receipts import MongoReceiptStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
 from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN, MongoLegacyBank, MongoUserRows
 from tests.support.builders import STORED_AT
@@ -27,23 +28,17 @@ from tests.support.data_contract import (
     PersonalityContract,
     UserRowsContract,
 )
-from tests.support.mongo_server import MongoServer, running_mongo
-from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.data import DataStores, data_stores
 from tests.support.stores.exchanges import InMemoryExchangeQueue
-from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.learned import learned_stores
 from tests.support.stores.sessions import InMemorySessionStore
-from tests.support.stores.stores import InMemoryReceiptStore
 
 KEEP = timedelta(days=36_500)
 
 
 def in_memory_world() -> DataWorld:
     clock = FakeClock()
-    items, receipts = InMemoryMemoryStore(clock), InMemoryReceiptStore(clock)
-    outcomes = InMemoryOutcomeStore(items, receipts, clock)
-    graphs = InMemoryGraphStore(items, outcomes, clock, GraphSettings())
+    items, receipts, _, graphs = learned_stores(clock)
     sessions, exchanges = InMemorySessionStore(clock, KEEP), InMemoryExchangeQueue(clock)
     return DataWorld(
         data=data_stores(items, graphs, receipts, sessions.rows, exchanges._rows),
@@ -71,26 +66,6 @@ def mongo_world(database: MongoDatabase) -> DataWorld:
     )
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("data"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
-
-
-async def emptied(database: MongoDatabase) -> MongoDatabase:
-    for name in (*INDEXES, LEGACY_BANK):
-        await database.collection(name).delete_many({})
-    return database
-
-
 class OnFakes:
     @pytest.fixture
     def world(self) -> DataWorld:
@@ -100,8 +75,8 @@ class OnFakes:
 @pytest.mark.engine
 class OnMongo:
     @pytest.fixture
-    async def world(self, database: MongoDatabase) -> DataWorld:
-        return mongo_world(await emptied(database))
+    def world(self, database: MongoDatabase) -> DataWorld:
+        return mongo_world(database)
 
 
 class TestInMemoryUserRows(OnFakes, UserRowsContract):
@@ -145,7 +120,6 @@ async def test_a_user_has_one_row_of_personalities(database: MongoDatabase) -> N
 async def test_old_facts_come_in_the_order_of_their_ids_to_their_user_only(
     database: MongoDatabase,
 ) -> None:
-    await emptied(database)
     first = ObjectId("65a000000000000000000001")
     rows = [
         {"_id": first, "userId": "dana", "text": "tea", "createdAt": datetime(2025, 1, 2)},
@@ -168,7 +142,6 @@ async def test_old_facts_come_in_the_order_of_their_ids_to_their_user_only(
 async def test_an_old_fact_is_marked_for_its_user_and_reads_as_before(
     database: MongoDatabase,
 ) -> None:
-    await emptied(database)
     first = ObjectId("65a000000000000000000001")
     rows = [
         {"_id": first, "userId": "dana", "text": "tea"},

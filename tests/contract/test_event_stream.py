@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,12 +31,12 @@ from rayapp.memory.rules import creation
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import AUTH_CODES, RETRY_CODES, TIMEOUT_CODES
 from rayapp.storage.mongo.event_stream import MongoEventStream, means_lost
-from rayapp.storage.mongo.indexes import INDEXES
 from rayapp.storage.mongo.jobs import MongoJobStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
@@ -49,7 +49,6 @@ from tests.support.event_stream_contract import (
     told,
 )
 from tests.support.harness import Harness
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.unit.api.serving import settings_with
 
@@ -115,7 +114,11 @@ class MongoChanges:
         claimed = await self.items.claim(token="t", limit=100, claim_s=60)
         found = next(one for one in claimed if one.point_id == item.point_id)
         result = IndexResult(
-            point_id=found.point_id, rev=found.index.rev, op=found.index.op, vector_hash="h"
+            user_id=found.user_id,
+            point_id=found.point_id,
+            rev=found.index.rev,
+            op=found.index.op,
+            vector_hash="h",
         )
         assert await self.items.finish("t", [result], SCHEMA) == 1
 
@@ -172,27 +175,6 @@ class TestInMemoryEventStream(EventStreamContract):
     def rig(self) -> StreamRig:
         stream = InMemoryEventStream(FakeClock())
         return StreamRig(stream, FakeChanges(stream))
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def schema(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("events"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def database(schema: MongoDatabase) -> MongoDatabase:
-    for name in INDEXES:
-        await schema.collection(name).delete_many({})
-    return schema
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import WriteScope
-from rayapp.storage.mongo import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import EXCHANGES, EXCHANGES_DUE, EXCHANGES_IN_ORDER
 from rayapp.storage.mongo.sessions import IS_DUE, WAITING, MongoExchangeQueue
 from tests.support.clock import FakeClock
@@ -20,7 +18,6 @@ from tests.support.exchange_contract import (
     on_server,
     turn,
 )
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 
 
@@ -28,32 +25,13 @@ class TestInMemoryExchanges(ExchangeContract):
     @pytest.fixture
     def stores(self) -> ExchangeStores:
         clock = FakeClock()
-
-        async def elapse(seconds: float) -> None:
-            clock.advance(seconds)
-
-        return ExchangeStores(InMemoryExchangeQueue(clock), clock, elapse)
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("exchanges"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
+        return ExchangeStores(InMemoryExchangeQueue(clock), clock, clock.elapse)
 
 
 @pytest.mark.engine
 class TestMongoExchanges(ExchangeContract):
     @pytest.fixture
-    async def stores(self, database: MongoDatabase) -> ExchangeStores:
-        await database.collection(EXCHANGES).delete_many({})
+    def stores(self, database: MongoDatabase) -> ExchangeStores:
         return on_server(MongoExchangeQueue(database))
 
     @pytest.mark.parametrize("how", ["finish", "erase", "purge"])

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 
 import pytest
 
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import GraphSettings
-from rayapp.graphs.ports import GraphStore
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graph_writes import IS_DUE
-from rayapp.storage.mongo.graphs import MongoGraphStore
-from rayapp.storage.mongo.indexes import FOLLOW_UP, INDEXES, ITEMS
-from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from rayapp.storage.mongo.indexes import FOLLOW_UP, ITEMS
 from tests.support.builders import an_item
-from tests.support.clock import FakeClock
 from tests.support.content_graph_contract import (
     CapsContract,
     ContentContract,
     FollowUpContract,
     TombstoneContract,
 )
-from tests.support.effects_rig import EffectsRig
 from tests.support.graph_contract import (
     GraphStores,
     OutcomeSettlementContract,
@@ -35,77 +27,23 @@ from tests.support.graph_contract import (
     ReferencesContract,
     recorded,
 )
+from tests.support.graph_stores import in_memory_graph_stores, mongo_graph_stores
 from tests.support.graph_verdict_contract import VerdictSettlementContract
-from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.outbox_rig import OutboxRig
 from tests.support.store_contract import DANA
-from tests.support.stores import InMemoryMemoryStore
-from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.outcomes import InMemoryOutcomeStore
-from tests.support.stores.stores import InMemoryReceiptStore
-
-
-def in_memory_stores() -> GraphStores:
-    clock = FakeClock()
-    items = InMemoryMemoryStore(clock)
-    outcomes = InMemoryOutcomeStore(items, InMemoryReceiptStore(clock), clock)
-
-    def graphs(**caps: int) -> GraphStore:
-        return InMemoryGraphStore(items, outcomes, clock, GraphSettings.model_validate(caps))
-
-    async def elapse(seconds: float) -> None:
-        clock.advance(seconds)
-
-    return GraphStores(
-        graphs=graphs(),
-        memories=items,
-        outcomes=outcomes,
-        capped=graphs,
-        elapse=elapse,
-        now=clock.now,
-    )
-
-
-def mongo_stores(database: MongoDatabase) -> GraphStores:
-    def graphs(**caps: int) -> GraphStore:
-        return MongoGraphStore(database, GraphSettings.model_validate(caps))
-
-    return GraphStores(
-        graphs=graphs(),
-        memories=MongoMemoryStore(database),
-        outcomes=MongoOutcomeStore(database),
-        capped=graphs,
-        elapse=asyncio.sleep,
-        now=lambda: datetime.now(UTC),
-    )
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("graphs"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 class OnFakes:
     @pytest.fixture
     def stores(self) -> GraphStores:
-        return in_memory_stores()
+        return in_memory_graph_stores()
 
 
 @pytest.mark.engine
 class OnMongo:
     @pytest.fixture
-    async def stores(self, database: MongoDatabase) -> GraphStores:
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
-        return mongo_stores(database)
+    def stores(self, database: MongoDatabase) -> GraphStores:
+        return mongo_graph_stores(database)
 
 
 class TestInMemoryPriors(OnFakes, PriorsContract):
@@ -182,7 +120,7 @@ class TestMongoOnly(OnMongo):
             for n in range(8)
         ]
         await stores.memories.insert_many(facts)
-        rigs = [EffectsRig(stores.outcomes, stores.graphs, SystemClock()) for _ in range(2)]
+        rigs = [OutboxRig(stores.outcomes, stores.graphs, SystemClock()) for _ in range(2)]
         done = [sum(await asyncio.gather(*(rig.settle() for rig in rigs)))]
         while more := sum([await rig.settle() for rig in rigs]):
             done.append(more)  # what lost a race was left for another run

@@ -257,8 +257,9 @@ class TestHttpRerank:
 
 
 class TestStatic:
-    @pytest.fixture
-    def backend(self) -> Any:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def backend() -> Any:
         return open_embedding_backend(EmbeddingSettings())[0]
 
     async def test_info(self, backend: Any) -> None:

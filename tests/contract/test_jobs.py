@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.bulk.model import JobState, JobWish, Partition, Plan
+from rayapp.bulk.model import DesiredState, JobState, Partition, Plan
 from rayapp.core.errors import RayappError
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
-from rayapp.storage.mongo.indexes import EXPIRES_FROM, INDEXES, PARTITIONS
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.indexes import EXPIRES_FROM, PARTITIONS
 from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine
 from tests.support.clock import FakeClock
 from tests.support.item_scan_contract import ItemScanContract, ScanRig, everything, points
 from tests.support.item_scan_contract import filled as filled_items
 from tests.support.item_scan_contract import indexed as indexed_item
 from tests.support.job_contract import Elapse, JobContract, planned, taken, the_job
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.quarantine_contract import QuarantineContract, a_point
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.jobs import (
@@ -30,27 +29,6 @@ from tests.support.stores.jobs import (
 )
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def schema(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("jobs"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def database(schema: MongoDatabase) -> MongoDatabase:
-    for name in INDEXES:
-        await schema.collection(name).delete_many({})
-    return schema
-
-
 class OnFakes:
     @pytest.fixture
     def clock(self) -> FakeClock:
@@ -58,10 +36,7 @@ class OnFakes:
 
     @pytest.fixture
     def elapse(self, clock: FakeClock) -> Elapse:
-        async def pass_by(seconds: float) -> None:
-            clock.advance(seconds)
-
-        return pass_by
+        return clock.elapse
 
 
 @pytest.mark.engine
@@ -126,7 +101,7 @@ class TestMongoJobs(OnMongo, JobContract):
         await store.end("j-1", 1, JobState.PAUSED)
         assert await dated() == 0
         if state is JobState.CANCELLED:
-            await store.wish("j-1", JobWish.CANCEL)
+            await store.set_desired_state("j-1", DesiredState.CANCEL)
         else:
             await store.take("j-1", 2, submission_id=None)
             await store.end("j-1", 2, state)

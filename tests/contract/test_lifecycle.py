@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
 
 from rayapp.learning.rules.dedup import merge_moves
 from rayapp.memory.item import Stats, Status
-from rayapp.storage.mongo import (
-    MongoDatabase,
-    MongoEventStore,
-    MongoLeaseStore,
-    MongoMemoryStore,
-)
-from rayapp.storage.mongo.indexes import INDEXES
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.event_stream import MongoEventStore
+from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import STORED_AT, an_item
 from tests.support.clock import FakeClock
 from tests.support.lifecycle_contract import (
@@ -29,24 +25,9 @@ from tests.support.lifecycle_contract import (
     TransitionContract,
     every_page,
 )
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
 from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("lifecycle"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 class OnFakes:
@@ -67,9 +48,7 @@ class OnFakes:
 @pytest.mark.engine
 class OnMongo:
     @pytest.fixture
-    async def world(self, database: MongoDatabase) -> LifecycleWorld:
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
+    def world(self, database: MongoDatabase) -> LifecycleWorld:
         return LifecycleWorld(
             items=MongoMemoryStore(database),
             lifecycle=MongoLifecycleStore(database),
@@ -124,8 +103,6 @@ class TestMongoReadsLittle:
 
     @pytest.fixture
     async def crowded(self, database: MongoDatabase) -> MongoDatabase:
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
         waiting = [an_item(expires_at=NOW + timedelta(days=1)) for _ in range(500)]
         gone = [
             an_item(expires_at=NOW - timedelta(days=1), status=Status.ARCHIVED, stats=Stats(uses=3))
@@ -146,8 +123,6 @@ class TestMongoReadsLittle:
         self, database: MongoDatabase, user_id: str | None
     ) -> None:
         """Many pages of one kind, beside many items of the other that no rule moves."""
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
         ended = NOW - timedelta(days=1)
         quiet, bad = Stats(uses=1, score=0.5), Stats(uses=1, score=0.0)
         await MongoMemoryStore(database).insert_many(

@@ -87,7 +87,7 @@ async def test_embeddings_are_the_same_with_little_memory(tmp_path: Path, most: 
     )
     texts = texts_of(40)
     wanted = await service.embed(texts, "passage", timeout_s=10)
-    session = shortened(backend.encoder._model, most)  # type: ignore[attr-defined]
+    session = shortened(backend.encoder.model, most)
     for _ in range(2):
         found = await service.embed(texts, "passage", timeout_s=10)
         for vector, other in zip(found, wanted, strict=True):
@@ -118,7 +118,7 @@ async def test_scores_are_the_same_with_little_memory(tmp_path: Path) -> None:
     )
     texts = texts_of(30)
     wanted = [sigmoid(logit) for logit in await backend.logits("cat", texts)]
-    session = shortened(backend.model._model, 60)  # type: ignore[attr-defined]
+    session = shortened(backend.model.model, 60)
     assert await service.rerank("cat", texts, timeout_s=10) == pytest.approx(wanted)
     assert metrics.counters["rerank_oom", ()] > 0
     assert max(session.calls) > 60

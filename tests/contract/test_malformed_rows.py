@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,20 +16,17 @@ from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import Stats
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import (
-    MongoDatabase,
-    MongoLeaseStore,
-    MongoMemoryStore,
-    MongoReceiptStore,
-)
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
-from rayapp.storage.mongo.indexes import INDEXES, ITEMS, OUTCOMES, RECEIPTS
+from rayapp.storage.mongo.indexes import ITEMS, OUTCOMES, RECEIPTS
+from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
-from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.receipts import MongoReceiptStore
 from tests.support.builders import an_item
-from tests.support.graph_contract import GraphStores, recorded
+from tests.support.graph_contract import recorded
+from tests.support.graph_stores import mongo_graph_stores
 from tests.support.lifecycle_contract import GOOD, NOW, every_page
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.side_store_contract import a_receipt
 
 pytestmark = pytest.mark.engine
@@ -41,27 +37,6 @@ DEFECTS: list[dict[str, Any]] = [
     {"$set": {"source.type": "dream"}},
     {"$set": {"quality": 7}},
 ]
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def opened(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("malformed"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def database(opened: MongoDatabase) -> MongoDatabase:
-    for name in INDEXES:
-        await opened.collection(name).delete_many({})
-    return opened
 
 
 @pytest.fixture(params=DEFECTS, ids=["missing", "unknown", "shape"])
@@ -120,14 +95,7 @@ class TestLoops:
     async def test_outcomes_that_owe_something(
         self, database: MongoDatabase, change: dict[str, Any]
     ) -> None:
-        stores = GraphStores(
-            graphs=MongoGraphStore(database, GraphSettings()),
-            memories=MongoMemoryStore(database),
-            outcomes=MongoOutcomeStore(database),
-            capped=MongoGraphStore,
-            elapse=_nothing,
-            now=SystemClock().now,
-        )
+        stores = mongo_graph_stores(database)
         for user in ("dana", "noa"):
             await recorded(stores, user_id=user)
         await database.collection(OUTCOMES).update_one({"user_id": "dana"}, change)
@@ -203,7 +171,9 @@ class TestReads:
         store = MongoReceiptStore(database)
         expires_at = SystemClock().now() + timedelta(days=1)
         for name in ("a", "b"):
-            await store.put(a_receipt(receipt_id=name, conversation_id="c", expires_at=expires_at))
+            await store.put_many(
+                [a_receipt(receipt_id=name, conversation_id="c", expires_at=expires_at)]
+            )
         await database.collection(RECEIPTS).update_one(
             {"receipt_id": "a"}, {"$set": {"shown": [{"memory_id": "m"}]}}
         )
@@ -221,7 +191,3 @@ async def test_the_log_names_the_row_and_nothing_that_was_stored(
     (record,) = caplog.records
     assert str(row["_id"]) in record.getMessage()
     assert "secret" not in caplog.text
-
-
-async def _nothing(seconds: float) -> None:
-    """Nothing waits for the time here."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,32 +12,20 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import a_version, an_item
 from tests.support.clock import FakeClock
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
 
 ALL = ItemFilter(statuses=(Status.ACTIVE, Status.ARCHIVED), include_superseded=True)
 DANA, OMER = ReadScope("dana"), ReadScope("omer")
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
 @pytest.fixture(params=["fake", pytest.param("mongo", marks=pytest.mark.engine)])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
+def store(request: pytest.FixtureRequest) -> MemoryStore:
     if request.param == "fake":
-        yield InMemoryMemoryStore(FakeClock())
-        return
-    server: MongoServer = request.getfixturevalue("mongo")
-    database = MongoDatabase(server.settings(f"merged-{request.node.name[:20]}".split("[")[0]))
-    await database.ensure_schema()
-    yield MongoMemoryStore(database)
-    await database.close()
+        return InMemoryMemoryStore(FakeClock())
+    return MongoMemoryStore(request.getfixturevalue("database"))
 
 
 async def deleted(store: MemoryStore, item: MemoryItem) -> None:

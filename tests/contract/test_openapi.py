@@ -14,7 +14,14 @@ from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.openapi import examples
 from rayapp.wire.bases import ErrorAnswer
 from tests.record_examples import recordable, shape
-from tests.support.example_world import EVENTS, answered, client_of, example_world, shown
+from tests.support.example_world import (
+    EVENTS,
+    answered,
+    client_of,
+    example_world,
+    needs_a_job,
+    shown,
+)
 from tests.support.harness import Harness
 from tests.support.shapes import check_shape
 
@@ -24,6 +31,12 @@ BY_NAME = {f"{one.method} {one.path}": one for one in ROUTES}
 
 @pytest.fixture
 async def world() -> Harness:
+    return await example_world()
+
+
+@pytest.fixture(scope="module")
+async def read_world() -> Harness:
+    """For requests that leave it as it is."""
     return await example_world()
 
 
@@ -101,10 +114,12 @@ def test_every_route_shows_examples_errors_and_described_fields(
 
 @pytest.mark.parametrize("name", BY_NAME)
 async def test_the_example_request_works_and_is_answered_as_recorded(
-    world: Harness, name: str
+    read_world: Harness, name: str
 ) -> None:
     """When it is not: `python -m tests.record_examples`."""
     route = BY_NAME[name]
+    reads = route.method == "GET" and not needs_a_job(route.path)
+    world = read_world if reads else await example_world()
     response = await answered(world, route)
     assert response.status_code == route.status, response.text
     assert response.headers["Content-Type"].split(";")[0] == route.media

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
@@ -14,12 +13,14 @@ from pymongo.errors import ConnectionFailure
 from rayapp.learning.rules.outcomes import moved_expiry, with_outcome
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.rules.lifecycle import wilson_lower_bound
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore, MongoReceiptStore
-from rayapp.storage.mongo.indexes import INDEXES, OUTCOMES
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.indexes import OUTCOMES
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from rayapp.storage.mongo.receipts import MongoReceiptStore
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
-from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_server import MongoServer
 from tests.support.outcome_contract import (
     AT,
     LIMITS,
@@ -33,20 +34,6 @@ from tests.support.outcome_verdict_contract import OutcomeVerdictContract
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.outcomes import InMemoryOutcomeStore
 from tests.support.stores.stores import InMemoryReceiptStore
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("outcomes"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 class TestInMemoryOutcomes(
@@ -79,9 +66,7 @@ class TestMongoOutcomes(
     OutcomeContract, OutcomeKeyContract, OutcomeLimitsContract, OutcomeVerdictContract
 ):
     @pytest.fixture
-    async def stores(self, database: MongoDatabase) -> OutcomeStores:
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
+    def stores(self, database: MongoDatabase) -> OutcomeStores:
         return mongo_stores(database)
 
     async def test_the_server_computes_what_the_rule_computes(self, stores: OutcomeStores) -> None:
@@ -108,7 +93,7 @@ class TestMongoOutcomes(
         self, stores: OutcomeStores, mongo: MongoServer
     ) -> None:
         await stores.put(an_item(memory_id="hot"))
-        databases = [MongoDatabase(mongo.settings("outcomes")) for _ in range(8)]
+        databases = [MongoDatabase(mongo.settings()) for _ in range(8)]
 
         async def hammer(client: MongoOutcomeStore, number: int) -> None:
             for turn in range(25):

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rayapp.memory.item import IndexState, MemoryItem, Outcome, Source, SourceType, Stats
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import an_item
-from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.engine
 AT = datetime(2026, 5, 1, 12, 30, 15, 123_000, tzinfo=UTC)
 DANA = ReadScope("dana")
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
 @pytest.fixture
-async def store(mongo: MongoServer) -> AsyncIterator[MongoMemoryStore]:
-    database = MongoDatabase(mongo.settings("plain-reads"))
-    await database.ensure_schema()
-    yield MongoMemoryStore(database)
-    await database.close()
+def store(database: MongoDatabase) -> MongoMemoryStore:
+    return MongoMemoryStore(database)
 
 
 def with_every_time() -> MemoryItem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,13 +10,13 @@ from rayapp.core.errors import NotFound
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.item import Stats, point_id_of
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
-from rayapp.storage.mongo.indexes import INDEXES, ITEMS
+from rayapp.storage.mongo.indexes import ITEMS
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.shared_items import MongoSharedItems
 from tests.support.builders import STORED_AT
 from tests.support.clock import FakeClock
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.shared_items_contract import (
     PutContract,
     RetireContract,
@@ -25,34 +24,15 @@ from tests.support.shared_items_contract import (
     SharedWorld,
     made,
 )
-from tests.support.stores import InMemoryMemoryStore
-from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.outcomes import InMemoryOutcomeStore
+from tests.support.stores.learned import learned_stores
 from tests.support.stores.shared_items import InMemorySharedItems
-from tests.support.stores.stores import InMemoryReceiptStore
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("shared"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 class OnFakes:
     @pytest.fixture
     def world(self) -> SharedWorld:
         clock = FakeClock(STORED_AT)
-        items = InMemoryMemoryStore(clock)
-        outcomes = InMemoryOutcomeStore(items, InMemoryReceiptStore(clock), clock)
-        graphs = InMemoryGraphStore(items, outcomes, clock, GraphSettings())
+        items, _, _, graphs = learned_stores(clock)
 
         async def judge(memory_id: str, stats: Stats) -> None:
             row = items._rows[point_id_of(SYSTEM_USER, memory_id)]
@@ -68,10 +48,7 @@ class OnFakes:
 @pytest.mark.engine
 class OnMongo:
     @pytest.fixture
-    async def world(self, database: MongoDatabase) -> SharedWorld:
-        for name in INDEXES:
-            await database.collection(name).delete_many({})
-
+    def world(self, database: MongoDatabase) -> SharedWorld:
         async def judge(memory_id: str, stats: Stats) -> None:
             await database.collection(ITEMS).update_one(
                 {"user_id": SYSTEM_USER, "memory_id": memory_id},

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.service import CHOSEN_FROM, StandingMemories
+from rayapp.assistant.context.rules.prompt_block import STABLE_SECTIONS
+from rayapp.assistant.context.service import CHOSEN_FROM, CoreMemories
 from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import SORT_KEYS
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
 from rayapp.storage.mongo.convert import to_document
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import ITEMS
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.predicates import selected
 from tests.support.builders import STORED_AT, an_item
 from tests.support.clock import FakeClock
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
 
 pytestmark = pytest.mark.engine
@@ -43,23 +43,10 @@ def memories() -> list[MemoryItem]:
                 superseded_by="later" if number % 7 == 0 else None,
             )
         )
+    for number in range(30):
+        found.append(an_item(instruction=f"always {number}" if number % 3 else None))
     found.append(an_item(user_id="omer", tier=Tier.PATTERNS, tags=("identity",)))
     return found
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    made = MongoDatabase(mongo.settings("standing"))
-    await made.ensure_schema()
-    await made.collection(ITEMS).delete_many({})
-    yield made
-    await made.close()
 
 
 async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
@@ -68,12 +55,12 @@ async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
     await fake.insert_many(items)
     await database.collection(ITEMS).insert_many([to_document(item) for item in items])
     read = [
-        await StandingMemories(store, ContextSettings()).read(READ, NOW)
+        await CoreMemories(store, ContextSettings()).read(READ, NOW)
         for store in (fake, MongoMemoryStore(database))
     ]
     shown = [[(one.section, one.item.memory_id) for one in found] for found in read]
     assert shown[0] == shown[1]
-    assert {section for section, _ in shown[0]} == {"identity", "preference", "pattern", "always"}
+    assert {section for section, _ in shown[0]} == set(STABLE_SECTIONS)
     assert {one.item.user_id for one in read[1]} == {"dana"}
 
 
@@ -82,6 +69,7 @@ async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
     [
         (ItemFilter(tiers=(Tier.PATTERNS,), now=NOW, valid_at=NOW), CHOSEN_FROM),
         (ItemFilter(always_inject=True, now=NOW, valid_at=NOW), 6),
+        (ItemFilter(instruction=True, now=NOW, valid_at=NOW), 20),
         (ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=("identity",), now=NOW, valid_at=NOW), 10),
     ],
 )

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.storage.mongo import (
-    MongoApiKeyStore,
-    MongoDatabase,
-    MongoEventStore,
-    MongoIdempotencyStore,
-    MongoLeaseStore,
-    MongoMemoryStore,
-    MongoReceiptStore,
-)
-from rayapp.storage.mongo.indexes import INDEXES
+from rayapp.storage.mongo.api_keys import MongoApiKeyStore
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.event_stream import MongoEventStore
+from rayapp.storage.mongo.jobs import MongoLeaseStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
 from tests.support.clock import FakeClock
 from tests.support.list_contract import FilterContract, ListContract
-from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_fixtures import emptied
 from tests.support.queue_contract import QueueContract
 from tests.support.read_contract import ReadContract
 from tests.support.side_store_contract import SideStoreContract
@@ -36,10 +31,6 @@ from tests.support.stores.stores import (
 
 def in_memory_stores() -> Stores:
     clock = FakeClock()
-
-    async def elapse(seconds: float) -> None:
-        clock.advance(seconds)
-
     return Stores(
         memories=InMemoryMemoryStore(clock),
         receipts=InMemoryReceiptStore(clock),
@@ -47,7 +38,7 @@ def in_memory_stores() -> Stores:
         leases=InMemoryLeaseStore(clock),
         api_keys=InMemoryApiKeyStore(),
         idempotency=InMemoryIdempotencyStore(),
-        elapse=elapse,
+        elapse=clock.elapse,
     )
 
 
@@ -61,26 +52,6 @@ def mongo_stores(database: MongoDatabase) -> Stores:
         idempotency=MongoIdempotencyStore(database),
         elapse=asyncio.sleep,
     )
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("contract"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
-
-
-async def emptied(database: MongoDatabase) -> MongoDatabase:
-    for name in INDEXES:
-        await database.collection(name).delete_many({})
-    return database
 
 
 class OnFakes:
@@ -97,13 +68,13 @@ class OnFakes:
 @pytest.mark.engine
 class OnMongo:
     @pytest.fixture
-    async def stores(self, database: MongoDatabase) -> Stores:
-        return mongo_stores(await emptied(database))
+    def stores(self, database: MongoDatabase) -> Stores:
+        return mongo_stores(database)
 
     @pytest.fixture(scope="class")
     @staticmethod
-    async def class_stores(database: MongoDatabase) -> Stores:
-        return mongo_stores(await emptied(database))
+    async def class_stores(schema: MongoDatabase) -> Stores:
+        return mongo_stores(await emptied(schema))
 
 
 class TestInMemoryInserts(OnFakes, InsertContract):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
@@ -17,9 +16,8 @@ from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.clock import FakeClock
-from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.stores import InMemoryMemoryStore
 
 ME, READ = WriteScope("dana"), ReadScope("dana")
@@ -52,23 +50,12 @@ class World:
         return {item.memory_id for item in page.items}
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
 @pytest.fixture(params=["fake", pytest.param("mongo", marks=pytest.mark.engine)])
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+def world(request: pytest.FixtureRequest) -> World:
     clock = FakeClock()
     if request.param == "fake":
-        yield World(InMemoryMemoryStore(clock), clock)
-        return
-    server: MongoServer = request.getfixturevalue("mongo")
-    database = MongoDatabase(server.settings(f"replaced-{request.node.name[:20]}".split("[")[0]))
-    await database.ensure_schema()
-    yield World(MongoMemoryStore(database), clock)
-    await database.close()
+        return World(InMemoryMemoryStore(clock), clock)
+    return World(MongoMemoryStore(request.getfixturevalue("database")), clock)
 
 
 async def test_a_chain_shows_one_at_any_time(world: World) -> None:

@@ -15,11 +15,13 @@ from qdrant_edge import UpdateOperation
 
 from rayapp.core.errors import IndexDown, SchemaMismatch
 from rayapp.core.settings.model import QdrantSettings
+from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
+from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from rayapp.storage.qdrant.server import QdrantServerIndex
 from rayapp.storage.qdrant.server_convert import metadata_of, sparse_config, vectors_config
+from tests.support.in_process_engine import InProcessTransport
 from tests.support.index_points import DIMS, SCHEMA, index_point
 from tests.support.qdrant_binary import QdrantServer, start_qdrant
 from tests.support.stores.index import InMemoryIndex
@@ -52,21 +54,21 @@ async def emptied(index: VectorIndex) -> VectorIndex:
 class TestInMemoryIndex(VectorIndexContract):
     @pytest.fixture
     async def index(self) -> VectorIndex:
-        index = InMemoryIndex()
+        index = PassageIndex(InMemoryIndex())
         await index.open(SCHEMA)
         return index
 
     @pytest.fixture
     def make_index(self) -> MakeIndex:
         async def make() -> VectorIndex:
-            return InMemoryIndex()
+            return PassageIndex(InMemoryIndex())
 
         return make
 
     @pytest.fixture
-    def without_rev(self, index: InMemoryIndex) -> WithoutRev:
+    def without_rev(self, index: Any) -> WithoutRev:
         async def take_out(point_ids: Sequence[str]) -> None:
-            points = index._rows(None).points
+            points = index._engine._rows(None).points
             for point_id in point_ids:
                 payload = {k: v for k, v in points[point_id].payload.items() if k != "rev"}
                 points[point_id] = replace(points[point_id], payload=payload, rev=0)
@@ -81,14 +83,15 @@ def edge_engine(tmp_path_factory: pytest.TempPathFactory) -> EdgeEngine:
 
 @pytest.fixture(scope="module")
 async def edge_index(edge_engine: EdgeEngine) -> AsyncIterator[VectorIndex]:
-    index = QdrantEdgeIndex(InProcessTransport(edge_engine), QdrantSettings())
+    index = PassageIndex(QdrantEdgeIndex(InProcessTransport(edge_engine), QdrantSettings()))
     await index.open(SCHEMA)
     yield index
     await index.close()
 
 
 def edge_at(folder: Path) -> VectorIndex:
-    return QdrantEdgeIndex(InProcessTransport(EdgeEngine(folder, "memories")), QdrantSettings())
+    engine = InProcessTransport(EdgeEngine(folder, "memories"))
+    return PassageIndex(QdrantEdgeIndex(engine, QdrantSettings()))
 
 
 @pytest.mark.engine
@@ -144,7 +147,7 @@ def transport(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="module")
 async def server_index(server: QdrantServer, transport: bool) -> AsyncIterator[VectorIndex]:
     alias = f"shared{int(transport)}"
-    index = QdrantServerIndex(server_settings(server, alias, prefer_grpc=transport))
+    index = PassageIndex(QdrantServerIndex(server_settings(server, alias, prefer_grpc=transport)))
     await index.open(SCHEMA)
     yield index
     await index.close()
@@ -178,7 +181,8 @@ class TestQdrantServerIndex(VectorIndexContract):
 
         async def make() -> VectorIndex:
             alias = f"alias{next(alias_numbers)}"
-            made.append(QdrantServerIndex(server_settings(server, alias, prefer_grpc=transport)))
+            settings = server_settings(server, alias, prefer_grpc=transport)
+            made.append(PassageIndex(QdrantServerIndex(settings)))
             return made[-1]
 
         yield make

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.running import RunningService
+from tests.shell import printed
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
 
@@ -40,17 +40,7 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
     """What the command printed, in a shell without our variables."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     kept |= {name: one for name, one in os.environ.items() if name.startswith(("PIP_", "UV_"))}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=folder,
-        env=kept,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return printed(command, folder, kept, LIMIT_S)
 
 
 def test_the_client_alone_stores_finds_and_judges(service: RunningService, tmp_path: Path) -> None:

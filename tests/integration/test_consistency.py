@@ -15,9 +15,7 @@ from rayapp.index.consistency.rules import Drift, drift_of
 from rayapp.index.ports import ItemScan
 from rayapp.memory.item import IndexState, MemoryItem, SyncState
 from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.service import MemoriesService
 from tests.support.drift import everything
 from tests.support.sweep_rig import SweepRig, drained, kinds_of
 
@@ -123,15 +121,7 @@ async def test_live_traffic_is_not_drift(rig: SweepRig) -> None:
     await rig.fill(40)
     late: Any = LateScan(rig.container.stores.scan)
     rig.container.stores.scan = late
-    runtime = rig.container.runtime
-    memories = MemoriesService(
-        rig.container.stores.items,
-        clock=runtime.clock,
-        metrics=runtime.metrics,
-        limits=TextLimits(text=1_000, memory_bank=1_000),
-        capacity=1_000,
-        new_id=runtime.new_id,
-    )
+    memories = rig.container.memories
     acts, stopping = 0, asyncio.Event()
 
     async def traffic(seed: int) -> None:

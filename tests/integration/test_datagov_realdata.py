@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ from rayapp.datagov.service import DatagovIngest
 from rayapp.memory.item import MemoryItem
 from rayapp.storage.datagov.ckan import open_source
 from rayapp.storage.datagov.files import FolderSource
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.shared_items import MongoSharedItems
 from tests.support.builders import STORED_AT
-from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.realdata
 KINDS = {"category": 21, "dataset": 1_187, "resource": 1_960, "expansion": 22}
@@ -45,20 +44,6 @@ ANOMALIES = {
     "dataset_without_resources": 5,
     "dataset_without_tags": 178,
 }
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings("datagov"))
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 async def test_every_record_becomes_an_item_of_its_own(realdata: Path) -> None:

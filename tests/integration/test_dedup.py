@@ -8,22 +8,13 @@ from typing import Any
 
 import pytest
 
-from rayapp.container import bootstrap
 from rayapp.container.services import Container
-from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
 from rayapp.learning.dedup import DedupService
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.requests import NewMemory
-from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
-from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.harness import ModelEmbedder
-from tests.support.jobs import FakeLauncher
-from tests.support.mongo_server import running_mongo
+from tests.support.engine_container import engine_container
 
 pytestmark = pytest.mark.engine
 ME, READ = WriteScope("dana"), ReadScope("dana", include_shared=False)
@@ -33,44 +24,17 @@ SIMILARITY = 0.9
 
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Container]:
-    with running_mongo() as server:
-        settings = load_settings(
-            "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "dedup"}}
-        )
-        stores = bootstrap.Stores(settings)
-        embedder = ModelEmbedder()
-        await stores.items.ensure_schema()
-        transport = InProcessTransport(EdgeEngine(tmp_path, "memories"))
-        index = QdrantEdgeIndex(transport, settings.qdrant)
-        container = Container(
-            bootstrap.runtime_of(settings, InMemoryMetrics()),
-            stores,
-            index=index,
-            embedder=embedder,
-            model=await embedder.info(),
-            launcher=FakeLauncher(),
-        )
-        await index.open(container.schema)
-        await index.rebuilt()
+    async with engine_container(tmp_path) as container:
         yield container
-        await index.close()
 
 
 async def kept(parts: Container, *texts: str, **fields: Any) -> list[MemoryItem]:
     """Facts stored and indexed, as the service does it."""
-    memories = MemoriesService(
-        parts.stores.items,
-        clock=parts.runtime.clock,
-        metrics=parts.runtime.metrics,
-        limits=TextLimits(text=1000, memory_bank=1000),
-        capacity=100,
-        new_id=parts.runtime.new_id,
-    )
     fact: dict[str, Any] = {"tags": ("t",), "importance": 0.8, "confidence": 0.8} | fields
     ids = []
     for text in texts:
         new = NewMemory(text=text, tier=Tier.MEMORY_BANK, **fact)
-        ids.append(str((await memories.store(ME, new)).memory_id))
+        ids.append(str((await parts.memories.store(ME, new)).memory_id))
     indexing = parts.indexing
     while await indexing.run_once():
         pass

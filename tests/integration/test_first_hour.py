@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rayapp.local.demo.material import bundled
+from rayapp.local.demo.material import load_material
 from tests.running import RunningService
 from tests.shell import typed
 
@@ -19,9 +19,9 @@ def test_the_start_said_what_it_waited_for(service: RunningService) -> None:
     """In the words of the driver and of Ray Serve, in the order in which they came."""
     waits = service.waits
     assert "application: starting Ray Serve" in waits
-    loading = [line for line in waits if "embedding (loading the model)" in line]
-    assert loading, waits
-    assert waits.index("application: starting Ray Serve") < waits.index(loading[0])
+    starting = [line for line in waits if "deployments run, starting indexer, search" in line]
+    assert starting, waits
+    assert waits.index("application: starting Ray Serve") < waits.index(starting[0])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_demo_ends_with_three_commands_that_run(
 ) -> None:
     done = typed(f"rayapp demo --data-dir {service.folder}", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"of {len(bundled().questions)} questions have their evidence" in done.stdout
+    assert f"of {len(load_material().questions)} questions have their evidence" in done.stdout
     assert "= Where does Noa live today?" in done.stdout
     commands = [line.strip() for line in done.stdout.splitlines()[-3:]]
     outputs = []

@@ -15,19 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from rayapp.api.services import Services
-from rayapp.container import bootstrap
 from rayapp.container.services import Container
-from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.search.requests import SearchQuery
-from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.harness import ModelEmbedder
-from tests.support.jobs import FakeLauncher
-from tests.support.mongo_server import running_mongo
+from tests.support.engine_container import engine_container
 
 pytestmark = pytest.mark.engine
 ME, READ = WriteScope("dana"), ReadScope("dana")
@@ -61,30 +53,6 @@ def identifiers(count: int, rng: random.Random) -> list[str]:
 
 
 @asynccontextmanager
-async def service(folder: Path) -> AsyncIterator[tuple[Container, Services]]:
-    with running_mongo() as server:
-        settings = load_settings(
-            "local", env={}, overrides={"mongo": {"uri": server.uri, "database": "fresh"}}
-        )
-        stores = bootstrap.Stores(settings)
-        embedder = ModelEmbedder()
-        await stores.items.ensure_schema()
-        index = QdrantEdgeIndex(InProcessTransport(EdgeEngine(folder, "memories")), settings.qdrant)
-        container = Container(
-            bootstrap.runtime_of(settings, InMemoryMetrics()),
-            stores,
-            index=index,
-            embedder=embedder,
-            model=await embedder.info(),
-            launcher=FakeLauncher(),
-        )
-        await index.open(container.schema)
-        await index.rebuilt()
-        yield container, container.services()
-        await index.close()
-
-
-@asynccontextmanager
 async def indexer(parts: Container, running: bool) -> AsyncIterator[None]:
     """Index what is there; then, if `running`, go on with it."""
     indexing = parts.indexing
@@ -114,16 +82,16 @@ async def indexer(parts: Container, running: bool) -> AsyncIterator[None]:
 async def test_a_word_that_was_just_stored_finds_its_memory(tmp_path: Path, running: bool) -> None:
     rng = random.Random(12)
     names = identifiers(IDENTIFIERS + NEIGHBOURS, rng)
-    async with service(tmp_path) as (parts, services):
+    async with engine_container(tmp_path) as parts:
 
         async def store(name: str) -> str:
             text = rng.choice(SENTENCES).format(name)
-            return str((await services.memories.store(ME, NewMemory(text=text))).memory_id)
+            return str((await parts.memories.store(ME, NewMemory(text=text))).memory_id)
 
         async def found(name: str) -> list[str]:
             question = "{}" if name.isalpha() else rng.choice(QUESTIONS)
             query = SearchQuery(query=question.format(name), limit=3)
-            answer = await services.search.search(READ, query)
+            answer = await parts.search.search(READ, query)
             assert {"embedder", "index", "pending", "text"}.isdisjoint(answer.degraded)
             return [hit.item.memory_id for hit in answer.hits]
 

@@ -22,7 +22,7 @@ import pytest
 from rayapp.api.errors import error_body
 from rayapp.core.errors import DependencyDown
 from rayapp.local.stack import programs
-from rayapp.local.stack.front import CONFIG, Front, served
+from rayapp.local.stack.front import CONFIG, Front, is_served
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members, stop_all
 from rayapp.serve import haproxy_launch
@@ -217,11 +217,11 @@ def test_while_ray_starts_again_there_is_an_answer(proxy: Proxy, backend: int) -
     proxy.folder.mkdir()
     answer = httpx.get(f"{proxy.url}/api/memory/stats")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert not served("127.0.0.1", proxy.port, "/healthz", 5.0)
+    assert not is_served("127.0.0.1", proxy.port, "/healthz", 5.0)
     proxy.written(backend)
     proxy.manager()
     until(lambda: httpx.get(f"{proxy.url}/x").status_code == 200)
-    assert served("127.0.0.1", proxy.port, "/healthz", 5.0)
+    assert is_served("127.0.0.1", proxy.port, "/healthz", 5.0)
     until(lambda: not haproxy_launch.started_at(pid))
     assert proxy.front.look() is None, "the one that gave way is not missed"
 

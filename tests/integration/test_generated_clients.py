@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.running import RunningService
+from tests.shell import printed
 from tests.support.qdrant_binary import node_command
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
@@ -34,17 +34,7 @@ STRICT = (
 
 def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
     """What the command printed; its whole output when it fails."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=FETCH_LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return printed(command, folder, os.environ | environment, FETCH_LIMIT_S)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from rayapp.bulk.model import Job, JobState, JobWish, PartitionState
+from rayapp.bulk.model import DesiredState, Job, JobState, PartitionState
 from rayapp.bulk.ports import JobStore
 from rayapp.container import bootstrap
 from rayapp.core.settings.model import Settings
@@ -117,11 +117,11 @@ class Toys:
     async def _rows(self, job_id: str) -> list[Any]:
         return await self.store.partitions(job_id)
 
-    def wish(self, wish: JobWish) -> None:
+    def set_desired_state(self, wish: DesiredState) -> None:
         job = self.job()
 
         async def ask() -> None:
-            await self.store.wish(job.job_id, wish)
+            await self.store.set_desired_state(job.job_id, wish)
 
         asyncio.run(ask())
 
@@ -206,7 +206,7 @@ def test_paused_then_killed_then_resumed_it_does_everything_once(toys: Toys) -> 
     arguments = ("--parts", "8", "--pause-s", "0.2", "--concurrency", "2")
     first = toys.start(*arguments)
     toys.working(3)
-    toys.wish(JobWish.PAUSE)
+    toys.set_desired_state(DesiredState.PAUSE)
     code, text = ended(first)
     assert code == 3, text
     paused = toys.job()
@@ -288,7 +288,7 @@ def test_a_stopped_driver_leaves_a_job_that_is_cancelled_at_once(
     assert paused.state is state
     assert 0 < paused.done < paused.total
     assert asyncio.run(toys.lease()) is None
-    toys.wish(JobWish.CANCEL)
+    toys.set_desired_state(DesiredState.CANCEL)
     assert toys.job().state is JobState.CANCELLED
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-from rayapp.storage.mongo import MongoDatabase, MongoMemoryStore
+from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.index_queue import IS_FAILED, IS_PENDING
 from rayapp.storage.mongo.indexes import (
     FAILED_BY_USER,
@@ -26,25 +25,10 @@ from rayapp.storage.mongo.item_scan import (
     in_range,
     indexed_after,
 )
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import STORED_AT, an_item
-from tests.support.mongo_server import MongoServer, running_mongo
 
 pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server:
-        yield server
-
-
-@pytest.fixture
-async def database(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
-    database = MongoDatabase(mongo.settings())
-    await database.client.drop_database("rayapp-test")
-    await database.ensure_schema()
-    yield database
-    await database.close()
 
 
 class TestScanPlans:

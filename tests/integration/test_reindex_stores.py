@@ -11,28 +11,21 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.params import REINDEX
 from rayapp.bulk.ports import JobWork
-from rayapp.container import bootstrap
 from rayapp.container.services import Container
 from rayapp.core.errors import RayappError
-from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
 from rayapp.index.reindex.parts import ReindexParts
 from rayapp.index.reindex.service import ReindexWork
 from rayapp.index.reindex.switch import ReindexCleanup, RollbackWork
 from rayapp.index.rules.points import vector_hash_of
 from rayapp.memory.item import Status
 from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
-from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
-from tests.support.harness import ModelEmbedder
-from tests.support.jobs import FakeLauncher
-from tests.support.mongo_server import running_mongo
+from tests.support.engine_container import engine_container
+from tests.support.reindex_parts import reindex_parts
 
 pytestmark = pytest.mark.engine
 ITEMS = 300
@@ -41,51 +34,15 @@ USERS = [WriteScope("dana"), WriteScope("noa")]
 
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Container]:
-    with running_mongo() as server:
-        overrides = {
-            "mongo": {"uri": server.uri, "database": "reindex"},
-            "reindex": {"partitions": 4, "batch_size": 40, "sample": 60},
-        }
-        settings = load_settings("local", env={}, overrides=overrides)
-        stores = bootstrap.Stores(settings)
-        embedder = ModelEmbedder()
-        await stores.items.ensure_schema()
-        transport = InProcessTransport(EdgeEngine(tmp_path, "memories"))
-        index = QdrantEdgeIndex(transport, settings.qdrant)
-        container = Container(
-            bootstrap.runtime_of(settings, InMemoryMetrics()),
-            stores,
-            index=index,
-            embedder=embedder,
-            model=await embedder.info(),
-            launcher=FakeLauncher(),
-        )
-        await index.open(container.schema)
-        await index.rebuilt()
+    reindex = {"partitions": 4, "batch_size": 40, "sample": 60}
+    async with engine_container(tmp_path, reindex=reindex) as container:
         yield container
-        await index.close()
-
-
-def memories_of(parts: Container) -> MemoriesService:
-    return MemoriesService(
-        parts.stores.items,
-        clock=parts.runtime.clock,
-        metrics=parts.runtime.metrics,
-        limits=TextLimits(text=1000, memory_bank=1000),
-        capacity=100,
-        new_id=parts.runtime.new_id,
-    )
 
 
 def job_parts(parts: Container) -> ReindexParts:
-    stores = parts.stores
-    return ReindexParts(
+    return reindex_parts(
+        parts.stores,
         index=parts.index,
-        items=stores.items,
-        scan=stores.scan,
-        receipts=stores.receipts,
-        leases=stores.leases,
-        jobs=stores.jobs,
         embedder=parts.embedder,
         analyser=parts.texts.analyser,
         schema=parts.schema,
@@ -138,7 +95,7 @@ async def differences(parts: Container) -> list[str]:
 
 async def live(parts: Container, ids: list[tuple[WriteScope, str]], over: asyncio.Event) -> int:
     """Stores, edits, archives and deletes until `over`; how many."""
-    memories, rng, done = memories_of(parts), random.Random(3), 0
+    memories, rng, done = parts.memories, random.Random(3), 0
     while not over.is_set():
         scope, memory_id = rng.choice(ids)
         kind = rng.choice(["store", "store", "edit", "tags", "archive", "delete"])
@@ -168,7 +125,7 @@ async def indexed(parts: Container, over: asyncio.Event) -> None:
 
 
 async def test_a_reindex_and_its_rollback_lose_nothing_on_real_stores(parts: Container) -> None:
-    memories, ids = memories_of(parts), []
+    memories, ids = parts.memories, []
     for n in range(ITEMS):
         scope = USERS[n % 2]
         text = f"עובדה מספר {n} על המגדלור" if n % 2 else f"fact number {n} about the lighthouse"

@@ -21,17 +21,15 @@ from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import PromotionReport
-from rayapp.learning.rules.promotion import Decision, PromotionParams, decide, moved
+from rayapp.learning.rules.promotion import Decision, PromotionParams, apply_move, decide
 from rayapp.memory.item import MemoryItem, Stats
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import (
-    MongoDatabase,
-    MongoEventStore,
-    MongoLeaseStore,
-    MongoMemoryStore,
-)
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.event_stream import MongoEventStore
+from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import an_item
 from tests.support.mongo_server import MongoServer, running_mongo
 
@@ -80,7 +78,7 @@ def ruled(item: MemoryItem) -> tuple[MemoryItem, list[Decision]]:
     now, steps = SystemClock().now(), []
     while (decision := decide(item, now, PromotionParams())).action != "keep":
         steps.append(decision)
-        item = moved(item, decision, now)
+        item = apply_move(item, decision, now)
     return item, steps
 
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from rayapp.learning.records import AppliedOutcome
 from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, point_id_of
+from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.tiers import Tier
 
 STORED_AT = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
@@ -42,16 +44,16 @@ def an_item(**changes: Any) -> MemoryItem:
 
 def a_version(item: MemoryItem, **changes: Any) -> MemoryVersion:
     """The row that an edit of `item` leaves behind."""
-    row = MemoryVersion(
-        user_id=item.user_id,
+    return replace(replaced_state(item, ChangeType.UPDATE, None, item.updated_at), **changes)
+
+
+def applied_to(item: MemoryItem, **changes: Any) -> AppliedOutcome:
+    """What the stores say of an outcome after which the item is as it is."""
+    counted = ("uses", "success_count", "score", "wilson_score")
+    applied = AppliedOutcome(
         memory_id=item.memory_id,
-        version=item.version,
-        text=item.text,
-        tags=item.tags,
-        quality=item.quality,
-        stats=item.stats,
-        change_type=ChangeType.UPDATE,
-        reason=None,
-        at=item.updated_at,
+        point_id=item.point_id,
+        tier=item.tier,
+        **{name: getattr(item.stats, name) for name in counted},
     )
-    return replace(row, **changes)
+    return replace(applied, **changes)

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
-import uvicorn
 
 from rayapp.datagov.ports import Dataset, Resource
+from tests.support.socket_server import listening
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -158,24 +158,5 @@ def table_of(resource: Resource) -> dict[str, Any]:
 async def ckan_server(datasets: tuple[Dataset, ...] = ()) -> AsyncIterator[CkanServer]:
     """A running server on a free loopback port, in this event loop."""
     app = CkanServer(datasets)
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=0,
-        log_level="critical",
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.ensure_future(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    app.url = f"http://127.0.0.1:{port}"
-    try:
+    async with listening(app) as app.url:
         yield app
-    finally:
-        server.should_exit = True
-        # Clients keep connections open; the server need not wait for them.
-        server.force_exit = True
-        await task

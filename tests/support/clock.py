@@ -23,3 +23,7 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
         self._elapsed_s += seconds
+
+    async def elapse(self, seconds: float) -> None:
+        """`advance`, where a contract waits."""
+        self.advance(seconds)

@@ -65,7 +65,9 @@ async def point_removed(stores: GraphStores) -> int:
     """What the indexer does: claim what is due and say that it is done."""
     claimed = await stores.memories.claim(token="t", limit=100, claim_s=60)
     results = [
-        IndexResult(point_id=item.point_id, rev=item.index.rev, op=item.index.op)
+        IndexResult(
+            user_id=item.user_id, point_id=item.point_id, rev=item.index.rev, op=item.index.op
+        )
         for item in claimed
     ]
     return await stores.memories.finish("t", results, SCHEMA)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template
+from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary
 from rayapp.assistant.ports import ExchangeQueue, SessionStore
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.core.runtime import SystemClock
@@ -167,8 +167,8 @@ class UserRowsContract:
         self, world: DataWorld
     ) -> None:
         await self._some_rows(world)
-        await world.receipts.put(a_receipt("r-1"))
-        await world.receipts.put(a_receipt("r-2", user_id="noa"))
+        await world.receipts.put_many([a_receipt("r-1")])
+        await world.receipts.put_many([a_receipt("r-2", user_id="noa")])
         assert await world.data.rows.clear_sessions(DANA_WRITES) == 2
         assert await world.receipts.get(DANA, "r-1") is None
         assert await world.receipts.get(NOA, "r-2") is not None
@@ -210,9 +210,7 @@ class UserRowsContract:
         for user in ("dana", "noa"):
             await a_fact(world, user)
             for conversation in ("c-1", "c-2"):
-                await world.sessions.remember_injected(
-                    WriteScope(user), conversation, ["f"], STORED_AT
-                )
+                await world.sessions.log_injected(WriteScope(user), conversation, ["f"], STORED_AT)
         assert await settle_all(world, TEA, HAIFA) == 2
 
 
@@ -240,13 +238,13 @@ class HousekeepingContract:
     async def test_rows_of_one_user_are_forgotten(self, world: DataWorld) -> None:
         for user in ("dana", "noa"):
             await a_fact(world, user)
-            await world.receipts.put(a_receipt(f"r-{user}", user_id=user))
+            await world.receipts.put_many([a_receipt(f"r-{user}", user_id=user)])
             await world.data.personality.activate(WriteScope(user), "friendly", STORED_AT)
         await settle_all(world, TEA, HAIFA)
         assert await world.data.housekeeping.forget_rows("dana") == 5
         assert (await world.data.rows.counts(DANA)).nodes == 0
         assert (await world.data.rows.counts(NOA)).nodes == 2
-        assert await world.data.personality.shelf(DANA) == Shelf()
+        assert await world.data.personality.library(DANA) == TemplateLibrary()
         assert await world.receipts.get(NOA, "r-noa") is not None
         assert sum(row.active for row in await world.items.tier_counts(DANA)) == 1
 
@@ -255,7 +253,7 @@ class HousekeepingContract:
         await world.data.personality.activate(DANA_WRITES, "friendly", STORED_AT)
         with pytest.raises(InvalidInput):
             await world.data.housekeeping.forget_rows(user)
-        assert (await world.data.personality.shelf(DANA)).active == "friendly"
+        assert (await world.data.personality.library(DANA)).active == "friendly"
 
     async def test_rows_of_points_go_whatever_their_state(self, world: DataWorld) -> None:
         first, second = await a_fact(world, "dana"), await a_fact(world, "noa")
@@ -266,8 +264,8 @@ class HousekeepingContract:
         assert await world.items.get(NOA, second.memory_id) is not None
 
     async def test_a_collection_is_emptied_for_everybody(self, world: DataWorld) -> None:
-        await world.receipts.put(a_receipt("r-1"))
-        await world.receipts.put(a_receipt("r-2", user_id="noa"))
+        await world.receipts.put_many([a_receipt("r-1")])
+        await world.receipts.put_many([a_receipt("r-2", user_id="noa")])
         assert await world.data.housekeeping.empty("receipts") == 2
         assert await world.data.housekeeping.empty("receipts") == 0
 
@@ -301,7 +299,7 @@ def a_template(template_id: str = "mine", **changes: Any) -> Template:
 
 class PersonalityContract:
     async def test_who_never_chose_has_an_empty_shelf(self, world: DataWorld) -> None:
-        assert await world.data.personality.shelf(DANA) == Shelf()
+        assert await world.data.personality.library(DANA) == TemplateLibrary()
 
     @pytest.mark.parametrize("template_id", ["mine", "חברותי_שלי", "5", "a-b_c"])
     async def test_a_template_comes_back_to_its_user_only(
@@ -309,18 +307,20 @@ class PersonalityContract:
     ) -> None:
         store = world.data.personality
         assert await store.put(DANA_WRITES, a_template(template_id), activate=False) is False
-        shelf = await store.shelf(DANA)
-        assert shelf == Shelf(templates={template_id: a_template(template_id)}, active=None)
-        assert await store.shelf(NOA) == Shelf()
+        library = await store.library(DANA)
+        assert library == TemplateLibrary(
+            templates={template_id: a_template(template_id)}, active=None
+        )
+        assert await store.library(NOA) == TemplateLibrary()
 
     async def test_saving_again_replaces_and_keeps_its_first_day(self, world: DataWorld) -> None:
         store, later = world.data.personality, STORED_AT + timedelta(days=1)
         await store.put(DANA_WRITES, a_template(), activate=False)
         new = a_template(content="x", created_at=later, updated_at=later)
         assert await store.put(DANA_WRITES, new, activate=True) is True
-        shelf = await store.shelf(DANA)
-        assert shelf.active == "mine"
-        assert shelf.templates["mine"] == replace(new, created_at=STORED_AT)
+        library = await store.library(DANA)
+        assert library.active == "mine"
+        assert library.templates["mine"] == replace(new, created_at=STORED_AT)
 
     async def test_the_one_in_use_is_not_deleted(self, world: DataWorld) -> None:
         store = world.data.personality
@@ -330,7 +330,7 @@ class PersonalityContract:
         await store.activate(DANA_WRITES, "technical", STORED_AT)
         assert await store.delete(DANA_WRITES, "mine") is True
         assert await store.delete(DANA_WRITES, "mine") is False
-        assert await store.shelf(DANA) == Shelf(active="technical")
+        assert await store.library(DANA) == TemplateLibrary(active="technical")
 
     async def test_a_full_shelf_takes_changes_but_no_more(self, world: DataWorld) -> None:
         store = world.data.personality
@@ -340,7 +340,7 @@ class PersonalityContract:
             await store.put(DANA_WRITES, a_template("more"), activate=True)
         assert refused.value.code == "personality_full"
         assert await store.put(DANA_WRITES, a_template("t-0"), activate=False) is True
-        assert len((await store.shelf(DANA)).templates) == MAX_TEMPLATES
+        assert len((await store.library(DANA)).templates) == MAX_TEMPLATES
         assert await store.put(NOA_WRITES, a_template("more"), activate=False) is False
         assert await store.delete(DANA_WRITES, "t-1") is True
         assert await store.put(DANA_WRITES, a_template("more"), activate=True) is False
@@ -350,4 +350,4 @@ class PersonalityContract:
         await asyncio.gather(
             *(store.put(DANA_WRITES, a_template(f"t-{n}"), activate=False) for n in range(5))
         )
-        assert len((await store.shelf(DANA)).templates) == 5
+        assert len((await store.library(DANA)).templates) == 5

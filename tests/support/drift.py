@@ -45,7 +45,8 @@ async def inject(
 def a_point(item: MemoryItem, schema: IndexSchema) -> IndexPoint:
     """A point that says what `item` says, with vectors of nothing."""
     number = int(item.point_id[:8], 16)
-    return point_of(item, vector(number, schema.dims), SparseVector([number], [1.0]), schema)
+    vectors = (vector(number, schema.dims), SparseVector([number], [1.0]))
+    return point_of(item, [vectors], schema)
 
 
 async def everything(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,8 +23,7 @@ CLAIM_S = 60.0
 SHORT_S = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeStores:
+class ExchangeStores(NamedTuple):
     queue: ExchangeQueue
     clock: Clock
     elapse: Callable[[float], Awaitable[None]]

@@ -18,12 +18,13 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.index.passages import PassageIndex
 from rayapp.index.service import IndexingService
 from rayapp.index.write_barrier import IndexWatch
 from rayapp.inference.backends.static_model import StaticBackend
 from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.learning.leader import MaintenanceService
-from rayapp.learning.outbox import EffectsService
+from rayapp.learning.outbox import OutboxService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -31,27 +32,25 @@ from rayapp.search.requests import SearchAnswer, SearchQuery
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
-from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.data import data_stores
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
-from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.index import InMemoryIndex
 from tests.support.stores.jobs import (
     InMemoryItemScan,
     InMemoryJobStore,
     InMemoryQuarantine,
 )
+from tests.support.stores.learned import learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
-from tests.support.stores.outcomes import InMemoryOutcomeStore
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
 from tests.support.stores.stores import (
     InMemoryApiKeyStore,
+    InMemoryChangeLog,
     InMemoryEventStore,
     InMemoryIdempotencyStore,
     InMemoryLeaseStore,
-    InMemoryReceiptStore,
 )
 from tests.support.stores.usage import InMemoryUsageStore
 
@@ -65,6 +64,16 @@ STREAM_POLL_S = 0.05
 def bundled_model() -> StaticBackend:
     """The real embedded default, loaded once per test process."""
     return StaticBackend("bilingual-static-1")
+
+
+@lru_cache(maxsize=1)
+def local_settings() -> Settings:
+    """Those that are shipped for one machine, read once per test process."""
+    return load_settings("local", env={}, overrides={"search": AT_ONCE})
+
+
+# A receipt is there when the answer is: what groups of them do is tested where they are.
+AT_ONCE = {"receipt_window_s": 0.0}
 
 
 class Switchable:
@@ -134,6 +143,7 @@ class InMemoryStores(Stores):
 
     def __init__(self, world: Harness) -> None:
         self.items = world.items
+        self.changes = InMemoryChangeLog(world.items)
         self.receipts = world.receipts
         self.events = world.events
         self.leases = world.leases
@@ -177,15 +187,13 @@ class Harness:
         self.disk: DiskSpace | None = None
         self.metrics = InMemoryMetrics()
         self.settings = settings
-        items, receipts = InMemoryMemoryStore(self.clock), InMemoryReceiptStore(self.clock)
+        items, receipts, outcomes, graphs = learned_stores(self.clock, settings.graph)
         self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
         self.sessions = InMemorySessionStore(self.clock)
-        outcomes = InMemoryOutcomeStore(items, receipts, self.clock)
         self.items: Any = Switchable(items)
         self.receipts: Any = Switchable(receipts)
         self.outcomes: Any = Switchable(outcomes)
-        graphs = InMemoryGraphStore(items, outcomes, self.clock, settings.graph)
         self.graphs: Any = Switchable(graphs)
         self.lifecycle: Any = Switchable(
             InMemoryLifecycleStore(items, self.events, self.leases, graphs)
@@ -196,7 +204,7 @@ class Harness:
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
         self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
         self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
-        self.index: Any = Switchable(InMemoryIndex())
+        self.index: Any = Switchable(PassageIndex(InMemoryIndex()))
         self.model = ModelEmbedder()
         self.embedder: Any = Switchable(self.model)
         self.reranker: Any = Switchable(FixedReranker())
@@ -209,6 +217,7 @@ class Harness:
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
         """A started service; `overrides` are settings."""
+        overrides["search"] = AT_ONCE | overrides.get("search", {})
         return await cls(load_settings(env={}, overrides=overrides)).opened()
 
     @classmethod
@@ -216,7 +225,7 @@ class Harness:
         cls, settings: Settings | None = None, *, disk: DiskSpace | None = None, **replaced: Any
     ) -> Harness:
         """One that is open, where nothing can be awaited; `replaced` swaps fields of `Services`."""
-        world = cls(settings or load_settings("local", env={}))
+        world = cls(settings or local_settings())
         world.disk = disk
         unsuspended(world.opened())
         world.services = replace(world.services, **replaced)
@@ -262,8 +271,8 @@ class Harness:
         return self.container.promotion
 
     @property
-    def effects(self) -> EffectsService:
-        return self.container.effects
+    def outbox(self) -> OutboxService:
+        return self.container.outbox
 
     @property
     def maintenance(self) -> MaintenanceService:
@@ -277,7 +286,7 @@ class Harness:
     async def settle(self) -> int:
         """Run the outbox until nothing is owed; how much was settled."""
         total = 0
-        while settled := await self.effects.run_once():
+        while settled := await self.outbox.run_once():
             total += settled
         return total
 

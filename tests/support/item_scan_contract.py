@@ -177,7 +177,9 @@ class ItemScanContract:
         await rig.memories.claim(token="b", limit=1, claim_s=0.05)
         await rig.elapse(0.1)
         assert await rig.scan.in_flight() == 1
-        done = IndexResult(point_id=held[0].point_id, rev=1, op=IndexOp.VECTOR)
+        done = IndexResult(
+            user_id=held[0].user_id, point_id=held[0].point_id, rev=1, op=IndexOp.VECTOR
+        )
         await rig.memories.finish("a", [done], SCHEMA)
         assert await rig.scan.in_flight() == 0
 
@@ -260,7 +262,7 @@ class ItemScanContract:
         assert before.utcoffset() == timedelta(0)
         await rig.elapse(0.005)
         (item,) = await rig.memories.claim(token="t", limit=1, claim_s=60)
-        done = IndexResult(point_id=item.point_id, rev=1, op=IndexOp.VECTOR)
+        done = IndexResult(user_id=item.user_id, point_id=item.point_id, rev=1, op=IndexOp.VECTOR)
         await rig.memories.finish("t", [done], SCHEMA)
         await rig.elapse(0.005)
         ended = (await the_item(rig.scan, item)).index.indexed_at

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from rayapp.bulk.model import (
+    DesiredState,
     Job,
     JobState,
-    JobWish,
     Partition,
     PartitionRow,
     PartitionState,
@@ -110,7 +110,7 @@ class JobContract:
         for job_id, kind in (("a", "toy"), ("b", "other"), ("c", "toy"), ("d", "toy")):
             await store.create(a_job(job_id, kind=kind))
             await elapse(0.005)
-        await store.wish("c", JobWish.CANCEL)
+        await store.set_desired_state("c", DesiredState.CANCEL)
         assert [job.job_id for job in await store.recent(None, 9)] == ["d", "c", "b", "a"]
         assert [job.job_id for job in await store.recent("toy", 2)] == ["d", "c"]
         assert await store.recent("toy", 0) == []
@@ -161,7 +161,7 @@ class JobContract:
         with pytest.raises(NotFound):
             await store.take("none", 1, submission_id=None)
         with pytest.raises(NotFound):
-            await store.wish("none", JobWish.CANCEL)
+            await store.set_desired_state("none", DesiredState.CANCEL)
         with pytest.raises(NotFound):
             await store.submitted("none", "ray-1")
         with pytest.raises(NotFound):
@@ -190,22 +190,22 @@ class JobContract:
 
     async def test_a_failed_job_with_a_plan_is_submitted_again(self, store: JobStore) -> None:
         await planned(store)
-        await store.wish("j-1", JobWish.CANCEL)
+        await store.set_desired_state("j-1", DesiredState.CANCEL)
         await store.take("j-1", 2, submission_id=None)
         await store.end("j-1", 2, JobState.FAILED, error="The disk is full: make room.")
-        for wish in (JobWish.PAUSE, JobWish.CANCEL):
+        for wish in (DesiredState.PAUSE, DesiredState.CANCEL):
             with pytest.raises(Conflict) as caught:
-                await store.wish("j-1", wish)
+                await store.set_desired_state("j-1", wish)
             assert caught.value.code == "job_final"
-        job = await store.wish("j-1", JobWish.RUN)
-        assert (job.state, job.wish, job.attempts) == (JobState.SUBMITTED, JobWish.RUN, 0)
+        job = await store.set_desired_state("j-1", DesiredState.RUN)
+        assert (job.state, job.wish, job.attempts) == (JobState.SUBMITTED, DesiredState.RUN, 0)
         assert (job.error, job.finished_at, job.planned) == (None, None, True)
         assert job == await store.get("j-1")
         assert len(await store.partitions("j-1")) == 2
 
     async def test_a_wish_to_run_leaves_a_running_job_as_it_is(self, store: JobStore) -> None:
         before = await taken(store)
-        after = await store.wish("j-1", JobWish.RUN)
+        after = await store.set_desired_state("j-1", DesiredState.RUN)
         assert after == replace(before, updated_at=after.updated_at)
 
     async def test_a_failed_job_goes_on_with_its_next_driver(self, store: JobStore) -> None:
@@ -215,7 +215,7 @@ class JobContract:
         job = await store.take("j-1", 2, submission_id=None)
         assert (job.state, job.error, job.finished_at) == (JobState.RUNNING, None, None)
         assert job.attempts == 1
-        assert await store.checkpoint("j-1", 0, 2, Step(cursor=None, done=1)) is JobWish.RUN
+        assert await store.checkpoint("j-1", 0, 2, Step(cursor=None, done=1)) is DesiredState.RUN
         assert (await store.progress("j-1", 2)).done == 6
 
     @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED])
@@ -224,7 +224,7 @@ class JobContract:
         assert job.final
         assert job.finished_at is not None
         with pytest.raises(Conflict) as caught:
-            await store.wish("j-1", JobWish.RUN)
+            await store.set_desired_state("j-1", DesiredState.RUN)
         assert caught.value.code == "job_final"
         again = await store.end("j-1", 1, JobState.PAUSED, error="late")
         assert again == job == await store.get("j-1")
@@ -272,10 +272,10 @@ class JobContract:
             samples=[{"id": "$1"}],
         )
         second = Step(cursor={"after": "b"}, done=2, counts={"new": 1, "same": 4}, samples=["ב"])
-        assert await store.checkpoint("j-1", 0, 1, first) is JobWish.RUN
+        assert await store.checkpoint("j-1", 0, 1, first) is DesiredState.RUN
         (row, _) = await store.partitions("j-1")
         assert row.cursor == first.cursor
-        assert await store.checkpoint("j-1", 0, 1, second) is JobWish.RUN
+        assert await store.checkpoint("j-1", 0, 1, second) is DesiredState.RUN
         row, other = await store.partitions("j-1")
         assert row.cursor == {"after": "b"}
         assert (row.state, row.done, row.failed, row.steps) == (PartitionState.WAITING, 5, 1, 2)
@@ -288,7 +288,7 @@ class JobContract:
         await planned(store)
         last = Step(cursor=None, done=4, counts={"new": 4})
         for _ in range(2):
-            assert await store.checkpoint("j-1", 0, 1, last) is JobWish.RUN
+            assert await store.checkpoint("j-1", 0, 1, last) is DesiredState.RUN
         (row, _) = await store.partitions("j-1")
         assert (row.state, row.done, row.counts) == (PartitionState.DONE, 4, {"new": 4})
         assert row.steps == 1
@@ -394,7 +394,7 @@ class JobContract:
         await planned(store)
         ended = await store.end("j-1", 1, JobState.FAILED, error="Away.", exit_code=4)
         assert (ended.exit_code, (await the_job(store)).exit_code) == (4, 4)
-        assert (await store.wish("j-1", JobWish.RUN)).exit_code is None
+        assert (await store.set_desired_state("j-1", DesiredState.RUN)).exit_code is None
         await store.take("j-1", 2, submission_id=None)
         await store.end("j-1", 2, JobState.FAILED, error="Away.", exit_code=4)
         assert (await store.take("j-1", 3, submission_id=None)).exit_code is None
@@ -426,31 +426,31 @@ class JobContract:
 
     async def test_workers_learn_what_is_asked(self, store: JobStore) -> None:
         await planned(store)
-        assert (await store.wish("j-1", JobWish.PAUSE)).state is JobState.RUNNING
-        assert await store.checkpoint("j-1", 0, 1, Step(cursor={})) is JobWish.PAUSE
-        await store.wish("j-1", JobWish.CANCEL)
-        assert await store.checkpoint("j-1", 0, 1, Step(cursor={})) is JobWish.CANCEL
+        assert (await store.set_desired_state("j-1", DesiredState.PAUSE)).state is JobState.RUNNING
+        assert await store.checkpoint("j-1", 0, 1, Step(cursor={})) is DesiredState.PAUSE
+        await store.set_desired_state("j-1", DesiredState.CANCEL)
+        assert await store.checkpoint("j-1", 0, 1, Step(cursor={})) is DesiredState.CANCEL
 
     async def test_a_wish_to_pause_ends_with_the_next_driver(self, store: JobStore) -> None:
         await taken(store)
-        await store.wish("j-1", JobWish.PAUSE)
+        await store.set_desired_state("j-1", DesiredState.PAUSE)
         paused = await store.end("j-1", 1, JobState.PAUSED)
-        assert (paused.state, paused.wish) == (JobState.PAUSED, JobWish.PAUSE)
-        assert (await store.take("j-1", 2, submission_id=None)).wish is JobWish.RUN
+        assert (paused.state, paused.wish) == (JobState.PAUSED, DesiredState.PAUSE)
+        assert (await store.take("j-1", 2, submission_id=None)).wish is DesiredState.RUN
 
     async def test_a_wish_to_cancel_stays(self, store: JobStore) -> None:
         await taken(store)
-        assert (await store.wish("j-1", JobWish.CANCEL)).state is JobState.RUNNING
-        assert (await store.take("j-1", 2, submission_id=None)).wish is JobWish.CANCEL
+        assert (await store.set_desired_state("j-1", DesiredState.CANCEL)).state is JobState.RUNNING
+        assert (await store.take("j-1", 2, submission_id=None)).wish is DesiredState.CANCEL
 
     async def test_a_job_that_nobody_drives_is_cancelled_at_once(self, store: JobStore) -> None:
         await store.create(a_job("new"))
         await taken(store)
         await store.end("j-1", 1, JobState.PAUSED)
         for job_id in ("new", "j-1"):
-            assert not (await store.wish(job_id, JobWish.RUN)).final
-            job = await store.wish(job_id, JobWish.CANCEL)
-            assert (job.state, job.wish) == (JobState.CANCELLED, JobWish.CANCEL)
+            assert not (await store.set_desired_state(job_id, DesiredState.RUN)).final
+            job = await store.set_desired_state(job_id, DesiredState.CANCEL)
+            assert (job.state, job.wish) == (JobState.CANCELLED, DesiredState.CANCEL)
             assert job.finished_at is not None
 
     async def test_the_ray_job_of_a_launched_job_is_kept(self, store: JobStore) -> None:

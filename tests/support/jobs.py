@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from rayapp.bulk.model import REINDEX, Job, JobState, Partition, Plan
+from rayapp.bulk.model import Job, JobState, Partition, Plan
+from rayapp.bulk.params import REINDEX
 from rayapp.bulk.ports import JobStore
 from rayapp.core.errors import RayappError
 from rayapp.index.consistency.rules import SweepReport

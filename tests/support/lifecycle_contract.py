@@ -20,7 +20,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.records import Move
 from rayapp.learning.rules.dedup import merge_moves
-from rayapp.learning.rules.promotion import EVERY_POLICY, Decision, decide, moved, transition_id
+from rayapp.learning.rules.promotion import Decision, apply_move, decide, transition_id
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, Stats, Status, SyncState
 from rayapp.memory.ports import Event, EventStore, IndexResult, MemoryStore
 from rayapp.memory.rules import creation
@@ -30,6 +30,7 @@ from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
 from tests.support.examples import examples
 from tests.support.store_contract import edited, ids, stored
+from tests.support.stores.lifecycle import EVERY_POLICY
 
 NOW = STORED_AT + timedelta(days=8)
 DANA = ReadScope("dana")
@@ -51,7 +52,7 @@ class LifecycleWorld:
 
 def a_promotion(item: MemoryItem) -> Move:
     return Move(
-        item=moved(item, PROMOTE, NOW),
+        item=apply_move(item, PROMOTE, NOW),
         expected_version=item.version,
         row=replaced_state(item, ChangeType.PROMOTE, PROMOTE.reason, NOW),
     )
@@ -85,7 +86,9 @@ async def erased(world: LifecycleWorld, item: MemoryItem) -> None:
     await world.items.replace(gone, expected_version=item.version, row=row)
     due = await world.items.claim(token="eraser", limit=50, claim_s=60)
     (last,) = [one for one in due if one.point_id == item.point_id]
-    done = IndexResult(point_id=last.point_id, rev=last.index.rev, op=IndexOp.DELETE)
+    done = IndexResult(
+        user_id=last.user_id, point_id=last.point_id, rev=last.index.rev, op=IndexOp.DELETE
+    )
     assert await world.items.finish("eraser", [done], SCHEMA) == 1
 
 
@@ -286,7 +289,7 @@ class MergeContract:
             world.items,
             an_item(memory_id="b", text="אותו דבר", tier=Tier.HISTORY, stored_at=STORED_AT + HOUR),
         )
-        arrived = moved(older, PROMOTE, NOW)
+        arrived = apply_move(older, PROMOTE, NOW)
         moves = merge_moves(arrived, newer, now=NOW, reason="r", read=older)
         loser, winner = await world.lifecycle.transition(moves, [an_event(newer, "merged")])
         assert (winner.memory_id, winner.tier, winner.status) == ("a", Tier.HISTORY, Status.ACTIVE)

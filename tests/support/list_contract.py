@@ -15,13 +15,14 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, SourceType, Stats, Status, SyncState
 from rayapp.memory.ports import IndexResult, MemoryStore
 from rayapp.memory.requests import SORT_KEYS, SortKey, sort_values
-from rayapp.memory.rules.filtering import matches, may_read
+from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
 from tests.support.examples import examples
 from tests.support.queue_contract import SCHEMA
 from tests.support.store_contract import DANA, Stores, ids
+from tests.support.stores import may_read
 
 HOUR = timedelta(hours=1)
 USERS = ("dana", "noa", SYSTEM_USER)
@@ -47,6 +48,7 @@ def corpus() -> list[MemoryItem]:
                 entities=NAMES[: n % 3],
                 lang=("he", "en")[n % 2],
                 always_inject=n % 4 == 0,
+                instruction="always" if n % 3 == 0 else None,
                 subject_id=NAMES[n % 2],
                 superseded_by="z" if n % 6 == 5 else None,
                 expires_at=at + HOUR if n % 3 == 1 else None,
@@ -101,6 +103,7 @@ FILTERS = st.builds(
     valid_at=TIMES,
     now=TIMES,
     always_inject=st.none() | st.booleans(),
+    instruction=st.none() | st.booleans(),
     include_superseded=st.booleans(),
 )
 # Most filters of FILTERS match little; these keep one or two conditions.
@@ -225,7 +228,9 @@ class ListContract:
             await stores.memories.insert(an_item(memory_id=f"p-{n}", stored_at=at))
         claimed = await stores.memories.claim(token="t", limit=10, claim_s=60)
         last = next(item for item in claimed if item.memory_id == "p-3")
-        done = IndexResult(point_id=last.point_id, rev=last.index.rev, op=last.index.op)
+        done = IndexResult(
+            user_id=last.user_id, point_id=last.point_id, rev=last.index.rev, op=last.index.op
+        )
         await stores.memories.finish("t", [done], SCHEMA)
         found = await stores.memories.pending(DANA, ItemFilter(), 2)
         assert ids(found) == ["p-2", "p-1"]

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-import uvicorn
 
 from tests.support.models import OverlapRerankBackend, hash_vector
+from tests.support.socket_server import listening
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -123,24 +123,5 @@ class ModelServer:
 async def model_server(dims: int = 16) -> AsyncIterator[ModelServer]:
     """A running server on a free loopback port, in this event loop."""
     app = ModelServer(dims)
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=0,
-        log_level="error",
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.ensure_future(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    app.url = f"http://127.0.0.1:{port}"
-    try:
+    async with listening(app) as app.url:
         yield app
-    finally:
-        server.should_exit = True
-        # Clients keep connections open; the server need not wait for them.
-        server.force_exit = True
-        await task

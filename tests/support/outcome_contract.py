@@ -68,7 +68,7 @@ class OutcomeStores:
 
     async def receipt(self, *shown: str, **fields: Any) -> Receipt:
         receipt = a_receipt(*shown, **fields)
-        await self.receipts.put(receipt)
+        await self.receipts.put_many([receipt])
         return receipt
 
 

@@ -22,7 +22,9 @@ FAR = timedelta(days=36_500)
 
 
 def result_of(item: MemoryItem, **changes: Any) -> IndexResult:
-    done = IndexResult(point_id=item.point_id, rev=item.index.rev, op=item.index.op)
+    done = IndexResult(
+        user_id=item.user_id, point_id=item.point_id, rev=item.index.rev, op=item.index.op
+    )
     return replace(done, **changes)
 
 
@@ -176,7 +178,6 @@ class QueueContract:
         state = (await stores.memories.pending(DANA, ItemFilter(), 1))[0].index
         assert (state.attempts, state.last_error, state.next_attempt_at) == (1, "$no model", later)
         assert await stores.memories.claim(token="b", limit=1, claim_s=60) == []
-        assert await stores.memories.oldest_due() == later
 
     async def test_a_failed_item_is_counted_and_left_alone(self, stores: Stores) -> None:
         await stores.memories.insert(an_item(memory_id="x"))
@@ -185,7 +186,6 @@ class QueueContract:
         backlog = await stores.memories.backlog()
         assert (backlog.pending, backlog.failed, backlog.oldest_pending_s) == (0, 1, 0.0)
         assert await stores.memories.claim(token="b", limit=1, claim_s=60) == []
-        assert await stores.memories.oldest_due() is None
         # A rebuild does not wait for what gave up by its own fault.
         assert await stores.memories.mark_all_pending() == 0
         assert await stores.memories.retry_failed() == 1
@@ -332,20 +332,20 @@ class QueueContract:
                 an_item(memory_id="other", user_id="amit", index=later),
             ]
         )
-        assert await stores.memories.hasten("dana") == 2
-        assert await stores.memories.hasten("dana") == 0
+        assert await stores.memories.requeue("dana") == 2
+        assert await stores.memories.requeue("dana") == 0
         claimed = await stores.memories.claim(token="t", limit=9, claim_s=60)
         found = {item.memory_id: item.index for item in claimed}
         assert set(found) == {"f", "later", "due"}
         # A retry is a new revision; waiting less changes nothing of what is to be written.
         assert (found["f"].op, found["f"].rev, found["f"].attempts) == (IndexOp.PAYLOAD, 2, 0)
         assert (found["later"].rev, found["later"].attempts) == (1, 3)
-        assert await stores.memories.hasten(None) == 1
+        assert await stores.memories.requeue(None) == 1
 
     async def test_hasten_leaves_what_is_claimed(self, stores: Stores) -> None:
         await stores.memories.insert(an_item())
         (item,) = await stores.memories.claim(token="t", limit=1, claim_s=60)
-        assert await stores.memories.hasten("dana") == 0
+        assert await stores.memories.requeue("dana") == 0
         assert await stores.memories.claim(token="u", limit=1, claim_s=60) == []
         assert await stores.memories.finish("t", [result_of(item)], SCHEMA) == 1
 
@@ -359,7 +359,7 @@ class QueueContract:
         with pytest.raises(InvalidInput):
             await stores.memories.waiting("no such user!")
         with pytest.raises(InvalidInput):
-            await stores.memories.hasten("no such user!")
+            await stores.memories.requeue("no such user!")
 
     async def test_mark_all_pending_skips_what_the_index_does_not_hold(
         self, stores: Stores

@@ -180,8 +180,8 @@ class SessionContract:
 
     async def test_injected_texts_are_kept_once_newest_last(self, stores: SessionStores) -> None:
         sessions = stores.sessions
-        await sessions.remember_injected(DANA, "c-1", ["b", "a", "c", "a"], AT)
-        await sessions.remember_injected(DANA, "c-1", ["d", "a"], AT, "r-1")
+        await sessions.log_injected(DANA, "c-1", ["b", "a", "c", "a"], AT)
+        await sessions.log_injected(DANA, "c-1", ["d", "a"], AT, "r-1")
         found = await sessions.get(READS, "c-1")
         assert found is not None
         assert found.injected == ("b", "c", "d", "a")
@@ -193,7 +193,7 @@ class SessionContract:
         sessions = stores.sessions
         found = None
         for fingerprints, receipt_id in [(["a"], "r-1"), (["b"], None), ([], "r-2"), ([], None)]:
-            await sessions.remember_injected(DANA, "c-1", fingerprints, AT, receipt_id)
+            await sessions.log_injected(DANA, "c-1", fingerprints, AT, receipt_id)
             found = await sessions.get(READS, "c-1")
             assert found is not None
             assert found.receipt_id == receipt_id
@@ -202,22 +202,22 @@ class SessionContract:
 
     async def test_the_oldest_injected_texts_go(self, stores: SessionStores) -> None:
         first = [f"a{n}" for n in range(MAX_INJECTED)]
-        await stores.sessions.remember_injected(DANA, "c-1", first, AT)
-        await stores.sessions.remember_injected(DANA, "c-1", ["b0", "b1"], AT)
+        await stores.sessions.log_injected(DANA, "c-1", first, AT)
+        await stores.sessions.log_injected(DANA, "c-1", ["b0", "b1"], AT)
         found = await stores.sessions.get(READS, "c-1")
         assert found is not None
         assert found.injected == (*first[2:], "b0", "b1")
 
     async def test_injections_at_once_are_all_kept(self, stores: SessionStores) -> None:
         await asyncio.gather(
-            *(stores.sessions.remember_injected(DANA, "c-1", [f"f{n}"], AT) for n in range(8))
+            *(stores.sessions.log_injected(DANA, "c-1", [f"f{n}"], AT) for n in range(8))
         )
         found = await stores.sessions.get(READS, "c-1")
         assert found is not None
         assert len(found.injected) == 8
 
     async def test_values_are_never_read_as_expressions(self, stores: SessionStores) -> None:
-        await stores.sessions.remember_injected(DANA, "$c", ["$injected", "$$ROOT"], AT, "$r")
+        await stores.sessions.log_injected(DANA, "$c", ["$injected", "$$ROOT"], AT, "$r")
         await stores.sessions.add_turn(DANA, "$c", a_turn("$turns", receipt_id="$$NOW"))
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 1
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 2

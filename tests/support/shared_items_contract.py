@@ -56,7 +56,11 @@ async def index_all(memories: MemoryStore) -> int:
     while claimed := await memories.claim(token="t", limit=500, claim_s=60):
         results = [
             IndexResult(
-                point_id=item.point_id, rev=item.index.rev, op=item.index.op, vector_hash="h"
+                user_id=item.user_id,
+                point_id=item.point_id,
+                rev=item.index.rev,
+                op=item.index.op,
+                vector_hash="h",
             )
             for item in claimed
         ]
@@ -150,7 +154,8 @@ class PutContract:
         other = replace(WELLS, title="Water levels, renamed")
         await world.shared.put(made(VEHICLES, other, at=LATER))
         results = [
-            IndexResult(point_id=i.point_id, rev=i.index.rev, op=i.index.op) for i in claimed
+            IndexResult(user_id=i.user_id, point_id=i.point_id, rev=i.index.rev, op=i.index.op)
+            for i in claimed
         ]
         done = await world.memories.finish("t", results, SCHEMA)
         assert 0 < done < len(items)

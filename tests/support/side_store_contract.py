@@ -44,36 +44,38 @@ def a_receipt(receipt_id: str = "r-1", expires_at: datetime = FUTURE, **changes:
 
 class ReceiptContract:
     async def test_a_receipt_comes_back_to_its_user_only(self, stores: Stores) -> None:
-        await stores.receipts.put(a_receipt())
+        await stores.receipts.put_many([a_receipt()])
         assert await stores.receipts.get(DANA, "r-1") == a_receipt()
         assert await stores.receipts.get(NOA, "r-1") is None
         assert await stores.receipts.get(DANA, "r-2") is None
 
     async def test_an_expired_receipt_is_gone_at_once(self, stores: Stores) -> None:
-        await stores.receipts.put(a_receipt(expires_at=STORED_AT))
+        await stores.receipts.put_many([a_receipt(expires_at=STORED_AT)])
         assert await stores.receipts.get(DANA, "r-1") is None
 
     async def test_a_receipt_is_written_once(self, stores: Stores) -> None:
-        await stores.receipts.put(a_receipt())
+        await stores.receipts.put_many([a_receipt()])
         with pytest.raises(Conflict):
-            await stores.receipts.put(a_receipt())
+            await stores.receipts.put_many([a_receipt()])
 
     async def test_the_last_receipts_of_a_conversation_come_newest_first(
         self, stores: Stores
     ) -> None:
         for n in range(4):
-            await stores.receipts.put(
-                a_receipt(
-                    receipt_id=f"r-{n}",
-                    conversation_id="c-2" if n == 3 else "c-1",
-                    turn_id="turn-2" if n == 2 else None,
-                    query=f"question {n}",
-                    concepts=("docker", str(n)),
-                    at=STORED_AT + timedelta(minutes=n),
-                    scored_at=STORED_AT if n == 2 else None,
-                )
+            await stores.receipts.put_many(
+                [
+                    a_receipt(
+                        receipt_id=f"r-{n}",
+                        conversation_id="c-2" if n == 3 else "c-1",
+                        turn_id="turn-2" if n == 2 else None,
+                        query=f"question {n}",
+                        concepts=("docker", str(n)),
+                        at=STORED_AT + timedelta(minutes=n),
+                        scored_at=STORED_AT if n == 2 else None,
+                    )
+                ]
             )
-        await stores.receipts.put(a_receipt(receipt_id="r-noa", user_id="noa"))
+        await stores.receipts.put_many([a_receipt(receipt_id="r-noa", user_id="noa")])
         found = await stores.receipts.latest(DANA, "c-1", 2)
         assert [one.receipt_id for one in found] == ["r-2", "r-1"]
         unscored = await stores.receipts.latest(DANA, "c-1", 9, unscored=True)
@@ -92,7 +94,7 @@ class ReceiptContract:
             at = STORED_AT + timedelta(minutes=n)
             expires_at = STORED_AT if n == 2 else FUTURE
             receipt = a_receipt(f"r-{n}", expires_at, user_id=user, at=at, query="מה? why?")
-            await stores.receipts.put(receipt)
+            await stores.receipts.put_many([receipt])
         found = await stores.receipts.recent(2)
         assert [(one.receipt_id, one.user_id) for one in found] == [("r-3", "noa"), ("r-1", "noa")]
         assert [one.receipt_id for one in await stores.receipts.recent(9)] == ["r-3", "r-1", "r-0"]

@@ -11,23 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from rayapp.bulk.model import Finish
-from rayapp.container import bootstrap
 from rayapp.container.services import Container
-from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
 from rayapp.index.consistency.comparison import Repairs
 from rayapp.index.consistency.rules import Drift
 from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
 from rayapp.index.service import IndexingService
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Source, Status, SyncState
 from rayapp.memory.tiers import Tier
-from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from rayapp.storage.qdrant.edge_engine import EdgeEngine, InProcessTransport
 from tests.support.builders import an_item
 from tests.support.drift import inject
-from tests.support.harness import ModelEmbedder
-from tests.support.jobs import FakeLauncher
-from tests.support.mongo_server import running_mongo
+from tests.support.engine_container import engine_container
 from tests.support.work_by_hand import run_by_hand
 
 BATCH = 1_000
@@ -54,25 +47,8 @@ class SweepRig:
     @asynccontextmanager
     async def opened(cls, folder: Path, **overrides: Any) -> AsyncIterator[SweepRig]:
         """Servers that end with the block; `overrides` are settings."""
-        with running_mongo() as server:
-            mongo = {"uri": server.uri, "database": "sweep"}
-            settings = load_settings("local", env={}, overrides={"mongo": mongo, **overrides})
-            stores, embedder = bootstrap.Stores(settings), ModelEmbedder()
-            await stores.items.ensure_schema()
-            transport = InProcessTransport(EdgeEngine(folder, settings.qdrant.alias))
-            index = QdrantEdgeIndex(transport, settings.qdrant)
-            container = Container(
-                bootstrap.runtime_of(settings, InMemoryMetrics()),
-                stores,
-                index=index,
-                embedder=embedder,
-                model=await embedder.info(),
-                launcher=FakeLauncher(),
-            )
-            await index.open(container.schema)
-            await index.rebuilt()
+        async with engine_container(folder, **overrides) as container:
             yield cls(container)
-            await index.close()
 
     async def fill(self, count: int) -> None:
         """Store `count` items of many users and write them to the index."""

@@ -56,11 +56,15 @@ from tests.support.vector_index_cases import (
 )
 from tests.support.vector_index_collection_contract import VectorIndexCollectionContract
 from tests.support.vector_index_copy_contract import VectorIndexCopyContract
+from tests.support.vector_index_passage_contract import VectorIndexPassageContract
 from tests.support.vector_index_write_contract import VectorIndexWriteContract
 
 
 class VectorIndexContract(
-    VectorIndexWriteContract, VectorIndexCopyContract, VectorIndexCollectionContract
+    VectorIndexWriteContract,
+    VectorIndexCopyContract,
+    VectorIndexCollectionContract,
+    VectorIndexPassageContract,
 ):
     """Inherited by one test class per implementation."""
 

@@ -95,7 +95,7 @@ def test_a_unit_test_that_imports_ray_is_not_collected(
     (tmp_path / "conftest.py").write_text(unit.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "ray.py").write_text("")
     (tmp_path / "test_one.py").write_text(f"import {module}\n")
-    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "-p", "no:xdist", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ("test_one.py imports ray" in done.stdout) == (module == "ray"), done.stdout
     assert done.returncode == code

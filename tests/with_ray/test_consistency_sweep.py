@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from jobs import consistency_sweep, frame
-from jobs.job_arguments import parser_of
-from rayapp.bulk.lease import Pace, PartitionSteps
-from rayapp.bulk.model import CONSISTENCY, Job, PartitionRow, checked_params
+from jobs.job_arguments import params_of, parser_of
+from rayapp.bulk.lease import JobRate, PartitionSteps
+from rayapp.bulk.model import Job, PartitionRow
+from rayapp.bulk.params import CONSISTENCY, checked_params
 from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput
 from rayapp.index.consistency.rules import Drift
@@ -23,7 +24,7 @@ from tests.unit.index.consistency.world import SweepWorld
 
 def params(*arguments: str) -> dict[str, Any]:
     options = parser_of(consistency_sweep.SPEC).parse_args(arguments)
-    return consistency_sweep.params_of(options)
+    return params_of(consistency_sweep.SPEC, options)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ class OneWorker:
         h = self._world.harness
         work = await consistency_sweep.open_work(h.settings, job.params)
         await work.begin(job.facts)
-        steps = PartitionSteps(h.jobs, work, Pace(None, h.clock), h.clock)
+        steps = PartitionSteps(h.jobs, work, JobRate(None, h.clock), h.clock)
         return bool(await steps.run(row, job.fence))
 
     def stop(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import StoreDown
-from rayapp.serve.deployments.background import IndexerDeployment, MaintenanceDeployment
-from rayapp.serve.deployments.loops import Loops
+from rayapp.serve.deployments.background import BackgroundDeployment, Indexer, Maintenance
+from tests.support.harness import local_settings
 
 
 class Recorded:
@@ -31,22 +31,31 @@ class Recorded:
         raise self.error
 
 
-async def let_go(kind: Any, seen: Recorded) -> None:
-    owner = SimpleNamespace(_loops=Loops(), _process=seen, _service=seen)
-    owner._release = lambda: kind._release(owner)
-    await kind.__del__(owner)  # as Serve does
+async def let_go(seen: Recorded, *kinds: Any) -> None:
+    roles = [kind(local_settings()) for kind in kinds]
+    for role in roles:
+        role._service = seen
+    replica: Any = SimpleNamespace(_process=seen, _roles=roles)
+    await BackgroundDeployment.__del__(replica)  # as Serve does
 
 
 async def test_an_indexer_whose_model_does_not_close_stops() -> None:
     seen = Recorded(RuntimeError("broken"))
     with pytest.raises(RuntimeError):
-        await let_go(IndexerDeployment, seen)
+        await let_go(seen, Indexer)
     assert seen.happened == ["close", "stop"]
 
 
 async def test_a_maintenance_owner_that_keeps_its_lease_stops() -> None:
     away, broken = Recorded(StoreDown("away")), Recorded(RuntimeError("broken"))
-    await let_go(MaintenanceDeployment, away)
+    await let_go(away, Maintenance)
     with pytest.raises(RuntimeError):
-        await let_go(MaintenanceDeployment, broken)
+        await let_go(broken, Maintenance)
     assert away.happened == broken.happened == ["release", "stop"]
+
+
+async def test_of_two_in_one_process_each_ends_whatever_befalls_the_other() -> None:
+    seen = Recorded(RuntimeError("broken"))
+    with pytest.raises(RuntimeError):
+        await let_go(seen, Indexer, Maintenance)
+    assert seen.happened == ["close", "release", "stop"]

@@ -1,4 +1,5 @@
-"""A search replica that stops leaves no connection of a model endpoint open."""
+"""A search replica that stops leaves no connection of a model endpoint open and no receipt
+unwritten."""
 
 from __future__ import annotations
 
@@ -26,20 +27,24 @@ class Recorded:
     async def close(self) -> None:
         self.happened.append("close")
 
+    async def flush(self) -> None:
+        self.happened.append("flush")
+
 
 async def course(*, served: bool) -> list[str]:
     seen = Recorded()
     replica: Any = SearchDeployment.__new__(SearchDeployment)
     replica._process = seen
-    replica._services = None
+    replica._services = replica._receipts = None
     async with replica._lifespan(FastAPI()):
         if served:
             replica._services = SimpleNamespace(models=seen)
+            replica._receipts = seen
     return seen.happened
 
 
 async def test_the_endpoint_is_let_go_after_the_background_work() -> None:
-    assert await course(served=True) == ["start", "stop", "close"]
+    assert await course(served=True) == ["start", "stop", "close", "flush"]
 
 
 async def test_a_replica_that_never_served_stops_too() -> None:

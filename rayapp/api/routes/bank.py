@@ -1,10 +1,8 @@
 """The memory bank, as the first client calls it; goals and values are short lists inside it."""
 
-from __future__ import annotations
-
 from collections import Counter
-from dataclasses import replace
 
+from rayapp.api.auth import BANK, BANK_ITEM
 from rayapp.api.call import Call
 from rayapp.api.paths import MemoryIdPart
 from rayapp.api.responses import raises
@@ -15,8 +13,6 @@ from rayapp.wire import bank as wire
 from rayapp.wire.memories import DoneAnswer
 
 routes = router("memory bank")
-BANK = "/api/memory/memory-bank"
-BANK_ITEM = f"{BANK}/{{memory_id}}"
 BULK = (
     "Facts of the memory bank only; `results` says what became of each id: a memory of another "
     "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
@@ -105,7 +101,7 @@ async def bank_get(call: CurrentCall, memory_id: MemoryIdPart) -> wire.BankItemA
 
 async def _check_fact(call: Call, memory_id: str) -> None:
     """NotFound unless it is a fact: other tiers are changed by their own route."""
-    await call.services.bank.fact(replace(call.reads, include_shared=False), memory_id)
+    await call.services.bank.fact(call.reads.own, memory_id)
 
 
 @routes.put(

@@ -1,15 +1,13 @@
 """What an assistant should know before it searches."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from rayapp.api.call import Call
 from rayapp.api.json_answer import model_answer
 from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.api.routes.memories import check_query
-from rayapp.assistant.context.records import AssistantContext, ContextRequest
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta, retrieval_debug
+from rayapp.assistant.records import AssistantContext, ContextRequest
 from rayapp.graphs.records import InsightsRequest
 from rayapp.inference.ports import Message
 from rayapp.wire import context as wire
@@ -28,9 +26,7 @@ COLD_TEXT = (
 async def insights(call: CurrentCall, body: wire.InsightsBody) -> wire.InsightsAnswer:
     check_query(call, body.query)
     recent = (one if isinstance(one, str) else one.content for one in body.recent_messages)
-    request = InsightsRequest(
-        query=body.query, conversation_id=body.conversation_id, recent=tuple(recent)
-    )
+    request = body.fill(InsightsRequest, recent=tuple(recent))
     found = await call.services.insights.insights(call.reads, request)
     return wire.InsightsAnswer.from_insights(found, call.documents)
 
@@ -54,14 +50,13 @@ async def context(call: CurrentCall, body: wire.PrefetchBody) -> Response:
     comes first and stays equal, byte by byte, until one of its memories changes (`ETag`). Positions
     are those of the receipt, so that marks like `<!-- MEM: 1👍 -->` in an answer mean its lines.
     What was away is named in `degraded`."""
-    started = call.services.clock.monotonic()
     found = await _context(call, body)
     block, shown = found.block, body.include_context
     meta = memory_meta(found, user_id=call.user_id, documents=call.documents)
     return _tagged(
         wire.ContextAnswer.from_context(
             found,
-            latency_ms=call.ms_since(started),
+            latency_ms=call.built_ms,
             stable_text=block.stable if shown else None,
             volatile_text=block.volatile if shown else None,
             memory_meta=meta,
@@ -76,12 +71,11 @@ async def context(call: CurrentCall, body: wire.PrefetchBody) -> Response:
     response_model=wire.PrefetchAnswer,
 )
 async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
-    started = call.services.clock.monotonic()
     found = await _context(call, body)
     return _tagged(
         wire.PrefetchAnswer.from_context(
             found,
-            latency_ms=call.ms_since(started),
+            latency_ms=call.built_ms,
             debug=retrieval_debug(found) | {"confidence": found.confidence},
             text=(found.block.text or None) if body.include_context else None,
             memory_meta=memory_meta(
@@ -93,18 +87,7 @@ async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
 
 async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
     check_query(call, body.query)
-    request = ContextRequest(
-        query=body.query,
-        conversation_id=body.conversation_id,
-        message_id=body.message_id,
-        recent=_before(body),
-        has_documents=body.has_documents,
-        include_datagov=body.include_datagov,
-        token_budget=body.token_budget,
-        limit=body.limit,
-        tools=body.tools,
-        principal=call.principal,
-    )
+    request = body.fill(ContextRequest, recent=_before(body), principal=call.principal)
     found = await call.services.context.prefetch(call.reads, request)
     call.notes |= {
         "stages": found.timings_ms,
@@ -130,10 +113,9 @@ def _tagged(shown: wire.ContextAnswer | wire.PrefetchAnswer) -> Response:
 async def cold_start(
     call: CurrentCall, body: wire.ColdStartBody | None = None
 ) -> wire.ColdStartAnswer:
-    started = call.services.clock.monotonic()
     conversation_id = body.conversation_id if body else None
     found = await call.services.context.cold_start(call.reads, conversation_id)
-    return wire.ColdStartAnswer.from_start(found, call.documents, call.ms_since(started))
+    return wire.ColdStartAnswer.from_start(found, call.documents, call.built_ms)
 
 
 @routes.get(

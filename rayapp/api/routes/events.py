@@ -1,7 +1,5 @@
 """What happens to a user's memories, as server-sent events."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime
 
@@ -9,20 +7,13 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from rayapp.admin.ports import (
-    USER_KINDS,
-    Following,
-    Frame,
-    MarkKind,
-    StreamEvent,
-    StreamKind,
-    StreamRequest,
-)
+from rayapp.admin import ports
+from rayapp.admin.event_stream import Following
 from rayapp.api.call import Call
 from rayapp.api.json_answer import OPTIONS
 from rayapp.api.responses import EventStream, raises
 from rayapp.api.route import CurrentCall, InQuery, router
-from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, UNICODE_BREAKS
+from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
 from rayapp.core.errors import Forbidden, Overloaded
 from rayapp.core.runtime import Clock
 from rayapp.memory.tiers import tier_name
@@ -52,7 +43,7 @@ async def events(call: CurrentCall, query: InQuery[EventsQuery]) -> Response:
     header = dict(call.scope["headers"]).get(b"last-event-id", b"").decode("latin-1").strip()
     following = await call.services.events.follow(
         call.reads,
-        StreamRequest(
+        ports.StreamRequest(
             after=header or query.last_event_id or None,
             kinds=_kinds(call, query.types),
             follow=query.follow,
@@ -79,38 +70,31 @@ class FollowingResponse(StreamingResponse):
             await self._following.close()
 
 
-def frame_bytes(frame: Frame, at: datetime, documents: bool) -> bytes:
+def frame_bytes(frame: ports.Frame, at: datetime, documents: bool) -> bytes:
     """One frame as the event stream has it. An id without data moves a follower's position on."""
-    if frame.kind is MarkKind.ALIVE:
+    if frame.kind is ports.MarkKind.ALIVE:
         return b": alive\nid: %s\n\n" % frame.position.encode()
     data: dict[str, object] = {"type": frame.kind.value, "at": at}
-    if isinstance(frame, StreamEvent):
+    if isinstance(frame, ports.StreamEvent):
         given = {_FIELDS.get(name, name): one for name, one in frame.data.items()}
         named = {name: tier_name(given[name], documents) for name in TIERS if given.get(name)}
         data |= {"at": frame.at} | given | named
-    line = orjson.dumps(data, option=OPTIONS)
-    for raw, escaped in UNICODE_BREAKS.items():
-        line = line.replace(raw, escaped)
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
-        frame.position.encode(),
-        frame.kind.value.encode(),
-        line,
-    )
+    return sse_event(frame.kind.value, frame.position, orjson.dumps(data, option=OPTIONS))
 
 
 async def _lines(
-    frames: AsyncIterator[Frame], clock: Clock, documents: bool
+    frames: AsyncIterator[ports.Frame], clock: Clock, documents: bool
 ) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     async for frame in frames:
         yield frame_bytes(frame, clock.now(), documents)
 
 
-def _kinds(call: Call, wanted: tuple[str, ...] | None) -> frozenset[StreamKind]:
+def _kinds(call: Call, wanted: tuple[str, ...] | None) -> frozenset[ports.StreamKind]:
     """Jobs belong to no user: they are told to operators, and to nobody who did not ask."""
-    allowed = frozenset(StreamKind) if call.admin else USER_KINDS
+    allowed = frozenset(ports.StreamKind) if call.admin else ports.USER_KINDS
     if wanted is None:
         return allowed
     if not allowed.issuperset(wanted):
         raise Forbidden("Events of jobs need a key with the scope admin; leave out `job`.")
-    return frozenset(map(StreamKind, wanted))
+    return frozenset(map(ports.StreamKind, wanted))

@@ -1,7 +1,5 @@
 """The three graphs: pictures, lists, one concept, paths, upkeep, and the best patterns."""
 
-from __future__ import annotations
-
 from rayapp.api.auth import CONCEPT
 from rayapp.api.paths import ConceptId
 from rayapp.api.responses import raises
@@ -107,9 +105,12 @@ async def backfill(call: CurrentCall, body: wire.BackfillBody | None = None) -> 
     """Asks for memories that the content graph does not know yet; they are added in the background
     within seconds."""
     how = body or wire.BackfillBody()
-    found = await call.services.graphs.backfill(call.writes, how.limit, dry_run=how.dry_run)
-    result = wire.BackfillBodyView.of(found, processed_memories=found.processed)
-    return wire.BackfillAnswer(result=result, meta=BuiltIn(built_ms=call.built_ms))
+    asked = await call.services.graphs.backfill(call.writes, how.limit, dry_run=how.dry_run)
+    took_ms = call.built_ms
+    result = wire.BackfillBodyView(
+        dry_run=how.dry_run, processed_memories=asked, duration_ms=took_ms
+    )
+    return wire.BackfillAnswer(result=result, meta=BuiltIn(built_ms=took_ms))
 
 
 @routes.get(f"{MEMORY}/patterns/performance", summary="The best patterns")

@@ -1,17 +1,15 @@
 """Hooks of chat programs: context before a turn, the turn itself and its score after it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
-from rayapp.assistant.context.records import ExchangeAnswer, ExchangeRequest
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
-from rayapp.assistant.conversations.records import OwedScore, ScoreRequest
-from rayapp.assistant.conversations.rules import bare_name, only_block
+from rayapp.assistant.conversations.rules import only_block
+from rayapp.assistant.records import ExchangeAnswer, ExchangeRequest, PendingFeedback, ScoreRequest
+from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.core.errors import Conflict
 from rayapp.inference.ports import Message
 from rayapp.memory.tiers import CORE_TIERS, tier_name
@@ -27,18 +25,15 @@ SCORE = "/api/hooks/score"
 
 @routes.post(CONTEXT, summary="Memories for a prompt", description=CONTEXT_TEXT)
 async def context(call: CurrentCall, body: wire.HookContextQuery) -> wire.HookContextAnswer:
-    started = call.services.clock.monotonic()
     check_query(call, body.query)
     tiers = body.tiers if body.tiers is not None else CORE_TIERS
     found = await call.services.search.search(
         call.reads,
-        SearchQuery(
-            query=body.query,
+        body.fill(
+            SearchQuery,
             limit=min(body.limit, call.services.settings.search.max_limit),
             tiers=tiers,
-            sort_by=body.sort_by,
             include_datagov=False,
-            conversation_id=body.conversation_id,
             principal=call.principal,
         ),
     )
@@ -51,9 +46,9 @@ async def context(call: CurrentCall, body: wire.HookContextQuery) -> wire.HookCo
         total=len(found.hits),
         query=body.query,
         tiers_searched=tuple(tier_name(tier, call.documents) for tier in found.tiers or tiers),
-        latency_ms=call.ms_since(started),
+        latency_ms=call.built_ms,
         scoring_required=owed is not None,
-        scoring=wire.ScoringView.from_owed(owed),
+        scoring=wire.ScoringView.from_pending(owed),
     )
 
 
@@ -73,22 +68,18 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
     """The context stands in the first system message, in place of an earlier one. When the last
     message is the assistant's, the turn is kept once per conversation and message, its marks are
     scored, and the answer says whether a score is owed."""
-    started = call.services.clock.monotonic()
     raw = [one if isinstance(one, dict) else {} for one in call.data["messages"]]
-    request = ExchangeRequest(
-        conversation_id=body.conversation_id,
-        message_id=body.message_id,
+    request = body.fill(
+        ExchangeRequest,
         messages=tuple(Message(one.role, one.content) for one in body.messages),
         limit=min(body.limit, call.services.settings.search.max_limit),
-        token_budget=body.token_budget,
-        tools=body.tools,
         tools_called=_all_calls(body.tools_called, _tools_called(raw)),
         recorder=call.recorder,
     )
     found = await call.services.hooks.exchange(call.writes, request)
     context = found.context
     call.notes |= {"stages": context.timings_ms, "degraded": context.degraded}
-    owed = OwedScore(message_id=found.owed) if found.owed is not None else None
+    owed = PendingFeedback(message_id=found.owed) if found.owed is not None else None
     return wire.ExchangeAnswerView.of(
         found,
         messages=_messages(request.messages, raw, found),
@@ -100,11 +91,11 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
             unnamed=UNNAMED,
         ),
         scoring_required=owed is not None,
-        scoring=wire.ScoringView.from_owed(owed),
+        scoring=wire.ScoringView.from_pending(owed),
         required_scoring=owed is not None,
         current_state="unscored" if owed is not None else "scored",
         gating=GatingView.from_decision(context.gating),
-        latency_ms=call.ms_since(started),
+        latency_ms=call.built_ms,
         degraded=context.degraded,
     )
 
@@ -113,17 +104,12 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
 async def score(call: CurrentCall, body: wire.HookScoreBody) -> wire.HookScoreAnswer:
     """The newest thumb on a memory of an answer counts: the same one again changes nothing. It ends
     the waiting for a score of this answer."""
-    found = await call.services.hooks.score(
-        call.writes,
-        ScoreRequest(
-            message_id=body.message_id,
-            score=body.score,
-            conversation_id=body.conversation_id,
-            memory_ids=body.memory_ids,
-            recorder=call.recorder,
-        ),
+    request = body.fill(ScoreRequest, recorder=call.recorder)
+    found = await call.services.hooks.score(call.writes, request)
+    updated, now = len(found.updated), call.services.clock.now()
+    return wire.HookScoreAnswer.of(
+        found, updated=updated, message_id=body.message_id, timestamp=now
     )
-    return wire.HookScoreAnswer.of(found, message_id=body.message_id, timestamp=found.at)
 
 
 @routes.get(SCORE, summary="Whether an answer was scored")
@@ -131,7 +117,8 @@ async def score_state(
     call: CurrentCall, query: InQuery[wire.HookScoreQuery]
 ) -> wire.HookScoreState:
     found = await call.services.hooks.state(call.reads, query.message_id, query.conversation_id)
-    return wire.HookScoreState.from_state(found)
+    scored_at = found.scored_at
+    return wire.HookScoreState.of(found, scored=scored_at is not None, timestamp=scored_at)
 
 
 def _messages(
@@ -156,11 +143,11 @@ def _plain(message: Message) -> dict[str, Any]:
 
 def _all_calls(named: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
     """Calls that are named, and those seen in the messages; one that is both is one call."""
-    twice = Counter(bare_name(one) for one in seen)
+    twice = Counter(own_name(one) for one in seen)
     more = []
     for one in named:
-        if twice[bare_name(one)] > 0:
-            twice[bare_name(one)] -= 1
+        if twice[own_name(one)] > 0:
+            twice[own_name(one)] -= 1
         else:
             more.append(one)
     return (*more, *seen)

@@ -1,7 +1,5 @@
 """Statistics, growth, health of the components, diagnostics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Bulk jobs: the list, one job, what is asked of it, and its progress as a stream."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import orjson
 from starlette.responses import Response, StreamingResponse
 
+from rayapp.api.auth import JOB
 from rayapp.api.json_answer import OPTIONS
 from rayapp.api.paths import JobIdPart
 from rayapp.api.responses import EventStream, raises
 from rayapp.api.route import CurrentCall, InQuery, router, writes
-from rayapp.bulk.model import JobWish
+from rayapp.bulk.model import DesiredState
 from rayapp.core.errors import Conflict, JobsDown, NotFound, RayappError
 from rayapp.wire import jobs as wire
 
@@ -68,7 +67,7 @@ async def progress_events(
             return  # the client reconnects, and is told then what is wrong
         this_id = event_id(job)
         if this_id != last_id or job.final:
-            yield _event("end" if job.final else "progress", this_id, job)
+            yield sse_event("end" if job.final else "progress", this_id, _data(job))
             if job.final:
                 return
             last_id, quiet_s = this_id, 0.0
@@ -80,16 +79,15 @@ async def progress_events(
 
 
 def _data(job: wire.JobView) -> bytes:
-    """On one line, also for readers that break lines where Unicode does."""
     event = wire.JobEvent(job=job).model_dump()
-    data = orjson.dumps(event, option=OPTIONS | orjson.OPT_SORT_KEYS)
+    return orjson.dumps(event, option=OPTIONS | orjson.OPT_SORT_KEYS)
+
+
+def sse_event(name: str, this_id: str, data: bytes) -> bytes:
+    """One server-sent event; its data on one line for readers that break lines as Unicode does."""
     for raw, escaped in UNICODE_BREAKS.items():
         data = data.replace(raw, escaped)
-    return data
-
-
-def _event(name: str, this_id: str, job: wire.JobView) -> bytes:
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (this_id.encode(), name.encode(), _data(job))
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (this_id.encode(), name.encode(), data)
 
 
 EVENT_STREAM = EventStream.media_type
@@ -97,7 +95,6 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 routes = router("jobs")
 JOBS = "/api/memory/jobs"
-JOB = f"{JOBS}/{{job_id}}"
 
 
 @routes.get(JOBS, summary="List jobs")
@@ -118,7 +115,7 @@ async def one(call: CurrentCall, job_id: JobIdPart) -> wire.JobAnswer:
     )
 
 
-def _add_action(name: str, wish: JobWish, summary: str, description: str) -> None:
+def _add_action(name: str, wish: DesiredState, summary: str, description: str) -> None:
     @routes.post(
         f"{JOB}/{name}",
         summary=summary,
@@ -126,27 +123,27 @@ def _add_action(name: str, wish: JobWish, summary: str, description: str) -> Non
         **writes(NotFound, Conflict, JobsDown),
     )
     async def action(call: CurrentCall, job_id: JobIdPart) -> wire.JobActionAnswer:
-        job = await call.services.jobs.wish(job_id, wish)
+        job = await call.services.jobs.set_desired_state(job_id, wish)
         return wire.JobActionAnswer(job=wire.JobView.from_job(job, call.documents))
 
 
 _add_action(
     "pause",
-    JobWish.PAUSE,
+    DesiredState.PAUSE,
     "Pause a job",
     "Its workers stop after their step; nothing is lost. What it does at its end (comparing, "
     "switching) is cut short and done again when it goes on.",
 )
 _add_action(
     "resume",
-    JobWish.RUN,
+    DesiredState.RUN,
     "Go on with a job",
     "A paused job, one whose driver died, or one that failed in the last 24 hours gets a new "
     "driver and goes on where it was.",
 )
 _add_action(
     "cancel",
-    JobWish.CANCEL,
+    DesiredState.CANCEL,
     "Cancel a job",
     "Its workers stop after their step, for good; what it does at its end is cut short.",
 )

@@ -1,9 +1,8 @@
 """Routes of the first client whose work does not exist yet: each says so, clearly, with 501."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
+from rayapp.api.auth import BACKUP, BOOKS, DOCUMENTS
 from rayapp.api.errors import error_answer
 from rayapp.api.paths import BookId, DocumentId, TaskId
 from rayapp.api.route import CurrentCall, router
@@ -12,7 +11,6 @@ from rayapp.wire.bases import ErrorAnswer
 
 routes = router("not yet")
 NOT_IMPLEMENTED = "not_implemented"
-BOOKS, DOCUMENTS, BACKUP = "/api/memory/books", "/api/documents", "/api/memory/backup"
 UPLOAD = "/api/book-upload"
 
 BOOKS_LATER = "This version keeps no books yet; store their text with POST /api/memory/store."

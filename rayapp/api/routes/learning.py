@@ -1,7 +1,5 @@
 """What helped and what did not: outcomes, responses, feedback, scores, promotion."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rayapp.api.call import Call
@@ -30,9 +28,8 @@ KEPT = writes(NotFound, Conflict, key=KEEPS_KEY)
 async def outcomes(call: CurrentCall, body: wire.OutcomeBody) -> wire.OutcomeAnswerView:
     """About the memories named by id or by position of a receipt, else about all that the receipt
     shows. A retry with the same idempotency key gets the first result, for ever."""
-    signal = Signal(source=body.signal.source, confidence=body.signal.confidence)
-    own = {"signal": signal, "idempotency_key": key_of(call), "recorder": call.recorder}
-    request = OutcomeRequest(**{**dict(body), **own})
+    own = {"signal": body.signal.fill(Signal), "idempotency_key": key_of(call)}
+    request = body.fill(OutcomeRequest, recorder=call.recorder, **own)
     found = await call.services.outcomes.record(call.writes, request)
     return wire.OutcomeAnswerView.from_answer(found, call.documents)
 
@@ -41,8 +38,7 @@ async def outcomes(call: CurrentCall, body: wire.OutcomeBody) -> wire.OutcomeAns
 async def record_response(call: CurrentCall, body: wire.ResponseBody) -> wire.ResponseAnswerView:
     """Stores the takeaway in `working` and scores `related`, or all that the receipt shows. A retry
     with the same idempotency key gets the first result, for ever."""
-    own = {"idempotency_key": key_of(call), "recorder": call.recorder}
-    request = ResponseRequest(**{**dict(body), **own})
+    request = body.fill(ResponseRequest, idempotency_key=key_of(call), recorder=call.recorder)
     found = await call.services.outcomes.record_response(call.writes, request)
     return wire.ResponseAnswerView.from_response(found, call.documents)
 
@@ -51,13 +47,7 @@ async def record_response(call: CurrentCall, body: wire.ResponseBody) -> wire.Re
 async def feedback(call: CurrentCall, body: wire.FeedbackBody) -> wire.FeedbackAnswer:
     """Scores each citation. The newest thumb on a citation of a message counts: the same one again
     changes nothing, another one takes its place. Message ids are those of their conversation."""
-    request = FeedbackRequest(
-        message_id=body.message_id,
-        score=body.score,
-        conversation_id=body.conversation_id,
-        citations=body.citations,
-        recorder=call.recorder,
-    )
+    request = body.fill(FeedbackRequest, recorder=call.recorder)
     found = await call.services.outcomes.feedback(call.writes, request)
     message = await _feedback_message(call, body, found)
     return wire.FeedbackAnswer.of(
@@ -90,13 +80,11 @@ async def _feedback_message(call: Call, body: wire.FeedbackBody, found: OutcomeA
 )
 async def score(call: CurrentCall, body: wire.ScoreBody) -> wire.OutcomeAnswerView:
     """One record per outcome; what could be refused is refused before the first one."""
-    whole = OutcomeRequest(
+    whole = body.fill(
+        OutcomeRequest,
         outcome=Outcome.UNKNOWN,
-        receipt_id=body.receipt_id,
-        conversation_id=body.conversation_id,
         idempotency_key=key_of(call),
         recorder=call.recorder,
-        action=body.action,
         request_hash=fingerprint(**body.model_dump(mode="json", exclude={"idempotency_key"})),
     )
     requests = score_requests(body.scores, whole, by_position=body.has_receipt)

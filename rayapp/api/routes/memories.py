@@ -1,30 +1,20 @@
 """Store, read, change and explain memories."""
 
-from __future__ import annotations
-
 from typing import Any
 
+from rayapp.api.auth import ITEM
 from rayapp.api.json_body import read_model
 from rayapp.api.paths import MemoryIdPart
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
-from rayapp.core.errors import (
-    BankFull,
-    Conflict,
-    DuplicateMemory,
-    InvalidInput,
-    NotFound,
-    TooLarge,
-    VersionConflict,
-)
+from rayapp.core import errors
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.requests import ItemQuery, NewMemory, StoreResult
+from rayapp.memory.requests import ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import memories as wire
 from rayapp.wire.search import ItemsQuery
 
 routes = router("memories")
-ITEM = "/api/memory/items/{memory_id}"
 
 
 @routes.post(
@@ -36,7 +26,7 @@ ITEM = "/api/memory/items/{memory_id}"
             "model": wire.StoreAnswer,
             "description": "It was there already: `duplicate` is true.",
         },
-        **raises(TooLarge, DuplicateMemory, BankFull),
+        **raises(errors.TooLarge, errors.DuplicateMemory, errors.BankFull),
     },
     dependencies=[IDEMPOTENT],
 )
@@ -49,14 +39,14 @@ async def store(call: CurrentCall, body: wire.StoreBody) -> wire.StoreAnswer:
     return wire.StoreAnswer.of(result, duplicate=duplicate)
 
 
-@routes.post("/api/memory/store/batch", summary="Store many memories", **writes(TooLarge))
+@routes.post("/api/memory/store/batch", summary="Store many memories", **writes(errors.TooLarge))
 async def store_batch(call: CurrentCall, body: wire.BatchBody) -> wire.BatchAnswer:
     """One result per item, in order. A bad item is rejected alone, without an id; `archived` of a
     fact are those that left the full memory bank for it. `success` is false when nothing of the
     batch was kept."""
     most = call.services.settings.http.batch_limit_items
     if len(body.items) > most:
-        raise TooLarge(
+        raise errors.TooLarge(
             f"The batch has {len(body.items)} items; send at most {most} at once.",
             details={"field": "items", "limit": most},
         )
@@ -73,10 +63,10 @@ def _new_or_rejected(data: Any) -> NewMemory | StoreResult:
     """One bad item rejects itself only."""
     try:
         if not isinstance(data, dict):
-            raise InvalidInput("An item must be a JSON object.")
+            raise errors.InvalidInput("An item must be a JSON object.")
         return read_model(wire.StoreItem, data).new_memory()
-    except InvalidInput as error:
-        return StoreResult(memory_id=None, status="rejected", code=error.code, error=error.message)
+    except errors.InvalidInput as error:
+        return StoreResult.refused(None, error)
 
 
 @routes.get("/api/memory/items", summary="List memories")
@@ -88,46 +78,44 @@ async def items(call: CurrentCall, query: InQuery[ItemsQuery]) -> wire.ItemsAnsw
         now=call.services.clock.now(),
     )
     page = await call.services.memories.page(
-        call.reads,
-        where,
-        ItemQuery(
-            sort=query.sort,
-            limit=query.limit,
-            cursor=query.cursor,
-            text_query=query.query,
-            with_total=query.with_total,
-        ),
+        call.reads, where, query.fill(ItemQuery, text_query=query.query)
     )
     shown = tuple(wire.MemoryView.from_item(item, call.documents) for item in page.items)
     return wire.ItemsAnswer.of(page, items=shown)
 
 
-def _shown(call: CurrentCall, item: MemoryItem) -> wire.ItemAnswer:
+def _show(call: CurrentCall, item: MemoryItem) -> wire.ItemAnswer:
     return wire.ItemAnswer(memory=wire.MemoryView.from_item(item, call.documents))
 
 
-@routes.get(ITEM, summary="Read a memory", responses=raises(NotFound))
+@routes.get(ITEM, summary="Read a memory", responses=raises(errors.NotFound))
 async def get_item(call: CurrentCall, memory_id: MemoryIdPart) -> wire.ItemAnswer:
-    return _shown(call, await call.services.memories.get(call.reads, memory_id))
+    return _show(call, await call.services.memories.get(call.reads, memory_id))
 
 
 @routes.patch(
-    ITEM, summary="Change a memory", **writes(NotFound, DuplicateMemory, VersionConflict, TooLarge)
+    ITEM,
+    summary="Change a memory",
+    **writes(errors.NotFound, errors.DuplicateMemory, errors.VersionConflict, errors.TooLarge),
 )
 async def edit_item(
     call: CurrentCall, memory_id: MemoryIdPart, body: wire.EditBody
 ) -> wire.ItemAnswer:
     """In place: the id stays, the old state goes to the versions."""
-    return _shown(call, await call.services.memories.edit(call.writes, memory_id, body.edit()))
+    return _show(
+        call, await call.services.memories.edit(call.writes, memory_id, body.fill(MemoryEdit))
+    )
 
 
-@routes.delete(ITEM, summary="Delete a memory", **writes(NotFound, Conflict))
+@routes.delete(ITEM, summary="Delete a memory", **writes(errors.NotFound, errors.Conflict))
 async def delete_item(call: CurrentCall, memory_id: MemoryIdPart) -> wire.DoneAnswer:
     await call.services.memories.delete(call.writes, memory_id)
     return wire.DoneAnswer(memory_id=memory_id, message="Memory deleted.")
 
 
-@routes.post(f"{ITEM}/archive", summary="Archive a memory", **writes(NotFound, VersionConflict))
+@routes.post(
+    f"{ITEM}/archive", summary="Archive a memory", **writes(errors.NotFound, errors.VersionConflict)
+)
 async def archive_item(
     call: CurrentCall, memory_id: MemoryIdPart, body: wire.ArchiveBody | None = None
 ) -> wire.ItemAnswer:
@@ -136,13 +124,13 @@ async def archive_item(
     item = await call.services.memories.archive(
         call.writes, memory_id, reason=how.reason, expected_version=how.expected_version
     )
-    return _shown(call, item)
+    return _show(call, item)
 
 
 @routes.post(
     f"{ITEM}/restore",
     summary="Restore a memory",
-    **writes(NotFound, DuplicateMemory, VersionConflict),
+    **writes(errors.NotFound, errors.DuplicateMemory, errors.VersionConflict),
 )
 async def restore_item(
     call: CurrentCall, memory_id: MemoryIdPart, body: wire.RestoreBody | None = None
@@ -152,10 +140,10 @@ async def restore_item(
     item = await call.services.memories.restore(
         call.writes, memory_id, expected_version=how.expected_version
     )
-    return _shown(call, item)
+    return _show(call, item)
 
 
-@routes.get(f"{ITEM}/versions", summary="Old states of a memory", responses=raises(NotFound))
+@routes.get(f"{ITEM}/versions", summary="Old states of a memory", responses=raises(errors.NotFound))
 async def versions(
     call: CurrentCall, memory_id: MemoryIdPart, query: InQuery[wire.VersionsQuery]
 ) -> wire.VersionsAnswer:
@@ -164,7 +152,9 @@ async def versions(
 
 
 @routes.get(
-    f"{ITEM}/explain", summary="Why a question finds a memory, or not", responses=raises(NotFound)
+    f"{ITEM}/explain",
+    summary="Why a question finds a memory, or not",
+    responses=raises(errors.NotFound),
 )
 async def explain(
     call: CurrentCall, memory_id: MemoryIdPart, query: InQuery[wire.ExplainQuery]
@@ -180,9 +170,9 @@ def check_query(call: CurrentCall, question: str) -> None:
     """Not blank, and within http.query_limit_chars."""
     most = call.services.settings.http.query_limit_chars
     if len(question) > most:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"query: has {len(question)} characters; send at most {most}.",
             details={"field": "query", "limit": most},
         )
     if not question.strip():
-        raise InvalidInput("query: is blank; ask something.", details={"field": "query"})
+        raise errors.InvalidInput("query: is blank; ask something.", details={"field": "query"})

@@ -1,8 +1,6 @@
 """Operations for administrators under the first client's paths: reindex, deferred items, sweeps,
 DataGov, breakers. Long work is a job: the answer comes at once and names it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +12,8 @@ from rayapp.api.errors import error_body, status_of
 from rayapp.api.json_answer import answer
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.system import public_url
-from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, JobWish
+from rayapp.bulk.model import DesiredState, Job, JobState
+from rayapp.bulk.params import CONSISTENCY, DATAGOV, REINDEX
 from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput, JobsDown
 from rayapp.wire import ops as wire
 
@@ -26,9 +25,9 @@ SUBMITS = writes(Conflict, JobsDown)
 EMBEDDING = "embedding"
 # What becomes of a job that a driver has.
 AFTER_WISH = {
-    JobWish.PAUSE: "The reindex stops after its step.",
-    JobWish.RUN: "The reindex goes on.",
-    JobWish.CANCEL: "The reindex ends after its step.",
+    DesiredState.PAUSE: "The reindex stops after its step.",
+    DesiredState.RUN: "The reindex goes on.",
+    DesiredState.CANCEL: "The reindex ends after its step.",
 }
 # Jobs looked through for the one that is meant.
 RECENT = 20
@@ -71,7 +70,7 @@ async def reindex(call: CurrentCall, body: wire.ReindexBody | None = None) -> wi
 
 
 def _add_wish(
-    name: str, wish: JobWish, summary: str, shape: type[wire.ReindexAnswer], word: str
+    name: str, wish: DesiredState, summary: str, shape: type[wire.ReindexAnswer], word: str
 ) -> None:
     """The first client asks without an id: the newest reindex is meant, if it has not ended."""
 
@@ -87,22 +86,22 @@ def _add_wish(
         if job is None or job.final:
             message = "No reindex is going on."
             return shape.model_validate({word: False, "job_id": None, "message": message})
-        job = await call.services.jobs.wish(job.job_id, wish)
+        job = await call.services.jobs.set_desired_state(job.job_id, wish)
         return shape.of(job, message=_what_happens(job, wish), **{word: True})
 
 
-_add_wish("pause", JobWish.PAUSE, "Pause the reindex", wire.PausedAnswer, "paused")
-_add_wish("resume", JobWish.RUN, "Go on with the reindex", wire.ResumedAnswer, "resumed")
-_add_wish("cancel", JobWish.CANCEL, "Cancel the reindex", wire.CancelledAnswer, "cancelled")
+_add_wish("pause", DesiredState.PAUSE, "Pause the reindex", wire.PausedAnswer, "paused")
+_add_wish("resume", DesiredState.RUN, "Go on with the reindex", wire.ResumedAnswer, "resumed")
+_add_wish("cancel", DesiredState.CANCEL, "Cancel the reindex", wire.CancelledAnswer, "cancelled")
 
 
-def _what_happens(job: Job, wish: JobWish) -> str:
+def _what_happens(job: Job, wish: DesiredState) -> str:
     """`job`: as it is after the wish; one without a driver is at once what was asked for."""
     if job.state is JobState.CANCELLED:
         return "The reindex is cancelled."
     if job.state is JobState.SUBMITTED:
         return "The reindex waits for its driver."
-    if job.state is JobState.PAUSED and wish is JobWish.PAUSE:
+    if job.state is JobState.PAUSED and wish is DesiredState.PAUSE:
         return "The reindex is paused."
     return AFTER_WISH[wish]
 
@@ -141,7 +140,7 @@ async def deferred(
     embedder = await _embedder(call)
     if embedder is not None and not embedder.healthy:
         return _no_embedder(embedder.message)
-    hastened = await call.services.deferred.hasten(user_id)
+    hastened = await call.services.deferred.requeue(user_id)
     waiting = await call.services.deferred.waiting(user_id)
     return wire.DeferredAnswer(
         result=wire.DeferredResult(hastened=hastened, pending_reindex=waiting),

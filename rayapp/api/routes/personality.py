@@ -1,7 +1,5 @@
 """Who the assistant is for the user: templates, the one in use, and its prompt."""
 
-from __future__ import annotations
-
 from rayapp.api.responses import raises
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE

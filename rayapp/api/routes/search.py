@@ -1,7 +1,5 @@
 """The search, and the recent list that shares its path."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -83,7 +81,11 @@ async def _page(
             call.reads, where, ItemQuery(sort=query.sort_by, limit=end, text_query=words)
         )
         found.extend(page.items)
-    found.sort(key=_by_score if query.sort_by == "score" else _by_time, reverse=True)
+    scored = query.sort_by == "score"
+    found.sort(
+        key=lambda one: (one.stats.score if scored else 0.0, one.created_at, one.memory_id),
+        reverse=True,
+    )
     return found[query.offset : end]
 
 
@@ -97,11 +99,3 @@ def _parts(
     own = tuple(tier for tier in tiers if tier not in DATAGOV_TIERS)
     shared = tuple(tier for tier in tiers if tier in DATAGOV_TIERS)
     return [replace(every, tiers=own), replace(every, tiers=shared, categories=categories)]
-
-
-def _by_score(item: MemoryItem) -> tuple[float, datetime, str]:
-    return item.stats.score, item.created_at, item.memory_id
-
-
-def _by_time(item: MemoryItem) -> tuple[datetime, str]:
-    return item.created_at, item.memory_id

@@ -1,7 +1,5 @@
 """Version, short health and disk space, for the settings page of the first client."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from functools import cache

@@ -1,12 +1,10 @@
 """Remember what tools answered in a conversation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
 from rayapp.api.call import Call
-from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
+from rayapp.api.json_body import fold_aliases, refuse_forbidden, validate_body
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, router, unread_body
 from rayapp.assistant.tool_results.rules import ToolResult, as_text
@@ -46,19 +44,16 @@ async def tool_results(call: CurrentCall) -> ToolResultsAnswer:
 
 
 def _results(call: Call) -> list[ToolResult]:
-    """The results of the body; what a tool said is cleaned, all else is checked.
-
-    Raises:
-        InvalidInput: the field of the result is named; TooLarge.
-    """
+    """The results of the body; what a tool said is cleaned, all else is checked. Raises
+    InvalidInput: the field of the result is named; TooLarge."""
     data = call.data
     rows = data.get("results")
     if "results" not in data or not isinstance(rows, list):
         folded = fold_aliases(data, ToolResultItem.aliases)
         refuse_forbidden(folded, skip="output")
-        validated(ToolResultsBody, folded)
+        validate_body(ToolResultsBody, folded)
         return [_result(call, {k: v for k, v in folded.items() if k != "idempotency_key"}, "")]
-    validated(ToolResultsBody, data)
+    validate_body(ToolResultsBody, data)
     most = call.services.settings.tool_results.batch_limit_items
     if len(rows) > most:
         raise TooLarge(
@@ -72,7 +67,9 @@ def _result(call: Call, row: dict[str, Any], path: str) -> ToolResult:
     try:
         folded = fold_aliases(row, ToolResultItem.aliases)
         refuse_forbidden(folded, skip="output")
-        result = _read(validated(ToolResultItem, folded))
+        item = validate_body(ToolResultItem, folded)
+        own = {"text": as_text(item.output), "category": item.tool_category}
+        result = item.fill(ToolResult, failed=item.is_error, **own)
     except InvalidInput as error:
         field = error.details.get("field")
         if not path or not isinstance(field, str):
@@ -91,12 +88,3 @@ def _result(call: Call, row: dict[str, Any], path: str) -> ToolResult:
                 details={"field": f"{path}{name}", "limit": most},
             )
     return result
-
-
-def _read(item: ToolResultItem) -> ToolResult:
-    return ToolResult(
-        text=as_text(item.output),
-        category=item.tool_category,
-        failed=item.is_error,
-        **item.model_dump(exclude={"output", "tool_category", "is_error"}),
-    )

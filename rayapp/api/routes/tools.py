@@ -1,25 +1,24 @@
-"""The tools of an assistant: their schemas, and calls of them."""
-
-from __future__ import annotations
+"""The tools of an assistant: their schemas and calls; and what surrounds a language model."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from rayapp.api.auth import TOOL
 from rayapp.api.call import Call
 from rayapp.api.idempotency import key_of
-from rayapp.api.json_body import fold_aliases, refuse_forbidden, validated
+from rayapp.api.json_body import fold_aliases, refuse_forbidden, validate_body
 from rayapp.api.paths import ToolName
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, unread_body
-from rayapp.assistant.tools.records import ToolCall
+from rayapp.assistant.records import ToolCall
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema, openai_function
 from rayapp.core.errors import Conflict, NotFound
+from rayapp.inference.chat.rules.answers import day_start
+from rayapp.inference.chat.rules.integrity import check_response
 from rayapp.wire import tools as wire
 
-routes = router("tools")
-
-# A call of a tool, however it came: by HTTP or by MCP.
+routes, model_routes = router("tools"), router("models")
 
 # Who a program is cannot be told by the model, so the program may say it in headers.
 CONVERSATION_HEADER = b"x-conversation-id"
@@ -34,8 +33,7 @@ def tool_call(
 ) -> ToolCall:
     """`body` is `{arguments, conversation_id, turn_id}`, or the arguments themselves.
 
-    Raises:
-        InvalidInput: a field of the call breaks a rule; arguments are read by the tool.
+    Raises InvalidInput: a field of the call breaks a rule; arguments are read by the tool.
     """
     own = {field: value for field, value in body.items() if field in OWN_FIELDS}
     arguments = own.pop(ARGUMENTS, None)
@@ -43,12 +41,11 @@ def tool_call(
         arguments = {field: value for field, value in body.items() if field not in OWN_FIELDS}
     refuse_forbidden(own)
     headers = _headers(call)
-    read = validated(wire.ToolBody, headers | fold_aliases(own, wire.ToolBody.aliases))
-    return ToolCall(
+    read = validate_body(wire.ToolBody, headers | fold_aliases(own, wire.ToolBody.aliases))
+    return read.fill(
+        ToolCall,
         name=name,
         arguments=arguments,
-        conversation_id=read.conversation_id,
-        turn_id=read.turn_id,
         may_write=call.may_write,
         recorder=call.recorder,
         idempotency_key=idempotency_key,
@@ -111,3 +108,38 @@ async def call_tool(call: CurrentCall, tool_name: ToolName) -> wire.ToolAnswerVi
     found = await call.services.tools.call(call.writes, asked)
     call.notes["tool"] = found.tool
     return wire.ToolAnswerView.of(found)
+
+
+@model_routes.post("/api/memory/response/check", summary="Check a model's answer")
+async def check(call: CurrentCall, body: wire.ResponseCheckBody) -> wire.ResponseCheckAnswer:
+    """Closes `<think>`, moves JSON `tool_calls` out of the text, repairs JSON, takes out echoes of
+    memory marks, and names what looks like an injected command. For gateways; nothing is stored."""
+    found = check_response(body.text, body.tool_calls, expect_json=body.expect_json)
+    return wire.ResponseCheckAnswer.of(found)
+
+
+@model_routes.get("/api/memory/models/usage", summary="What helpers asked of the language model")
+async def usage(call: CurrentCall, query: InQuery[wire.UsageQuery]) -> wire.UsageAnswer:
+    """For the acting user."""
+    ledger, settings = call.services.models, call.services.settings.models
+    midnight = day_start(call.services.clock.now())
+    total = await ledger.usage(call.reads, midnight - timedelta(days=query.days - 1))
+    today = await ledger.usage(call.reads, midnight)
+    return wire.UsageAnswer.of(
+        total,
+        enabled=settings.on,
+        days=query.days,
+        by_helper=tuple(
+            wire.HelperUsage(helper=helper, calls=calls, tokens=tokens, cost=cost)
+            for helper, (calls, tokens, cost) in total.by_helper.items()
+        ),
+        today=wire.HelperUsage.of(today, helper="all"),
+        limits={
+            "calls": settings.calls_per_day,
+            "tokens": settings.tokens_per_day,
+            "cost": settings.cost_per_day,
+        },
+    )
+
+
+routes.routes.extend(model_routes.routes)

@@ -1,7 +1,5 @@
 """Upkeep of the whole store for administrators: sizes, compaction, cleanup, old data, reset."""
 
-from __future__ import annotations
-
 import time
 
 from rayapp.admin.ports import Cleanup
@@ -46,7 +44,7 @@ async def compact(call: CurrentCall) -> wire.CompactAnswer:
     and it may give nothing back."""
     done, complete = await call.services.upkeep.compact()
     freed = sum(one.freed_bytes for one in done)
-    worked = sum(one.error is None for one in done)
+    worked = sum(one.success for one in done)
     message = "No collection has space worth giving back."
     if done:
         message = f"{worked} of {len(done)} collections were compacted."
@@ -56,7 +54,7 @@ async def compact(call: CurrentCall) -> wire.CompactAnswer:
         space_reclaimed_mb=round(freed / MEGABYTE, 2),
         space_reclaimed_bytes=freed,
         collections_compacted=worked,
-        compact_results=tuple(map(wire.CompactView.from_compaction, done)),
+        compact_results=tuple(map(wire.CompactView.of, done)),
         complete=complete,
         message=message,
         timestamp=call.services.clock.now(),
@@ -83,7 +81,7 @@ async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wi
     return wire.CleanupAnswer(
         dry_run=how.dry_run,
         stats=wire.CleanupStats.from_report(report, how.quiet_days),
-        result=wire.CleanupResult.from_report(report),
+        result=wire.CleanupResult.of(report),
         message=_cleanup_message(report),
     )
 
@@ -91,9 +89,9 @@ async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wi
 def _cleanup_message(report: Cleanup) -> str:
     if report.dry_run:
         return f"{len(report.orphans)} users would go; send dryRun false to remove them."
-    if report.left:
-        return f"{report.removed_users} users removed; {report.left} are left, ask again."
-    return f"{report.removed_users} users removed."
+    if report.remaining:
+        return f"{report.users_removed} users removed; {report.remaining} are left, ask again."
+    return f"{report.users_removed} users removed."
 
 
 # --- the old memory bank
@@ -129,7 +127,7 @@ async def migrate_verify(
     call: CurrentCall, body: wire.VerifyBody | None = None
 ) -> wire.VerifyAnswer:
     user_id = (body and body.user_id) or call.user_id
-    scope = ReadScope(user_id, include_shared=False)
+    scope = ReadScope(user_id).own
     found = await call.services.upkeep.verify_migration(scope)
     return wire.VerifyAnswer(verification=wire.VerificationView.from_verification(found))
 

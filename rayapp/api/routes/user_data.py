@@ -1,12 +1,12 @@
 """The caller's own data as a whole: hidden memories, counts, clearing."""
 
-from __future__ import annotations
-
+from rayapp.api.auth import DATA_CLEAR
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
+from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.wire import data as wire
 
 routes, data_routes = router("hidden memories"), router("data")
@@ -23,14 +23,14 @@ TARGET_ALIASES = {
 async def hide(call: CurrentCall, body: wire.GhostBody) -> wire.GhostDone:
     """It is archived with this reason: no search, no context shows it, its source stays, and it can
     be shown again."""
-    hidden = await call.services.user_data.hide(call.writes, body.memory_id, body.reason)
-    return _done(body.memory_id, "Memory hidden.", "archived", hidden.reason)
+    item = await call.services.user_data.hide(call.writes, body.memory_id, body.reason)
+    return _done(body.memory_id, "Memory hidden.", "archived", hidden_reason(item))
 
 
 @routes.get(GHOST, summary="List the hidden memories")
 async def listed(call: CurrentCall, query: InQuery[wire.GhostQuery]) -> wire.GhostsAnswer:
     found = await call.services.user_data.hidden(call.reads, query.limit)
-    rows = tuple(wire.GhostView.from_hidden(one, call.documents) for one in found)
+    rows = tuple(wire.GhostView.from_item(one, call.documents) for one in found)
     return wire.GhostsAnswer(memories=rows, total=len(rows))
 
 
@@ -60,7 +60,7 @@ async def stats(call: CurrentCall) -> wire.DataStatsAnswer:
     return wire.DataStatsAnswer.from_counts(counts, call.documents)
 
 
-@data_routes.post("/api/data/clear/{target}", summary="Delete all of one kind", **writes())
+@data_routes.post(DATA_CLEAR, summary="Delete all of one kind", **writes())
 async def clear(
     call: CurrentCall, target: Target, body: wire.ClearBody | None = None
 ) -> wire.ClearAnswer:

@@ -1,16 +1,20 @@
-"""What an assistant is told before it answers: insights, standing memories, one search, its
-receipt.
-"""
-
-from __future__ import annotations
+"""What an assistant is told first: insights, standing memories, one search, its receipt."""
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from rayapp.assistant.context.records import (
+from rayapp.assistant.context.rules import pinned
+from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
+from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
+from rayapp.assistant.conversations.rules import fingerprints_of
+from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
+from rayapp.assistant.gating.rules.intents import tool_needs
+from rayapp.assistant.ports import SessionStore
+from rayapp.assistant.records import (
     AssistantContext,
     ColdStart,
     ContextBlock,
@@ -18,23 +22,6 @@ from rayapp.assistant.context.records import (
     Section,
     Task,
 )
-from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
-from rayapp.assistant.context.rules.pinned import (
-    IDENTITY_TAGS,
-    PREFERENCE_TAGS,
-    QUERY,
-    already_known,
-    cited_ids,
-    cold_start_text,
-    organic_recall,
-    repeated_question,
-    standing_of,
-)
-from rayapp.assistant.context.rules.prompt_block import Limits, Material, Placed, build_block
-from rayapp.assistant.conversations.rules import fingerprints_of
-from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
-from rayapp.assistant.gating.rules.intents import tool_needs
-from rayapp.assistant.ports import SessionStore
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
@@ -46,14 +33,12 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.search.ports import STANDING, Receipt, ReceiptStore, Shown
+from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
 from rayapp.search.requests import Hit, SearchAnswer, SearchQuery
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
-
-# Reads the memories that stand before every question: few reads, each by an index, in parallel.
 
 # Newest memories of one kind among which the best are chosen: far more than stand, so that a new
 # one evicts none that is worth more. Measured on one mongod: with 300 patterns about 10 ms more
@@ -61,7 +46,7 @@ from rayapp.text.concepts import extract_concepts
 CHOSEN_FROM = 100
 
 
-class StandingMemories:
+class CoreMemories:
     """What is pinned, who the user is, what they prefer, and what has proven itself."""
 
     def __init__(self, items: MemoryStore, settings: ContextSettings) -> None:
@@ -71,47 +56,45 @@ class StandingMemories:
             "preference": settings.preferences,
             "pattern": settings.patterns,
             "always": settings.always_inject,
+            "instruction": settings.instructions,
         }
 
     async def read(
         self, scope: ReadScope, now: datetime, *, patterns: bool = True
-    ) -> tuple[Placed, ...]:
+    ) -> tuple[SectionItem, ...]:
         """In the order of the block. What was replaced, archived or is over is not among it."""
-        most = self._sizes(patterns)
+        most = self._most if patterns else {**self._most, "pattern": 0}
         # A pinned fact may stand among the facts about the user, so its page serves all sections.
-        pinned = max(most.values())
+        places = max(most.values())
         pages = await asyncio.gather(
-            self._newest(scope, ItemFilter(always_inject=True, now=now, valid_at=now), pinned),
-            self._newest(scope, _tagged(IDENTITY_TAGS, now), most["identity"]),
-            self._newest(scope, _tagged(PREFERENCE_TAGS, now), most["preference"]),
+            self._newest(scope, ItemFilter(always_inject=True, now=now, valid_at=now), places),
+            self._newest(scope, _tagged(pinned.IDENTITY_TAGS, now), most["identity"]),
+            self._newest(scope, _tagged(pinned.PREFERENCE_TAGS, now), most["preference"]),
+            self._newest(
+                scope, ItemFilter(instruction=True, now=now, valid_at=now), most["instruction"]
+            ),
             self._newest(
                 scope, ItemFilter(tiers=(Tier.PATTERNS,), now=now, valid_at=now), most["pattern"]
             ),
         )
-        return standing_of((item for page in pages for item in page), most)
-
-    def _sizes(self, patterns: bool) -> Mapping[Section, int]:
-        return self._most if patterns else {**self._most, "pattern": 0}
+        return pinned.core_memories_of((item for page in pages for item in page), most)
 
     async def _newest(
         self, scope: ReadScope, where: ItemFilter, places: int
     ) -> tuple[MemoryItem, ...]:
-        """Of the user's own: nobody else's memory stands before their questions.
-
-        What is read does not follow from the places, which are given by worth and not by age.
-        """
+        """Of the user's own: nobody else's memory stands before their questions. What is read does
+        not follow from the places, which are given by worth and not by age."""
         if places < 1:
             return ()
-        own = ReadScope(scope.user_id, include_shared=False)
-        page = await self._items.page(own, where, sort="recent", limit=max(places, CHOSEN_FROM))
+        page = await self._items.page(
+            scope.own, where, sort="recent", limit=max(places, CHOSEN_FROM)
+        )
         return tuple(page.items)
 
 
 def _tagged(tags: tuple[str, ...], now: datetime) -> ItemFilter:
     return ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=tags, now=now, valid_at=now)
 
-
-# Receipts of what a context really shows: positions are those of its lines.
 
 # Seconds that a receipt may take: an answer does not wait for a slow truth.
 KEEP_S = 0.2
@@ -120,7 +103,7 @@ KEEP_S = 0.2
 class ContextReceipts:
     """Makes receipts, and keeps them for as long as marks of an answer may come in."""
 
-    def __init__(self, receipts: ReceiptStore, texts: Texts, runtime: Runtime) -> None:
+    def __init__(self, receipts: Receipts, texts: Texts, runtime: Runtime) -> None:
         self._receipts = receipts
         self._expansions = texts.expansions
         self._new_id = runtime.new_id
@@ -139,7 +122,7 @@ class ContextReceipts:
     ) -> Receipt:
         """Under the concepts of the question: what was asked is what an outcome teaches."""
         hits = {hit.item.memory_id: hit for hit in search.hits} if search else {}
-        cited = cited_ids(block.lines, search)
+        cited = pinned.cited_ids(block.lines, search)
         concepts = (
             insights.concepts
             if insights is not None
@@ -180,7 +163,7 @@ class ContextReceipts:
         return Receipt(
             receipt_id=self._new_id(),
             user_id=scope.user_id,
-            query=QUERY,
+            query=pinned.QUERY,
             recipe="cold_start",
             conversation_id=conversation_id,
             shown=tuple(
@@ -231,7 +214,7 @@ class Found:
     """What was read for one question; None and empty where it could not be read."""
 
     insights: ContextInsights | None
-    standing: tuple[Placed, ...]
+    standing: tuple[SectionItem, ...]
     search: SearchAnswer | None
     others: tuple[MemoryItem, ...] = ()
 
@@ -244,6 +227,7 @@ log = logging.getLogger("rayapp.context")
 
 # What `degraded` says when the session could not be told: an echo may then be learned.
 SESSION = "session"
+GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
 
 
 class ContextService:
@@ -259,7 +243,7 @@ class ContextService:
         search: SearchService,
         insights: InsightsService,
         items: MemoryStore,
-        receipts: ReceiptStore,
+        receipts: Receipts,
         sessions: SessionStore,
         *,
         texts: Texts,
@@ -273,7 +257,7 @@ class ContextService:
         self._texts = texts
         self._runtime = runtime
         self._settings = runtime.settings.context
-        self._standing = StandingMemories(items, self._settings)
+        self._standing = CoreMemories(items, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything about one question, within the deadline of the settings."""
@@ -327,32 +311,25 @@ class ContextService:
 
     async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
         """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
-        conversation_id = found.request.conversation_id
-        if conversation_id is None:
-            return found
         texts = [line.item.text for line in found.block.lines]
-        if await self._remember(scope, conversation_id, texts, found.receipt_id):
-            return found
-        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
+        return await self._remember(scope, found.request.conversation_id, texts, found)
 
     async def _remember(
-        self,
-        scope: ReadScope,
-        conversation_id: str,
-        texts: Iterable[str],
-        receipt_id: str | None,
-    ) -> bool:
-        """A session is the user's own, whoever reads for them."""
+        self, scope: ReadScope, conversation_id: str | None, texts: Iterable[str], found: GivenT
+    ) -> GivenT:
+        """`found`, told to the session: the user's own, whoever reads for them."""
+        if conversation_id is None:
+            return found
         own, now = WriteScope(scope.user_id), self._runtime.clock.now()
         try:
-            await self._sessions.remember_injected(
-                own, conversation_id, fingerprints_of(texts), now, receipt_id
+            await self._sessions.log_injected(
+                own, conversation_id, fingerprints_of(texts), now, found.receipt_id
             )
         except RayappError as error:
             self._runtime.metrics.count("degraded", reason=SESSION)
             log.warning("what was injected is not remembered: %s", error.message)
-            return False
-        return True
+            return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
+        return found
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -385,8 +362,8 @@ class ContextService:
 
     async def _read_standing(
         self, scope: ReadScope, deadline: Deadline, trace: Trace, *, patterns: bool = True
-    ) -> tuple[Placed, ...]:
-        found: tuple[Placed, ...] = ()
+    ) -> tuple[SectionItem, ...]:
+        found: tuple[SectionItem, ...] = ()
         async with trace.stage("standing", degrades="standing"):
             async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
                 now = self._runtime.clock.now()
@@ -434,11 +411,12 @@ class ContextService:
             return ()
         now = self._runtime.clock.now()
         where = ItemFilter(tiers=CORE_TIERS, now=now, valid_at=now)
-        own = ReadScope(scope.user_id, include_shared=False)
         newest: Sequence[MemoryItem] = ()
         async with trace.stage("recent", degrades="recent"):
             async with asyncio.timeout(AFTER_S):
-                page = await self._items.page(own, where, sort="recent", limit=max(most, small + 1))
+                page = await self._items.page(
+                    scope.own, where, sort="recent", limit=max(most, small + 1)
+                )
                 newest = page.items
         if len(newest) <= small:
             return tuple(newest)
@@ -449,36 +427,33 @@ class ContextService:
     def _known(self, request: ContextRequest, found: Found) -> tuple[MemoryItem, ...]:
         """A fact that holds the question's words is among the best hits, standing or not."""
         analyser = self._texts.analyser
-        return already_known(
+        return pinned.already_known(
             [hit.item for hit in found.hits[:KNOWN_HITS]],
             lambda text: analyser.coverage(request.query, text),
         )
 
     def _block(
-        self,
-        request: ContextRequest,
-        task: Task,
-        found: Found,
-        known: Sequence[MemoryItem],
+        self, request: ContextRequest, task: Task, found: Found, known: Sequence[MemoryItem]
     ) -> ContextBlock:
         documents = self._runtime.settings.compat.tier_documents
-        recalled = organic_recall(
+        recalled = pinned.organic_recall(
             found.insights,
             known=known,
-            repeated=repeated_question(request.query, request.recent, self._texts.expansions),
+            repeated=pinned.repeated_question(
+                request.query, request.recent, self._texts.expansions
+            ),
             language=task.language,
             documents=documents,
         )
         before = StillBeforeIt(request.conversation_id, request.recent)
         relevant = (
-            item
-            for item in (*(hit.item for hit in found.hits), *found.others)
-            if not before.holds(item)
+            *(SectionItem("relevant", hit.item, hit.text) for hit in found.hits),
+            *(SectionItem("relevant", item) for item in found.others),
         )
         material = Material(
             standing=found.standing,
             recall=recalled.lines,
-            found=_once((*recalled.past, *(Placed("relevant", item) for item in relevant))),
+            found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
             topic=topic_of(request.recent),
         )
         return build_block(
@@ -498,11 +473,11 @@ class ContextService:
         deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
         most = self._settings.cold_start
         standing = await self._read_standing(scope, deadline, trace, patterns=False)
-        items = [one.item for one in standing][:most]
+        told = standing[:most]
         asked: tuple[str, ...] = ()
-        if len(items) < most:
+        if len(told) < most:
             query = SearchQuery(
-                query=QUERY,
+                query=pinned.QUERY,
                 limit=COLD_HITS,
                 tiers=(Tier.MEMORY_BANK,),
                 sort_by="relevance",
@@ -510,36 +485,29 @@ class ContextService:
             )
             search = await self._searched(scope, query, deadline, trace)
             asked = search.degraded if search else ()
-            hits = [hit.item for hit in search.hits] if search else []
-            items = _unique((*items, *hits))[:most]
+            hits = [SectionItem("relevant", hit.item) for hit in search.hits] if search else []
+            told = _once((*told, *hits))[:most]
+        items = [one.item for one in told]
         receipt_id = None
         if items:
             now = self._runtime.clock.now()
             receipt = self._receipts.of_cold_start(scope, conversation_id, items, now)
             receipt_id = await self._receipts.keep(receipt, trace)
         found = ColdStart(
-            text=cold_start_text(items),
+            text=pinned.cold_start_text(told),
             items=tuple(items),
             receipt_id=receipt_id,
             degraded=tuple(dict.fromkeys((*asked, *trace.degraded))),
         )
-        if conversation_id is None or not items:
-            return found
         texts = [item.text for item in items]
-        if await self._remember(scope, conversation_id, texts, receipt_id):
-            return found
-        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
+        return await self._remember(scope, conversation_id, texts, found) if items else found
 
 
-def _once(placed: Iterable[Placed]) -> tuple[Placed, ...]:
-    unique: dict[str, Placed] = {}
+def _once(placed: Iterable[SectionItem]) -> tuple[SectionItem, ...]:
+    unique: dict[str, SectionItem] = {}
     for one in placed:
         unique.setdefault(one.item.memory_id, one)
     return tuple(unique.values())
-
-
-def _unique(items: Iterable[MemoryItem]) -> list[MemoryItem]:
-    return list({item.memory_id: item for item in items}.values())
 
 
 def _answering(block: ContextBlock, found: Found) -> int:

@@ -1,8 +1,4 @@
-"""A turn of a conversation: its words, the marks in an answer, and echoes that
-teach nothing. Pure.
-"""
-
-from __future__ import annotations
+"""A turn of a conversation: its words, marks in an answer, echoes that teach nothing. Pure."""
 
 import hashlib
 import re
@@ -10,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.inference.chat.rules.integrity import find_thinking
 from rayapp.inference.ports import Message, Role
 from rayapp.memory.item import POINT_NAMESPACE, Outcome
@@ -36,15 +33,8 @@ _UNSEEN = "\\s\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe0e\ufe0f\U0001f3f
 # A minus stands for "failed" only where it cannot be a range or the end of the comment.
 _MARKS = "👍|👎|➖|✅|❌|\\+1?(?!\\d)|[-−–](?![\\d>-])|[?~=]"
 _OUTCOME: dict[str, Outcome] = {
-    "👍": Outcome.WORKED,
-    "✅": Outcome.WORKED,
-    "+": Outcome.WORKED,
-    "+1": Outcome.WORKED,
-    "👎": Outcome.FAILED,
-    "❌": Outcome.FAILED,
-    "-": Outcome.FAILED,
-    "−": Outcome.FAILED,
-    "–": Outcome.FAILED,
+    **dict.fromkeys(("👍", "✅", "+", "+1"), Outcome.WORKED),
+    **dict.fromkeys(("👎", "❌", "-", "−", "–"), Outcome.FAILED),
 }
 _OPEN = rf"<!--[{_UNSEEN}]*+MEM[{_UNSEEN}]*+:"
 # Longest comment that is still read as marks, characters; 200 memories of ten fit.
@@ -131,8 +121,7 @@ def resolve(marks: Mapping[int, Outcome], shown: Collection[int]) -> Resolved:
             by_outcome.setdefault(marks[position], []).append(position)
     skipped = tuple(sorted(position for position in marks if position not in shown))
     return Resolved(
-        by_outcome={outcome: tuple(found) for outcome, found in by_outcome.items()},
-        skipped=skipped,
+        by_outcome={outcome: tuple(found) for outcome, found in by_outcome.items()}, skipped=skipped
     )
 
 
@@ -276,8 +265,6 @@ def _prints(words: list[str]) -> Iterator[str]:
         yield hashlib.blake2b(part.encode(), digest_size=HEX_DIGITS // 2).hexdigest()
 
 
-# A turn of a conversation: found in the messages, cleaned, put into words.
-
 # A turn that must be scored is longer than this, characters (client contract).
 TRIVIAL_QUESTION_CHARS = 10
 TRIVIAL_ANSWER_CHARS = 50
@@ -326,16 +313,11 @@ class Turn:
     @property
     def scoring_calls(self) -> int:
         """Calls of tools that score, with or without a server's name before them."""
-        return sum(bare_name(tool) in SCORING_TOOLS for tool in self.tools)
+        return sum(own_name(tool) in SCORING_TOOLS for tool in self.tools)
 
     def scored_itself(self, *, owed_before: bool) -> bool:
         """Whether a call was about this turn; the first one pays what an earlier turn owed."""
         return self.scoring_calls > (1 if owed_before else 0)
-
-
-def bare_name(tool: str) -> str:
-    """The name of a tool without that of its server."""
-    return re.split(r"__|[./:]", tool)[-1]
 
 
 def last_question(messages: Sequence[Message]) -> int | None:
@@ -400,7 +382,7 @@ def _without_thoughts(text: str) -> str:
     return "" if cut_off else text[end:]
 
 
-def enriched(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
+def enrich(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
     """The messages with `block` at the end of the first system message, or in a new one.
 
     A block of an earlier call is replaced. An empty `block` only takes that one out.

@@ -1,58 +1,35 @@
 """What a chat program calls around each turn: enrich the messages, keep the turn, score it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rayapp.assistant.context.records import (
+from rayapp.assistant.context.service import SESSION, ContextService
+from rayapp.assistant.conversations import rules
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.ports import ExchangeSink, Session, SessionStore, TurnRecord
+from rayapp.assistant.records import (
     AssistantContext,
     ContextRequest,
     ExchangeAnswer,
     ExchangeRequest,
+    PendingFeedback,
+    ScoreRequest,
+    ScoreState,
     StoredExchange,
 )
-from rayapp.assistant.context.service import SESSION, ContextService
-from rayapp.assistant.conversations.records import OwedScore, ScoreAnswer, ScoreRequest, ScoreState
-from rayapp.assistant.conversations.rules import (
-    Turn,
-    enriched,
-    exchange_id,
-    finished_turn,
-    instruction,
-    last_question,
-    raw_answer,
-    read_attribution,
-    recent_before,
-    resolve,
-    stored_text,
-    tags_of,
-)
-from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.ports import (
-    ExchangeSink,
-    Session,
-    SessionStore,
-    TurnRecord,
-)
-from rayapp.core.errors import (
-    DuplicateMemory,
-    IdempotencyConflict,
-    InvalidInput,
-    NotFound,
-)
+from rayapp.core import errors
 from rayapp.core.runtime import Runtime
 from rayapp.learning.outcomes import OutcomesService, all_shown, judged_unnamed
 from rayapp.learning.ports import ScoreGiven
-from rayapp.learning.records import FeedbackRequest, OutcomeRequest, Signal
+from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest, Signal
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
-from rayapp.search.ports import Receipt, ReceiptStore
+from rayapp.search.ports import Receipt, ReceiptReads
 from rayapp.text.language import detect_language
 
 # The assistant named the memories itself, so its marks count in full.
@@ -84,7 +61,7 @@ class HooksService:
         outcomes: OutcomesService,
         *,
         sessions: SessionStore,
-        receipts: ReceiptStore,
+        receipts: ReceiptReads,
         exchanges: ExchangeSink,
         runtime: Runtime,
     ) -> None:
@@ -103,39 +80,39 @@ class HooksService:
         told of the new context last, so that a repetition of this call meets the same receipt.
         """
         creation.check_user(scope.user_id)
-        question = last_question(request.messages)
+        question = rules.last_question(request.messages)
         if question is None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "messages: holds no message of the user with text; send the question too.",
                 details={"field": "messages"},
             )
         read = ReadScope(scope.user_id)
         session = await self._sessions.get(read, request.conversation_id)
         context = await self._context.read(read, self._asked(request, question))
-        turn = finished_turn(request.messages, request.tools_called)
+        turn = rules.finished_turn(request.messages, request.tools_called)
         stored = None
         if turn is not None:
-            stored = await self._kept(scope, request, turn, session)
+            stored = await self._keep(scope, request, turn, session)
         context = await self._context.remember(read, context)
         owed = await self.owed(read, request.conversation_id)
         return ExchangeAnswer(
-            messages=enriched(request.messages, self._block(context, owed, request)),
+            messages=rules.enrich(request.messages, self._block(context, owed, request)),
             context=context,
             stored=stored,
             owed=owed.message_id if owed else None,
         )
 
-    async def owed(self, scope: ReadScope, conversation_id: str) -> OwedScore | None:
+    async def owed(self, scope: ReadScope, conversation_id: str) -> PendingFeedback | None:
         """The answer of this conversation that still waits for its score."""
         session = await self._sessions.get(scope, conversation_id)
         if session is None or session.owed_message is None:
             return None
-        return OwedScore(message_id=session.owed_message, receipt_id=session.owed_receipt)
+        return PendingFeedback(message_id=session.owed_message, receipt_id=session.owed_receipt)
 
-    async def score(self, scope: WriteScope, request: ScoreRequest) -> ScoreAnswer:
+    async def score(self, scope: WriteScope, request: ScoreRequest) -> OutcomeAnswer:
         """Idempotent like a thumb: the newest one on a memory of an answer counts."""
         creation.check_user(scope.user_id)
-        found = await self._outcomes.feedback(
+        return await self._outcomes.feedback(
             scope,
             FeedbackRequest(
                 message_id=request.message_id,
@@ -144,12 +121,6 @@ class HooksService:
                 citations=request.memory_ids or await self._given_with(scope, request),
                 recorder=request.recorder,
             ),
-        )
-        return ScoreAnswer(
-            updated=len(found.updated),
-            skipped=found.skipped,
-            duplicate=found.duplicate,
-            at=self._runtime.clock.now(),
         )
 
     async def state(
@@ -177,7 +148,7 @@ class HooksService:
             query=request.messages[question].content[:most],
             conversation_id=request.conversation_id,
             message_id=request.message_id,
-            recent=recent_before(request.messages, question),
+            recent=rules.recent_before(request.messages, question),
             token_budget=request.token_budget,
             limit=request.limit,
             tools=request.tools,
@@ -185,30 +156,26 @@ class HooksService:
         )
 
     def _block(
-        self, context: AssistantContext, owed: OwedScore | None, request: ExchangeRequest
+        self, context: AssistantContext, owed: PendingFeedback | None, request: ExchangeRequest
     ) -> str:
-        """The context, then what is asked of the assistant about it.
-
-        No marks are asked for without numbered lines, or when the session knows no receipt of them.
-        """
+        """The context, then what is asked of the assistant about it. No marks are asked for without
+        numbered lines, or when the session knows no receipt of them."""
         hebrew = detect_language(context.request.query) == "he"
         parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
         known = context.receipt_id is not None and SESSION not in context.degraded
         if context.block.lines and known and self._runtime.settings.hooks.attribution:
-            parts.append(instruction("he" if hebrew else "en"))
+            parts.append(rules.instruction("he" if hebrew else "en"))
         if owed is not None and OWES_TOOL in request.tools:
             parts.append(OWES_HE if hebrew else OWES_EN)
         return "\n\n".join(parts)
 
     # --- keeping a turn
 
-    async def _kept(
-        self, scope: WriteScope, request: ExchangeRequest, turn: Turn, session: Session | None
+    async def _keep(
+        self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn, session: Session | None
     ) -> StoredExchange:
-        """Each step meets what an earlier try left; the record of the turn comes last.
-
-        So a call that died half-way is finished by its repetition, and nothing is done twice.
-        """
+        """Each step meets what an earlier try left; the record of the turn comes last. So a call
+        that died half-way is finished by its repetition, and nothing is done twice."""
         known = session.turn(request.message_id) if session else None
         if known is not None:
             required = known.required and known.scored_at is None
@@ -221,7 +188,7 @@ class HooksService:
         receipt = await self._receipt(scope, session)
         injected = session.injected if session else ()
         limit = self._runtime.settings.http.text_limit_chars
-        text, truncated = stored_text(turn, injected, limit)
+        text, truncated = rules.stored_text(turn, injected, limit)
         memory_id, duplicate = await self._store(scope, request, turn, text, receipt)
         marks = await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
@@ -231,11 +198,16 @@ class HooksService:
             # The tool may not have known the conversation that it answered for.
             paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
             await self._sessions.scored(scope, paid)
-        added = await self._sessions.add_turn(
-            scope,
-            request.conversation_id,
-            self._record(request, memory_id, required, receipt, scored),
+        now = self._runtime.clock.now()
+        record = TurnRecord(
+            message_id=request.message_id,
+            memory_id=memory_id,
+            at=now,
+            required=required,
+            receipt_id=receipt.receipt_id if receipt else None,
+            scored_at=now if scored else None,
         )
+        added = await self._sessions.add_turn(scope, request.conversation_id, record)
         return StoredExchange(
             memory_id=memory_id,
             duplicate=duplicate or not added,
@@ -246,45 +218,26 @@ class HooksService:
             skipped_positions=marks.skipped,
         )
 
-    def _record(
-        self,
-        request: ExchangeRequest,
-        memory_id: str,
-        required: bool,
-        receipt: Receipt | None,
-        scored: bool,
-    ) -> TurnRecord:
-        now = self._runtime.clock.now()
-        return TurnRecord(
-            message_id=request.message_id,
-            memory_id=memory_id,
-            at=now,
-            required=required,
-            receipt_id=receipt.receipt_id if receipt else None,
-            scored_at=now if scored else None,
-        )
-
     async def _receipt(self, scope: WriteScope, session: Session | None) -> Receipt | None:
         """Of the context that this answer was given with; None when it has expired."""
         if session is None or session.receipt_id is None:
             return None
-        read = ReadScope(scope.user_id, include_shared=False)
-        return await self._receipts.get(read, session.receipt_id)
+        return await self._receipts.get(scope.own, session.receipt_id)
 
     async def _store(
         self,
         scope: WriteScope,
         request: ExchangeRequest,
-        turn: Turn,
+        turn: rules.Turn,
         text: str,
         receipt: Receipt | None,
     ) -> tuple[str, bool]:
         """The id of the memory, and whether it was there."""
-        memory_id = exchange_id(scope.user_id, request.conversation_id, request.message_id)
+        memory_id = rules.exchange_id(scope.user_id, request.conversation_id, request.message_id)
         new = NewMemory(
             text=text,
             tier=Tier.WORKING,
-            tags=tags_of(turn, with_memory=receipt is not None and bool(receipt.shown)),
+            tags=rules.tags_of(turn, with_memory=receipt is not None and bool(receipt.shown)),
             memory_id=memory_id,
             source=Source(
                 type=SourceType.ASSISTANT,
@@ -294,7 +247,7 @@ class HooksService:
         )
         try:
             result = await self._memories.store(scope, new)
-        except DuplicateMemory:
+        except errors.DuplicateMemory:
             # Kept by an earlier try of this call, and archived or deleted since.
             return memory_id, True
         return result.memory_id or memory_id, result.status == "duplicate"
@@ -302,9 +255,9 @@ class HooksService:
     async def _attribute(
         self, scope: WriteScope, request: ExchangeRequest, receipt: Receipt | None
     ) -> Marked:
-        marks = read_attribution(raw_answer(request.messages)).marks
+        marks = rules.read_attribution(rules.raw_answer(request.messages)).marks
         shown = {one.position for one in receipt.shown} if receipt else set()
-        found = resolve(marks, shown)
+        found = rules.resolve(marks, shown)
         if receipt is None or not found.by_outcome:
             return Marked(skipped=found.skipped)
         marked = await self._record_marks(scope, request, receipt.receipt_id, found.by_outcome)
@@ -332,10 +285,10 @@ class HooksService:
             )
             try:
                 answer = await self._outcomes.record(scope, asked)
-            except IdempotencyConflict:
+            except errors.IdempotencyConflict:
                 # An earlier try counted its marks, by another receipt or with another text.
                 earlier = True
-            except NotFound:
+            except errors.NotFound:
                 # The receipt has expired meanwhile.
                 continue
             else:
@@ -346,7 +299,7 @@ class HooksService:
         self,
         scope: WriteScope,
         request: ExchangeRequest,
-        turn: Turn,
+        turn: rules.Turn,
         memory_id: str,
         receipt: Receipt | None,
         injected: tuple[str, ...],
@@ -372,12 +325,11 @@ class HooksService:
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
         """What the answer was given with because of its question."""
-        read = ReadScope(scope.user_id, include_shared=False)
-        session = await self._session(read, request.message_id, request.conversation_id)
+        session = await self._session(scope.own, request.message_id, request.conversation_id)
         turn = session.turn(request.message_id) if session else None
         if turn is None or turn.receipt_id is None:
             return ()
-        receipt = await self._receipts.get(read, turn.receipt_id)
+        receipt = await self._receipts.get(scope.own, turn.receipt_id)
         return judged_unnamed(receipt) if receipt else ()
 
     async def _session(

@@ -4,26 +4,15 @@ Ids and keys follow from the exchange, never from the answer of a model, so what
 between, the next one who does it meets what is there.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from rayapp.assistant.extraction.policies import HELPER_OF
-from rayapp.assistant.extraction.records import Learned, Task, learned_from_json
-from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.extraction.rules.facts import Learned, LearnedExchange, Task
 from rayapp.assistant.extraction.rules.history import DETECTED, About, outcome_key
-from rayapp.core.errors import (
-    BankFull,
-    Conflict,
-    DuplicateMemory,
-    IdempotencyConflict,
-    InvalidInput,
-    NotFound,
-    VersionConflict,
-)
+from rayapp.core import errors
 from rayapp.core.runtime import Runtime
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.records import OutcomeRequest, Recorder, Signal
@@ -31,7 +20,7 @@ from rayapp.learning.rules.promotion import EVENT_NAMESPACE
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.scope import WriteScope
 from rayapp.memory.service import MemoriesService
 
 log = logging.getLogger("rayapp.extraction")
@@ -41,7 +30,7 @@ DETECTED_EVENT = "outcome_detected"
 MERGED_REASON = "said again, with more"
 
 
-class Doing:
+class ExtractionExecutor:
     """Writes through the same services as everybody else: their rules and limits hold."""
 
     def __init__(
@@ -67,31 +56,24 @@ class Doing:
     async def _one(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
         if "merge" in part:
             return await self._merge(exchange, part["merge"])
-        return await self._learn(exchange, learned_from_json(part))
+        return await self._learn(exchange, Learned.of_json(part))
 
     async def _judge(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
         """What the judged turn was shown, and the memory that keeps the turn: each once."""
         results = []
-        if part["receipt_id"] is not None:
-            shown = OutcomeRequest(outcome=Outcome(part["outcome"]), receipt_id=part["receipt_id"])
-            results.append(await self._record(exchange, part, "shown", shown))
-        if part["memory_id"] is not None:
-            kept = OutcomeRequest(outcome=Outcome(part["outcome"]), memory_ids=(part["memory_id"],))
-            results.append(await self._record(exchange, part, "exchange", kept))
+        if (receipt_id := part["receipt_id"]) is not None:
+            results.append(await self._record(exchange, part, "shown", receipt_id=receipt_id))
+        if (memory_id := part["memory_id"]) is not None:
+            results.append(await self._record(exchange, part, "exchange", memory_ids=(memory_id,)))
         return "judged" if "judged" in results else results[0]
 
     async def _record(
-        self,
-        exchange: LearnedExchange,
-        part: Mapping[str, Any],
-        about: About,
-        request: OutcomeRequest,
+        self, exchange: LearnedExchange, part: Mapping[str, Any], about: About, **named: Any
     ) -> str:
-        judged = _key_of(exchange, part["message_id"], about)
+        judged = outcome_key(exchange.user_id, exchange.conversation_id, part["message_id"], about)
         request = OutcomeRequest(
-            outcome=request.outcome,
-            memory_ids=request.memory_ids,
-            receipt_id=request.receipt_id,
+            outcome=Outcome(part["outcome"]),
+            **named,
             conversation_id=exchange.conversation_id,
             idempotency_key=judged,
             signal=Signal(source=DETECTED, confidence=part["confidence"]),
@@ -99,11 +81,11 @@ class Doing:
         )
         try:
             answer = await self._outcomes.record(_writer(exchange), request)
-        except NotFound:
+        except errors.NotFound:
             return "gone"  # deleted, or its receipt ended: nobody is left to be judged
-        except IdempotencyConflict:
+        except errors.IdempotencyConflict:
             return "judged"  # by another turn, or another answer of a model: the first one holds
-        except InvalidInput as error:
+        except errors.InvalidInput as error:
             log.warning("a detected outcome was refused: %s", error.message)
             return "refused"
         await self._note(
@@ -141,9 +123,9 @@ class Doing:
         )
         try:
             stored = await self._memories.store(_writer(exchange), new)
-        except DuplicateMemory:
+        except errors.DuplicateMemory:
             return "known"  # said before, or put away by the user since
-        except (InvalidInput, BankFull) as error:
+        except (errors.InvalidInput, errors.BankFull) as error:
             log.warning("a learned memory was refused: %s", error.message)
             return "refused"
         if stored.memory_id != one.memory_id:
@@ -170,11 +152,11 @@ class Doing:
         edit = MemoryEdit(text=text, expected_version=merge["version"], reason=MERGED_REASON)
         try:
             await self._memories.edit(_writer(exchange), memory_id, edit)
-        except VersionConflict:
-            now = await self._memories.get(_reader(exchange), memory_id)
+        except errors.VersionConflict:
+            now = await self._memories.get(exchange.own, memory_id)
             if now.text != text:
                 return "known"  # it changed since it was compared, and stays as it is
-        except (NotFound, DuplicateMemory):
+        except (errors.NotFound, errors.DuplicateMemory):
             return "known"
         data = {"task": "fact", "from": exchange.memory_id, "prompt": "merge_duplicates"}
         await self._note(exchange, EXTENDED, f"{memory_id}\x00{text}", memory_id, data)
@@ -203,16 +185,8 @@ class Doing:
         )
         try:
             await self._events.add(event)
-        except Conflict:
+        except errors.Conflict:
             return  # noted by who did it before
-
-
-def _key_of(exchange: LearnedExchange, message_id: str, about: About) -> str:
-    return outcome_key(exchange.user_id, exchange.conversation_id, message_id, about)
-
-
-def _reader(exchange: LearnedExchange) -> ReadScope:
-    return ReadScope(exchange.user_id, include_shared=False)
 
 
 def _writer(exchange: LearnedExchange) -> WriteScope:

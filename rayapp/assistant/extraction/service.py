@@ -4,19 +4,16 @@ A crash before the decision is kept repeats the asking; one after it repeats onl
 is harmless. No request waits for any of this.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
-from rayapp.assistant.extraction.executor import Doing
-from rayapp.assistant.extraction.policies import Case, Decided, Deciders
-from rayapp.assistant.extraction.records import TASKS, Task
-from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.extraction.executor import ExtractionExecutor
+from rayapp.assistant.extraction.policies import Case, Decided, ExtractionPolicies
+from rayapp.assistant.extraction.rules.facts import TASKS, LearnedExchange, Task
 from rayapp.assistant.ports import ClaimedExchange, ExchangeQueue, WorkEnd
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
@@ -52,7 +49,7 @@ class _Progress:
     wait: str = ""
 
     @classmethod
-    def of(cls, claimed: ClaimedExchange) -> _Progress:
+    def of(cls, claimed: ClaimedExchange) -> Self:
         plan = claimed.plan
         return cls(
             dict(plan.get("parts", {})), dict(plan.get("notes", {})), list(plan.get("done", []))
@@ -69,14 +66,14 @@ class ExchangeLearning:
     def __init__(
         self,
         queue: ExchangeQueue,
-        deciders: Deciders,
-        doing: Doing,
+        policies: ExtractionPolicies,
+        executor: ExtractionExecutor,
         *,
         runtime: Runtime,
     ) -> None:
         self._queue = queue
-        self._deciders = deciders
-        self._doing = doing
+        self._policies = policies
+        self._executor = executor
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._random: Callable[[], float] = runtime.random
@@ -85,12 +82,12 @@ class ExchangeLearning:
 
     async def close(self) -> None:
         """End the connections of the model; nothing is learned afterwards."""
-        await self._deciders.models.close()
+        await self._policies.models.close()
 
     async def run_once(self) -> int:
         """Work on one batch; how many exchanges were looked at or skipped."""
         await self._gauge()
-        if not self._deciders.enabled:
+        if not self._policies.enabled:
             skipped = await self._queue.skip_waiting("off", SKIP_BATCH)
             if skipped:
                 self._metrics.count("learned", skipped, task="all", result="off")
@@ -124,7 +121,7 @@ class ExchangeLearning:
             return  # somebody else has it by now
         for task in TASKS:
             if task in progress.parts and task not in progress.done:
-                note = await self._doing.do(exchange, task, progress.parts[task])
+                note = await self._executor.do(exchange, task, progress.parts[task])
                 progress.notes[task] = note
                 progress.done.append(task)
                 self._metrics.count("learned", task=task, result=note)
@@ -153,7 +150,7 @@ class ExchangeLearning:
     async def _decided(self, case: Case, task: Task) -> Decided:
         """A task that cannot be decided takes nothing from the others: their answers are paid."""
         try:
-            return await self._deciders.decide(case, task)
+            return await self._policies.decide(case, task)
         except RayappError as error:
             log.warning("an exchange waits: %s", error.message)
             return Decided(error.code, wait="away")
@@ -162,7 +159,7 @@ class ExchangeLearning:
             return Decided("error", wait="tried")
 
     async def _case(self, exchange: LearnedExchange) -> Case:
-        known, user_id, memory_id = self._deciders.known, exchange.user_id, exchange.memory_id
+        known, user_id, memory_id = self._policies.known, exchange.user_id, exchange.memory_id
         item = await known.active(user_id, memory_id) if memory_id is not None else None
         shown = await known.shown(user_id, exchange.shown)
         return Case(exchange=exchange, item=item, shown=tuple(shown))

@@ -1,8 +1,4 @@
-"""Personalities: templates as values, their checks, a user's library, and the
-prompt they become.
-"""
-
-from __future__ import annotations
+"""Personalities: templates as values, their checks, a user's library, and their prompt."""
 
 import unicodedata
 from collections import Counter
@@ -16,8 +12,6 @@ import yaml
 
 from rayapp.core.errors import Conflict, InvalidInput, TooLarge
 from rayapp.text.normalize import find_forbidden
-
-# Values of personalities: a template, a user's shelf of them, and what a check found.
 
 DEFAULT_TEMPLATE = "default"
 # Templates that one user may keep: a short list to choose from, and a bound on the row (1 MB).
@@ -38,7 +32,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class TemplateLibrary:
     """The templates a user wrote, by id, and the id of the one in use, a preset perhaps."""
 
     templates: Mapping[str, Template] = field(default_factory=dict)
@@ -54,13 +48,10 @@ class Checked:
     warnings: tuple[str, ...] = ()
 
 
-# Rules of a user's shelf of templates.
-
-
-def in_use(shelf: Shelf, presets: Mapping[str, Template]) -> Template:
+def in_use(library: TemplateLibrary, presets: Mapping[str, Template]) -> Template:
     """The template that the next request gets; the default when the chosen one is gone."""
-    chosen = shelf.active or DEFAULT_TEMPLATE
-    return shelf.templates.get(chosen) or presets.get(chosen) or presets[DEFAULT_TEMPLATE]
+    chosen = library.active or DEFAULT_TEMPLATE
+    return library.templates.get(chosen) or presets.get(chosen) or presets[DEFAULT_TEMPLATE]
 
 
 def same_preset(content: str, presets: Mapping[str, Template]) -> Template | None:
@@ -134,7 +125,7 @@ IDENTITY_TEXTS = ("name", "role", "background")
 _OTHER_KEYS: Mapping[str, tuple[str, ...]] = {IDENTITY: (*IDENTITY_TEXTS, "expertise")}
 
 
-def checked(content: str) -> Checked:
+def check(content: str) -> Checked:
     """What the template says.
 
     Raises:
@@ -143,7 +134,7 @@ def checked(content: str) -> Checked:
     """
     if len(content) > MAX_CHARS:
         raise TooLarge(f"The template has more than {MAX_CHARS} characters; shorten it.")
-    fields = _parsed(content)
+    fields = _parse(content)
     unknown = [key for key in fields if key not in TOP_KEYS]
     if unknown:
         raise _bad(f"{_shown(unknown[0])} is no section; use {', '.join(TOP_KEYS)}.")
@@ -188,7 +179,7 @@ def _joins(char: str) -> bool:
     return char in _JOINERS or unicodedata.category(char) in ("Mn", "Mc")
 
 
-def _parsed(content: str) -> dict[str, Any]:
+def _parse(content: str) -> dict[str, Any]:
     forbidden = find_forbidden(content)
     if forbidden:
         raise _bad(f"The template holds a {forbidden}; remove it.")
@@ -331,6 +322,36 @@ class Wording:
     sentences: Mapping[tuple[str, str], str]
 
 
+# What a field of a template becomes, in English and in Hebrew.
+_WORDS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("tone", "warm"): ("warm tone", "טון חם"),
+    ("tone", "professional"): ("professional tone", "טון מקצועי"),
+    ("tone", "direct"): ("direct tone", "טון ישיר"),
+    ("tone", "enthusiastic"): ("enthusiastic tone", "טון נלהב"),
+    ("tone", "neutral"): ("neutral tone", "טון ניטרלי"),
+    ("tone", "friendly"): ("friendly tone", "טון ידידותי"),
+    ("tone", "casual"): ("casual tone", "טון קליל"),
+    ("tone", "formal"): ("formal tone", "טון רשמי"),
+    ("verbosity", "concise"): ("short answers", "תשובות קצרות"),
+    ("verbosity", "balanced"): ("balanced answers", "תשובות מאוזנות"),
+    ("verbosity", "detailed"): ("detailed answers", "תשובות מפורטות"),
+    ("formality", "casual"): ("casual language", "שפה יומיומית"),
+    ("formality", "professional"): ("business language", "שפה עסקית"),
+    ("formality", "neutral"): ("plain language", "שפה פשוטה"),
+    ("formality", "formal"): ("formal language", "שפה רשמית"),
+    ("structure", "bullets"): ("lists where they help", "רשימות במקום שהן מועילות"),
+    ("structure", "prose"): ("prose without lists", "טקסט רציף ללא רשימות"),
+    ("emphasis", "plain"): ("plain text without markup", "טקסט פשוט ללא סימון"),
+    ("emphasis", "markdown"): ("Markdown", "סימון Markdown"),
+    ("code_blocks", "separate"): ("code in blocks of its own", "קוד בבלוקים נפרדים"),
+}
+_SWITCHES: Mapping[str, tuple[str, str]] = {
+    "use_analogies": ("analogies welcome", "אפשר להשתמש באנלוגיות"),
+    "use_examples": ("give examples", "תן דוגמאות"),
+    "use_humor": ("light humour is fine", "מותר הומור קל"),
+    "step_by_step": ("explain step by step", "הסבר צעד אחר צעד"),
+}
+
 ENGLISH = Wording(
     opening="You are {name}.",
     opening_role="You are {name}, {role}.",
@@ -338,34 +359,8 @@ ENGLISH = Wording(
     style="Style: {}.",
     traits="Traits: {}.",
     default_style="balanced answers",
-    words={
-        ("tone", "warm"): "warm tone",
-        ("tone", "professional"): "professional tone",
-        ("tone", "direct"): "direct tone",
-        ("tone", "enthusiastic"): "enthusiastic tone",
-        ("tone", "neutral"): "neutral tone",
-        ("tone", "friendly"): "friendly tone",
-        ("tone", "casual"): "casual tone",
-        ("tone", "formal"): "formal tone",
-        ("verbosity", "concise"): "short answers",
-        ("verbosity", "balanced"): "balanced answers",
-        ("verbosity", "detailed"): "detailed answers",
-        ("formality", "casual"): "casual language",
-        ("formality", "professional"): "business language",
-        ("formality", "neutral"): "plain language",
-        ("formality", "formal"): "formal language",
-        ("structure", "bullets"): "lists where they help",
-        ("structure", "prose"): "prose without lists",
-        ("emphasis", "plain"): "plain text without markup",
-        ("emphasis", "markdown"): "Markdown",
-        ("code_blocks", "separate"): "code in blocks of its own",
-    },
-    switches={
-        "use_analogies": "analogies welcome",
-        "use_examples": "give examples",
-        "use_humor": "light humour is fine",
-        "step_by_step": "explain step by step",
-    },
+    words={key: both[0] for key, both in _WORDS.items()},
+    switches={key: both[0] for key, both in _SWITCHES.items()},
     sentences={
         ("show_reasoning", "True"): "Show your reasoning within <think>…</think> when it helps.",
         ("citation_style", "always_cite"): "Name the memory that each statement rests on.",
@@ -394,34 +389,8 @@ HEBREW = Wording(
     style="סגנון: {}.",
     traits="תכונות: {}.",
     default_style="תשובות מאוזנות",
-    words={
-        ("tone", "warm"): "טון חם",
-        ("tone", "professional"): "טון מקצועי",
-        ("tone", "direct"): "טון ישיר",
-        ("tone", "enthusiastic"): "טון נלהב",
-        ("tone", "neutral"): "טון ניטרלי",
-        ("tone", "friendly"): "טון ידידותי",
-        ("tone", "casual"): "טון קליל",
-        ("tone", "formal"): "טון רשמי",
-        ("verbosity", "concise"): "תשובות קצרות",
-        ("verbosity", "balanced"): "תשובות מאוזנות",
-        ("verbosity", "detailed"): "תשובות מפורטות",
-        ("formality", "casual"): "שפה יומיומית",
-        ("formality", "professional"): "שפה עסקית",
-        ("formality", "neutral"): "שפה פשוטה",
-        ("formality", "formal"): "שפה רשמית",
-        ("structure", "bullets"): "רשימות במקום שהן מועילות",
-        ("structure", "prose"): "טקסט רציף ללא רשימות",
-        ("emphasis", "plain"): "טקסט פשוט ללא סימון",
-        ("emphasis", "markdown"): "סימון Markdown",
-        ("code_blocks", "separate"): "קוד בבלוקים נפרדים",
-    },
-    switches={
-        "use_analogies": "אפשר להשתמש באנלוגיות",
-        "use_examples": "תן דוגמאות",
-        "use_humor": "מותר הומור קל",
-        "step_by_step": "הסבר צעד אחר צעד",
-    },
+    words={key: both[1] for key, both in _WORDS.items()},
+    switches={key: both[1] for key, both in _SWITCHES.items()},
     sentences={
         ("show_reasoning", "True"): "הצג את דרך החשיבה בתוך <think>…</think> כשזה מועיל.",
         ("citation_style", "always_cite"): "ציין על איזה זיכרון נשענת כל קביעה.",
@@ -446,7 +415,7 @@ HEBREW = Wording(
 WORDINGS: Mapping[PromptLang, Wording] = {"en": ENGLISH, "he": HEBREW}
 
 
-def rendered(template: Checked, lang: PromptLang) -> str:
+def render(template: Checked, lang: PromptLang) -> str:
     """The prompt: who the assistant is, whose words are whose, then instructions and style."""
     wording = WORDINGS[lang]
     parts = [
@@ -463,7 +432,7 @@ def _identity(template: Checked, wording: Wording) -> Iterator[str]:
     role = _line(identity.get("role"))
     opening = wording.opening_role if role else wording.opening
     yield opening.format(name=template.name, role=role)
-    expertise = _joined(identity.get("expertise"))
+    expertise = _join(identity.get("expertise"))
     if expertise:
         yield wording.expertise.format(expertise)
     background = _line(identity.get("background"))
@@ -486,12 +455,12 @@ def _behaviour(fields: Mapping[str, Any], wording: Wording) -> Iterator[str]:
                 style.append(_line(value))
     yield wording.style.format(", ".join(style) or wording.default_style)
     yield from sentences
-    traits = _joined(fields.get(TRAITS))
+    traits = _join(fields.get(TRAITS))
     if traits:
         yield wording.traits.format(traits)
 
 
-def _joined(values: Any) -> str:
+def _join(values: Any) -> str:
     lines = (_line(value) for value in values or ())
     return ", ".join(line for line in lines if line)
 

@@ -1,24 +1,10 @@
 """Who the assistant is for a user: shipped and own templates, and the prompt of the one in use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from rayapp.assistant.personality.rules import (
-    DEFAULT_TEMPLATE,
-    Checked,
-    PromptLang,
-    Shelf,
-    Template,
-    checked,
-    clean_name,
-    in_use,
-    rendered,
-    same_preset,
-    template_id_of,
-)
+from rayapp.assistant.personality import rules
 from rayapp.assistant.ports import Personality, PersonalityStore, SavedPersonality
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.runtime import Clock
@@ -33,7 +19,7 @@ class PersonalityService:
     """
 
     def __init__(
-        self, store: PersonalityStore, presets: Mapping[str, Template], *, clock: Clock
+        self, store: PersonalityStore, presets: Mapping[str, rules.Template], *, clock: Clock
     ) -> None:
         self._store = store
         self._presets = presets
@@ -41,23 +27,23 @@ class PersonalityService:
 
     async def current(self, scope: ReadScope) -> Personality:
         """The one in use, `default` for a user who never chose."""
-        template = in_use(await self._store.shelf(scope), self._presets)
+        template = rules.in_use(await self._store.library(scope), self._presets)
         try:
             return _personality(template)
         except InvalidInput as error:
             # Saved under older rules: the assistant goes on as the default one, and says why.
-            default = _personality(self._presets[DEFAULT_TEMPLATE])
+            default = _personality(self._presets[rules.DEFAULT_TEMPLATE])
             why = f"Your template {template.template_id} cannot be used: {error.message}"
             return replace(default, checked=replace(default.checked, warnings=(why,)))
 
-    async def listed(self, scope: ReadScope) -> tuple[list[Template], str]:
+    async def listed(self, scope: ReadScope) -> tuple[list[rules.Template], str]:
         """Presets, then the user's own; and the id of the one in use."""
-        shelf = await self._store.shelf(scope)
-        own = sorted(shelf.templates.values(), key=lambda one: one.template_id)
-        return [*self._presets.values(), *own], in_use(shelf, self._presets).template_id
+        library = await self._store.library(scope)
+        own = sorted(library.templates.values(), key=lambda one: one.template_id)
+        return [*self._presets.values(), *own], rules.in_use(library, self._presets).template_id
 
-    async def template(self, scope: ReadScope, template_id: str) -> Template:
-        return self._found(await self._store.shelf(scope), template_id)
+    async def template(self, scope: ReadScope, template_id: str) -> rules.Template:
+        return self._found(await self._store.library(scope), template_id)
 
     async def save(
         self,
@@ -69,8 +55,8 @@ class PersonalityService:
         activate: bool,
     ) -> SavedPersonality:
         """Keep a template under its name; a text equal to a preset's is that preset."""
-        template = checked(content)
-        preset = same_preset(content, self._presets)
+        template = rules.check(content)
+        preset = rules.same_preset(content, self._presets)
         if preset is not None:
             if activate:
                 await self._store.activate(scope, preset.template_id, self._clock.now())
@@ -86,7 +72,7 @@ class PersonalityService:
         )
 
     async def activate(self, scope: WriteScope, template_id: str) -> Personality:
-        found = self._found(await self._store.shelf(ReadScope(scope.user_id)), template_id)
+        found = self._found(await self._store.library(ReadScope(scope.user_id)), template_id)
         personality = _personality(found)
         await self._store.activate(scope, found.template_id, self._clock.now())
         return personality
@@ -98,44 +84,44 @@ class PersonalityService:
                 f"{template_id} is a preset, which nobody changes; delete a template of your own.",
                 code="preset",
             )
-        shelf = await self._store.shelf(ReadScope(scope.user_id))
-        found = self._found(shelf, template_id)
+        library = await self._store.library(ReadScope(scope.user_id))
+        found = self._found(library, template_id)
         if not await self._store.delete(scope, found.template_id):
             raise Conflict(
                 f"The template {template_id} is in use; activate another one first.",
                 code="template_in_use",
             )
 
-    async def prompt(self, scope: ReadScope, lang: PromptLang) -> tuple[Personality, str]:
+    async def prompt(self, scope: ReadScope, lang: rules.PromptLang) -> tuple[Personality, str]:
         """The one in use, and the section of a system prompt that it becomes."""
         personality = await self.current(scope)
-        return personality, rendered(personality.checked, lang)
+        return personality, rules.render(personality.checked, lang)
 
-    def _found(self, shelf: Shelf, template_id: str) -> Template:
-        found = self._presets.get(template_id) or shelf.templates.get(template_id)
-        found = found or shelf.templates.get(template_id_of(template_id))
+    def _found(self, library: rules.TemplateLibrary, template_id: str) -> rules.Template:
+        found = self._presets.get(template_id) or library.templates.get(template_id)
+        found = found or library.templates.get(rules.template_id_of(template_id))
         if found is None:
             raise NotFound("No such template; list /api/memory/personality/presets.")
         return found
 
     def _named(
-        self, template: Checked, content: str, name: str | None, description: str | None
-    ) -> Template:
-        shown = clean_name(name)
+        self, template: rules.Checked, content: str, name: str | None, description: str | None
+    ) -> rules.Template:
+        shown = rules.clean_name(name)
         if name is not None and not shown:
             raise InvalidInput(
                 "The name of a template needs letters or digits.",
                 code="bad_template",
                 details={"field": "name"},
             )
-        template_id = template_id_of(shown)
+        template_id = rules.template_id_of(shown)
         if template_id in self._presets:
             raise Conflict(
                 f"{template_id} is a preset, which nobody changes; save under another name.",
                 code="preset",
             )
         now = self._clock.now()
-        return Template(
+        return rules.Template(
             template_id=template_id,
             name=shown or template.name,
             description=" ".join((description or "").split()),
@@ -145,11 +131,11 @@ class PersonalityService:
         )
 
 
-def _personality(template: Template) -> Personality:
-    return Personality(template=template, checked=_checked(template.content))
+def _personality(template: rules.Template) -> Personality:
+    return Personality(template=template, checked=_check(template.content))
 
 
 # What a text says does not change, so this is no cache of what a user chose. About 3 MB when full.
 @lru_cache(maxsize=128)
-def _checked(content: str) -> Checked:
-    return checked(content)
+def _check(content: str) -> rules.Checked:
+    return rules.check(content)

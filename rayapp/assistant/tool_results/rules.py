@@ -1,7 +1,5 @@
 """What of a tool's answer is kept: cleaned, redacted, labelled, cut, summed up. Pure."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -10,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
+from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, own_name
 from rayapp.core.errors import InvalidInput
 from rayapp.inference.chat.rules.answers import refuses
 from rayapp.memory.item import MemoryItem, Source, SourceType
@@ -22,8 +20,6 @@ from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash
 from rayapp.text.redaction import redact, without_marks
 from rayapp.text.signature import signature
-
-# Which tool results leave a conversation that holds too many.
 
 # The oldest so many are compared: all of a full conversation would be read for one newcomer.
 LOOKED_AT = 50
@@ -48,8 +44,6 @@ def _value(item: MemoryItem) -> tuple[object, ...]:
     )
 
 
-# What a model may say of the answer of a tool.
-
 # A longer one is no summary: three short sentences. Our choice.
 MAX_SUMMARY_CHARS = 1_000
 
@@ -71,8 +65,6 @@ def accepted_summary(reply: str, text: str) -> str | None:
     invented = set(signature(line).numbers) - set(signature(text).numbers)
     return None if invented else line
 
-
-# Makes a tool's raw output a text that can be stored and read.
 
 # Colours and cursor moves of terminals.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,30}[ -/]{0,3}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\))")
@@ -120,13 +112,16 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 def as_text(output: Any) -> str:
     """A string as it is; MCP content blocks as their texts; any other JSON as JSON.
 
-    Raises:
-        InvalidInput: nested too deeply.
+    Raises InvalidInput: nested too deeply.
     """
     if isinstance(output, str):
         return output
     blocks = output.get("content") if isinstance(output, dict) else output
-    if isinstance(blocks, list) and blocks and all(map(_is_block, blocks)):
+    if (
+        isinstance(blocks, list)
+        and blocks
+        and all(isinstance(one, dict) and isinstance(one.get("type"), str) for one in blocks)
+    ):
         return "\n\n".join(_block_text(block) for block in blocks)
     try:
         return json.dumps(output, ensure_ascii=False)
@@ -144,10 +139,6 @@ def clean(text: str) -> str:
         text = _UNSEEN.sub("", _without_markup(text))
     text = _SPACES.sub(" ", _SPACE_AT_END.sub("", text))
     return _EMPTY_LINES.sub("\n\n", text).strip()
-
-
-def _is_block(block: Any) -> bool:
-    return isinstance(block, dict) and isinstance(block.get("type"), str)
 
 
 def _block_text(block: dict[str, Any]) -> str:
@@ -211,8 +202,6 @@ def _shown(text: str) -> Iterator[str]:
         yield text[position:]
 
 
-# What stands above a remembered tool result, in the language of the conversation.
-
 LabelLanguage = Literal["he", "en"]
 # A label is one line: of a longer question its beginning says enough.
 MAX_QUERY_CHARS = 200
@@ -266,7 +255,7 @@ def category_of(tool_name: str) -> str:
 
 def is_memory_tool(tool_name: str) -> bool:
     """Whether it is one of this service's own tools, with or without a prefix of its server."""
-    return re.split(r"[./:]|__", tool_name.lower())[-1].replace("-", "_") in MEMORY_TOOLS
+    return own_name(tool_name).lower().replace("-", "_") in MEMORY_TOOLS
 
 
 def label_language(given: LabelLanguage | None, query: str, text: str) -> LabelLanguage:
@@ -295,8 +284,6 @@ def cut_note(kept: int, of: int, language: LabelLanguage) -> str:
         return f"[קוצר: נשמרו {kept:,} מתוך {of:,} תווים]"
     return f"[cut: {kept:,} of {of:,} characters kept]"
 
-
-# From one tool answer to the memory it becomes, or to the reason why it becomes none.
 
 # `failed`: the tool reported an error; `memory_tool`: it answers what is remembered already.
 SkipReason = Literal["failed", "memory_tool", "too_short"]

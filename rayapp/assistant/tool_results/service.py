@@ -1,7 +1,5 @@
 """Remembers what tools answered: durable before the answer, embedded later like any memory."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,13 +17,13 @@ from rayapp.assistant.tool_results.rules import (
 )
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError
 from rayapp.core.runtime import Runtime
-from rayapp.inference.ports import Asking, ModelQuestion, prompt_language
+from rayapp.inference.ports import ModelPort, ModelQuestion, prompt_language
 from rayapp.learning.rules.promotion import EXPIRED
 from rayapp.memory.item import MemoryItem, SourceType, Status
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.creation import MAX_TAGS
-from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.text.redaction import redact
@@ -49,8 +47,7 @@ Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 class ToolResultService:
     """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown.
 
-    Args:
-        summarise: makes a short form with a model, after the answer; None: nothing is summarised.
+    `summarise`: makes a short form with a model, after the answer; None: nothing is summarised.
     """
 
     def __init__(
@@ -108,9 +105,7 @@ class ToolResultService:
         assert new.memory_id is not None
         memory_id = new.memory_id
         try:
-            item = await self._memories.get(
-                ReadScope(scope.user_id, include_shared=False), memory_id
-            )
+            item = await self._memories.get(scope.own, memory_id)
             if item.memory_id == memory_id:
                 if _put_away(item):
                     return Ingested(status="duplicate", prepared=prepared, memory_id=memory_id)
@@ -138,7 +133,6 @@ class ToolResultService:
         conversation = new.source.conversation_id
         if conversation is None:
             return ()
-        read = ReadScope(scope.user_id, include_shared=False)
         where = ItemFilter(
             tiers=(Tier.WORKING,),
             source_types=(SourceType.TOOL.value,),
@@ -147,12 +141,12 @@ class ToolResultService:
         )
         gone: list[str] = []
         for _ in range(SURPLUS_ROUNDS):
-            there = await self._store.count(read, where)
+            there = await self._store.count(scope.own, where)
             over = there - self._capacity
             if over <= 0:
                 break
             oldest = await self._store.page(
-                read,
+                scope.own,
                 where,
                 sort="recent",
                 limit=over + LOOKED_AT,
@@ -201,10 +195,7 @@ def _put_away(item: MemoryItem) -> bool:
     return item.status is not Status.ACTIVE and item.archived_reason not in OWN_REASONS
 
 
-# Asks a model for a short form of a long answer of a tool.
-
-
-def summarising(models: Asking) -> Summarise | None:
+def summarising(models: ModelPort) -> Summarise | None:
     """What `ToolResultService` calls after it answered; None: no model may be asked."""
     if not models.enabled("tool_result_summary"):
         return None

@@ -1,27 +1,13 @@
 """The tools of an assistant: arguments in, text for a model and data out."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rayapp.assistant.ports import SessionStore
-from rayapp.assistant.tools.records import ToolAnswer, ToolCall
-from rayapp.assistant.tools.rules import texts
+from rayapp.assistant.records import ToolAnswer, ToolCall
+from rayapp.assistant.tools.rules import definitions, texts
 from rayapp.assistant.tools.rules.arguments import read_arguments
-from rayapp.assistant.tools.rules.definitions import (
-    TOOLS_BY_NAME,
-    AddToMemoryBank,
-    ArchiveMemory,
-    GetContextInsights,
-    RecordResponse,
-    ScoreMemories,
-    SearchMemory,
-    Tool,
-    UpdateMemory,
-    tools_named,
-)
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
@@ -47,7 +33,7 @@ SHOWN_AGAIN = 5
 Handler = Callable[[WriteScope, ToolCall, Any], Awaitable[ToolAnswer]]
 
 
-class ToolsService:
+class ToolsService(ToolWrites):
     """The tools of an assistant. Raises what the services behind them raise."""
 
     def __init__(
@@ -61,38 +47,35 @@ class ToolsService:
         sessions: SessionStore,
         runtime: Runtime,
     ) -> None:
-        self._memories = memories
-        self._service = search
-        self._outcomes = outcomes
+        documents = runtime.settings.compat.tier_documents
+        super().__init__(memories, bank, search, outcomes, documents=documents)
         self._learned = insights
         self._sessions = sessions
         self._runtime = runtime
-        self._documents = runtime.settings.compat.tier_documents
-        self._listed = tools_named(self._documents)
-        writes = ToolWrites(memories, bank, search, outcomes, documents=self._documents)
+        self._listed = definitions.tools_named(self._documents)
         self._handlers: Mapping[str, Handler] = {
-            GetContextInsights.name: self._insights,
-            SearchMemory.name: self._search,
-            RecordResponse.name: writes.record_response,
-            AddToMemoryBank.name: writes.add,
-            UpdateMemory.name: writes.update,
-            ArchiveMemory.name: writes.archive,
-            ScoreMemories.name: writes.score,
+            definitions.GetContextInsights.name: self._insights,
+            definitions.SearchMemory.name: self._search,
+            definitions.RecordResponse.name: self.record_response,
+            definitions.AddToMemoryBank.name: self.add,
+            definitions.UpdateMemory.name: self.update,
+            definitions.ArchiveMemory.name: self.archive,
+            definitions.ScoreMemories.name: self.score,
         }
 
-    def listed(self) -> tuple[type[Tool], ...]:
+    def listed(self) -> tuple[type[definitions.Tool], ...]:
         return self._listed
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
         caller may not write."""
-        tool = TOOLS_BY_NAME.get(call.name)
+        tool = definitions.TOOLS_BY_NAME.get(call.name)
         if tool is None:
-            known = ", ".join(TOOLS_BY_NAME)
+            known = ", ".join(definitions.TOOLS_BY_NAME)
             raise NotFound(
                 f"No tool {call.name[:ECHO_CHARS]!a}; the tools are {known}.",
                 code="unknown_tool",
-                details={"tools": list(TOOLS_BY_NAME)},
+                details={"tools": list(definitions.TOOLS_BY_NAME)},
             )
         try:
             answer = await self._answer(tool, scope, call)
@@ -102,7 +85,9 @@ class ToolsService:
         self._runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
         return answer
 
-    async def _answer(self, tool: type[Tool], scope: WriteScope, call: ToolCall) -> ToolAnswer:
+    async def _answer(
+        self, tool: type[definitions.Tool], scope: WriteScope, call: ToolCall
+    ) -> ToolAnswer:
         if tool.writes and not call.may_write:
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
         if tool.writes:
@@ -111,7 +96,7 @@ class ToolsService:
         return await self._handlers[tool.name](scope, call, arguments)
 
     async def _insights(
-        self, scope: WriteScope, call: ToolCall, args: GetContextInsights
+        self, scope: WriteScope, call: ToolCall, args: definitions.GetContextInsights
     ) -> ToolAnswer:
         self._check_length(args.query)
         found = await self._learned.insights(
@@ -124,11 +109,13 @@ class ToolsService:
             data=texts.insights_data(found, self._documents),
         )
 
-    async def _search(self, scope: WriteScope, call: ToolCall, args: SearchMemory) -> ToolAnswer:
+    async def _search(
+        self, scope: WriteScope, call: ToolCall, args: definitions.SearchMemory
+    ) -> ToolAnswer:
         self._check_length(args.query)
-        if not args.more and await self._searched(scope, call) >= SEARCHES_PER_TURN:
+        if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
-        found = await self._service.search(
+        found = await self._searching.search(
             ReadScope(scope.user_id),
             SearchQuery(
                 query=args.query,
@@ -165,7 +152,7 @@ class ToolsService:
 
     # --- the limit of searches in one turn
 
-    async def _searched(self, scope: WriteScope, call: ToolCall) -> int:
+    async def _count_searches(self, scope: WriteScope, call: ToolCall) -> int:
         """Searches of this turn that were answered."""
         if call.conversation_id is None or call.turn_id is None:
             return 0
@@ -174,11 +161,9 @@ class ToolsService:
         return session.refinements if session is not None and same else 0
 
     async def _count(self, scope: WriteScope, call: ToolCall) -> int:
-        """One more. It is counted once it is answered: a search that failed takes no place.
-
-        Without a conversation and a turn nobody can tell one turn from the next. Of searches at
-        the same time the count tells which one came first.
-        """
+        """One more. It is counted once it is answered: a search that failed takes no place. Without
+        a conversation and a turn nobody can tell one turn from the next. Of searches at the same
+        time the count tells which one came first."""
         if call.conversation_id is None or call.turn_id is None:
             return 0
         return await self._sessions.refine(
@@ -197,9 +182,7 @@ class ToolsService:
     async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
         """What the last search of the conversation showed, as far as it is still there."""
         asked = OutcomeRequest(
-            outcome=Outcome.UNKNOWN,
-            conversation_id=call.conversation_id,
-            recorder=call.recorder,
+            outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
         )
         receipt = await self._outcomes.shown(scope, asked)
         if receipt is None:

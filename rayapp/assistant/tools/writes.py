@@ -1,14 +1,12 @@
 """The tools that change memories: takeaways, facts and outcomes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from rayapp.assistant.context.rules.prompt_block import cut_line
-from rayapp.assistant.tools.records import ToolAnswer, ToolCall
+from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import texts
 from rayapp.assistant.tools.rules.arguments import the_one
 from rayapp.assistant.tools.rules.definitions import (
@@ -24,6 +22,7 @@ from rayapp.core.errors import InvalidInput, NotFound
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.records import OutcomeAnswer, OutcomeRequest, ResponseRequest
 from rayapp.learning.rules.outcomes import fingerprint
+from rayapp.learning.rules.scores import together
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType, Status
 from rayapp.memory.requests import MemoryEdit, NewMemory
@@ -56,7 +55,7 @@ class ToolWrites:
         self._documents = documents
         self._memories = memories
         self._bank = bank
-        self._search = search
+        self._searching = search
         self._outcomes = outcomes
 
     # --- outcomes
@@ -94,25 +93,19 @@ class ToolWrites:
         receipt = await self._scored(scope, call, named)
         if receipt is None:
             receipt = await self._receipt(scope, call, args.receipt_id)
-        requests = _grouped(named, receipt, _base(call, args, receipt))
+        requests = _group(named, receipt, _base(call, args, receipt))
         ids = [one for request in requests for one in request.memory_ids or ()]
         if len(requests) > 1:
             read = ReadScope(scope.user_id)
             await asyncio.gather(*(self._memories.get(read, one) for one in ids))
-        answers = await self._recorded(scope, requests)
-        found = OutcomeAnswer(
-            updated=tuple(one for answer in answers for one in answer.updated),
-            skipped=tuple(one for answer in answers for one in answer.skipped),
-            duplicate=all(answer.duplicate for answer in answers),
-            receipt_id=answers[0].receipt_id if answers else None,
-        )
+        found = together(await self._record(scope, requests))
         return ToolAnswer(
             tool=call.name,
             text=texts.scored_text(found),
             data=texts.scored_data(found, self._documents),
         )
 
-    async def _recorded(
+    async def _record(
         self, scope: WriteScope, requests: Sequence[OutcomeRequest]
     ) -> list[OutcomeAnswer]:
         """One after the other; the rest of a call that broke off is about its first receipt."""
@@ -190,7 +183,7 @@ class ToolWrites:
         """The fact that a call means: by its id or number, else by words that only it holds."""
         if args.memory_id is not None:
             memory_id = await self._named(scope, call, args.memory_id)
-            fact = await self._memories.get(_own(scope), memory_id)
+            fact = await self._memories.get(scope.own, memory_id)
             if fact.tier is not Tier.MEMORY_BANK:
                 tier = tier_name(fact.tier, self._documents)
                 raise InvalidInput(
@@ -211,7 +204,7 @@ class ToolWrites:
         asked = SearchQuery(
             query=match, limit=MAX_RESULTS, tiers=(Tier.MEMORY_BANK,), receipt=False
         )
-        found = await self._search.search(_own(scope), asked)
+        found = await self._searching.search(scope.own, asked)
         items = [hit.item for hit in found.hits]
         one = the_one(items, match)
         if one is not None:
@@ -252,10 +245,8 @@ class ToolWrites:
     async def _scored(
         self, scope: WriteScope, call: ToolCall, named: Sequence[tuple[Reference, Outcome]]
     ) -> Receipt | None:
-        """The search that an earlier try of this call scored: by now it is no unscored one.
-
-        A key that is not known names no search here, because nothing else in the request does.
-        """
+        """The search that an earlier try of this call scored: by now it is no unscored one. A key
+        that is not known names no search here, because nothing else in the request does."""
         if call.idempotency_key is None:
             return None
         ways = dict.fromkeys((isinstance(one, str), outcome) for one, outcome in named)
@@ -280,10 +271,6 @@ class ToolWrites:
         return await self._outcomes.shown(scope, asked)
 
 
-def _own(scope: WriteScope) -> ReadScope:
-    return ReadScope(scope.user_id, include_shared=False)
-
-
 def _base(call: ToolCall, args: ScoreMemories, receipt: Receipt | None) -> OutcomeRequest:
     """What all outcomes of one call share. `request_hash` is that of the whole call."""
     return OutcomeRequest(
@@ -300,7 +287,7 @@ def _base(call: ToolCall, args: ScoreMemories, receipt: Receipt | None) -> Outco
     )
 
 
-def _grouped(
+def _group(
     named: Sequence[tuple[Reference, Outcome]], receipt: Receipt | None, base: OutcomeRequest
 ) -> list[OutcomeRequest]:
     """One request per outcome and way of naming; a memory that is named twice counts once."""
@@ -319,7 +306,7 @@ def _grouped(
             )
         if isinstance(reference, int):
             positions.setdefault(outcome, []).append(reference)
-        elif not _counted(memory_id, positions, receipt):
+        elif not _is_counted(memory_id, positions, receipt):
             ids.setdefault(outcome, []).append(memory_id)
     made = [replace(base, outcome=o, positions=tuple(found)) for o, found in positions.items()]
     made += [replace(base, outcome=o, memory_ids=tuple(found)) for o, found in ids.items()]
@@ -334,7 +321,9 @@ def _grouped(
     ]
 
 
-def _counted(memory_id: str, positions: dict[Outcome, list[int]], receipt: Receipt | None) -> bool:
+def _is_counted(
+    memory_id: str, positions: dict[Outcome, list[int]], receipt: Receipt | None
+) -> bool:
     """True when a position names this memory already."""
     chosen = {one for found in positions.values() for one in found}
     shown = receipt.shown if receipt else ()

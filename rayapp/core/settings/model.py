@@ -1,12 +1,10 @@
 """Every setting with its bounds, and how they are read from profile, files and environment."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import yaml
@@ -15,19 +13,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import rules as settings_rules
 
-# The base of all settings models.
 
-
-class Concern(BaseModel):
+class SettingsSection(BaseModel):
     """Frozen, and an unknown name is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# Settings of what an assistant is told before it answers.
-
-
-class ContextSettings(Concern):
+class ContextSettings(SettingsSection):
     timeout_s: float = Field(0.8, gt=0, le=10, description="End-to-end limit of a prefetch.")
     token_budget: int = Field(
         2_000, ge=50, le=100_000, description="Tokens of the text block when none are named."
@@ -41,6 +34,9 @@ class ContextSettings(Concern):
         10, ge=0, le=100, description="Memories tagged preference in the block."
     )
     patterns: int = Field(5, ge=0, le=50, description="Proven patterns in the stable part.")
+    instructions: int = Field(
+        20, ge=0, le=100, description="Instructions and preferences that messages told."
+    )
     small_store: int = Field(
         5, ge=0, le=50, description="Up to so many memories, all of them are context."
     )
@@ -51,13 +47,11 @@ class ContextSettings(Concern):
     )
 
 
-# Settings of the event stream.
-
 # A stream looks at its end once a second, and says goodbye before anybody cuts it, seconds.
 STREAM_END_S = 5.0
 
 
-class EventSettings(Concern):
+class EventSettings(SettingsSection):
     stream_s: float = Field(
         55.0, gt=0, le=600, description="The server ends a stream then; the client reconnects."
     )
@@ -69,19 +63,13 @@ class EventSettings(Concern):
     )
 
 
-# Settings of the hooks that a chat program calls around each turn.
-
-
-class HooksSettings(Concern):
+class HooksSettings(SettingsSection):
     session_ttl_days: float = Field(
         30.0, gt=0, le=3_650, description="Lifetime of a conversation after its last turn, days."
     )
     attribution: bool = Field(
         True, description="Ask the assistant to mark which memories helped, in the context block."
     )
-
-
-# Settings of the language model behind the helpers: where it is, what it may cost.
 
 
 def _endpoint(value: str) -> str:
@@ -95,7 +83,7 @@ def _endpoint(value: str) -> str:
     return value
 
 
-class HelperFlags(Concern):
+class HelperFlags(SettingsSection):
     outcome_detection: bool = Field(True, description="Judge an answer by what the user says next.")
     fact_extraction: bool = Field(True, description="Learn one fact from an exchange.")
     contextual_prefix: bool = Field(
@@ -107,7 +95,7 @@ class HelperFlags(Concern):
     tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
 
 
-class ModelsSettings(Concern):
+class ModelsSettings(SettingsSection):
     base_url: Annotated[str, AfterValidator(_endpoint)] = Field(
         "", description="OpenAI-compatible endpoint, up to `/v1`; empty: helpers are off."
     )
@@ -130,7 +118,7 @@ class ModelsSettings(Concern):
     helpers: HelperFlags = Field(HelperFlags(), description="Which helpers may use the model.")
 
     @model_validator(mode="after")
-    def _named(self) -> ModelsSettings:
+    def _named(self) -> Self:
         if self.base_url and not self.model:
             raise ValueError("models.base_url is set: set models.model too")
         return self
@@ -141,10 +129,7 @@ class ModelsSettings(Concern):
         return bool(self.base_url)
 
 
-# Settings of remembered tool results.
-
-
-class ToolResultSettings(Concern):
+class ToolResultSettings(SettingsSection):
     min_chars: int = Field(
         100, ge=1, le=10_000, description="Shorter answers of tools are not kept, characters."
     )
@@ -184,7 +169,7 @@ RayAddress = Annotated[str, AfterValidator(settings_rules.ray_address)]
 UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
 
 
-class DataSettings(Concern):
+class DataSettings(SettingsSection):
     dir: Path = Field(Path(".rayapp"), description="Directory of everything the local stack keeps.")
     warn_free_bytes: int = Field(
         1 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
@@ -197,7 +182,7 @@ class DataSettings(Concern):
     )
 
 
-class HttpSettings(Concern):
+class HttpSettings(SettingsSection):
     host: str = Field("127.0.0.1", description="Address to bind; anything but loopback needs keys.")
     port: int = Field(8000, ge=0, le=65535, description="HTTP port.")
     allowed_hosts: list[str] = Field(
@@ -212,7 +197,7 @@ class HttpSettings(Concern):
     max_in_flight: int = Field(100, ge=1, description="Requests in work per replica before a 429.")
 
 
-class AuthSettings(Concern):
+class AuthSettings(SettingsSection):
     mode: Literal["auto", "keys", "open"] = Field(
         "auto", description="auto: open on loopback, keys elsewhere; open refuses other binds."
     )
@@ -220,12 +205,12 @@ class AuthSettings(Concern):
     cache_s: float = Field(30.0, ge=0, le=300, description="Seconds a looked-up key is trusted.")
 
 
-class RateLimitSettings(Concern):
+class RateLimitSettings(SettingsSection):
     per_second: float = Field(600.0, gt=0, description="Refill per key, requests per second.")
     burst: int = Field(1_200, ge=1, description="Bucket size per key, requests.")
 
 
-class MongoSettings(Concern):
+class MongoSettings(SettingsSection):
     uri: MongoUri = Field("", description="Connection URI; empty: the local stack starts a mongod.")
     database: str = Field("rayapp", min_length=1, description="Database name.")
     pool_size: int = Field(32, ge=1, le=500, description="Connections per process.")
@@ -237,7 +222,7 @@ class MongoSettings(Concern):
     )
 
 
-class QdrantSettings(Concern):
+class QdrantSettings(SettingsSection):
     url: QdrantUrl = Field("", description="Server URL; empty: the embedded engine.")
     api_key: str = Field("", description="Server API key.")
     grpc_port: int = Field(6334, ge=1, le=65535, description="Server gRPC port.")
@@ -250,12 +235,12 @@ class QdrantSettings(Concern):
     upsert_batch: int = Field(256, ge=1, le=4096, description="Points per upsert call.")
 
 
-class RedisSettings(Concern):
+class RedisSettings(SettingsSection):
     url: RedisUrl = Field("", description="Redis or Valkey URL; empty: only the in-process LRU.")
     timeout_s: float = Field(0.05, gt=0, le=5, description="Limit of one cache call.")
 
 
-class RaySettings(Concern):
+class RaySettings(SettingsSection):
     address: RayAddress = Field("", description="Cluster to join; empty: a local head is started.")
     num_cpus: int = Field(0, ge=0, description="CPUs of a local head for admission; 0 = detected.")
     object_store_mb: int = Field(150, ge=80, le=65536, description="Object store of a local head.")
@@ -263,7 +248,7 @@ class RaySettings(Concern):
     token_auth: bool = Field(True, description="Token authentication on a local head.")
 
 
-class DeploymentSettings(Concern):
+class DeploymentSettings(SettingsSection):
     replicas: int = Field(1, ge=1, le=128, description="Replicas.")
     max_replicas: int = Field(0, ge=0, le=512, description="Above 0: autoscale up to this many.")
     num_cpus: float = Field(0.1, ge=0, le=128, description="CPUs reserved per replica.")
@@ -281,7 +266,7 @@ class IngressSettings(DeploymentSettings):
     )
 
 
-class ServeSettings(Concern):
+class ServeSettings(SettingsSection):
     search: IngressSettings = Field(IngressSettings(), description="Ingress: API and search.")
     embedding: DeploymentSettings = Field(DeploymentSettings(), description="Embedding gateway.")
     reranker: DeploymentSettings = Field(DeploymentSettings(), description="Reranker.")
@@ -289,10 +274,13 @@ class ServeSettings(Concern):
     maintenance: DeploymentSettings = Field(
         DeploymentSettings(), description="Owner of promotion and of the outbox."
     )
+    background_together: bool = Field(
+        False, description="Maintenance in the processes of the indexer: one less on a laptop."
+    )
     request_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of one HTTP request.")
 
 
-class BatchSettings(Concern):
+class BatchSettings(SettingsSection):
     max_size: int = Field(64, ge=1, le=4096, description="Texts per backend call.")
     wait_s: float = Field(0.001, ge=0, le=0.1, description="Time a batch waits for company.")
     max_tokens: int = Field(16_384, ge=64, description="Token budget of a batch on a CPU.")
@@ -301,7 +289,7 @@ class BatchSettings(Concern):
     )
 
 
-class EmbeddingSettings(Concern):
+class EmbeddingSettings(SettingsSection):
     backend: Literal["static", "http", "local"] = Field("static", description="Which backend.")
     model: str = Field("bilingual-static-1", min_length=1, description="Model name or folder.")
     url: str = Field("", description="http: base URL of the server.")
@@ -323,7 +311,7 @@ class EmbeddingSettings(Concern):
     batch: BatchSettings = Field(BatchSettings(), description="Batching.")
 
 
-class RerankerSettings(Concern):
+class RerankerSettings(SettingsSection):
     backend: Literal["none", "features", "http", "local"] = Field(
         "features", description="Which backend."
     )
@@ -342,7 +330,7 @@ class RerankerSettings(Concern):
     batch: BatchSettings = Field(BatchSettings(max_size=32), description="Batching.")
 
 
-class SearchSettings(Concern):
+class SearchSettings(SettingsSection):
     timeout_s: float = Field(15.0, gt=0, le=60, description="End-to-end limit of a search.")
     recipe: str = Field("default", min_length=1, description="Recipe used when none is named.")
     depth_factor: int = Field(3, ge=1, le=20, description="Candidates per tier = limit x this.")
@@ -350,9 +338,20 @@ class SearchSettings(Concern):
     max_limit: int = Field(50, ge=1, le=200, description="Largest `limit`.")
     pending_limit: int = Field(200, ge=0, le=2_000, description="Pending items scored per search.")
     receipt_ttl_h: float = Field(24.0, gt=0, description="Lifetime of an unscored receipt, hours.")
+    receipt_window_s: float = Field(
+        0.02, ge=0, le=1, description="Receipts of so long are written together; 0 = each alone."
+    )
+    resident_bytes: int = Field(
+        400_000_000,
+        ge=0,
+        description="Memory per replica for users held as columns; 0 = none.",
+    )
+    resident_max_items: int = Field(
+        20_000, ge=0, description="Memories of a user beyond which the index is searched."
+    )
 
 
-class IndexerSettings(Concern):
+class IndexerSettings(SettingsSection):
     batch_size: int = Field(256, ge=1, le=2_000, description="Items claimed at once.")
     poll_s: float = Field(0.1, gt=0, le=60, description="Pause when nothing is due.")
     claim_s: float = Field(60.0, gt=1, le=3_600, description="Lifetime of a claim.")
@@ -361,12 +360,12 @@ class IndexerSettings(Concern):
     backoff_max_s: float = Field(600.0, gt=0, description="Longest pause after a failure.")
 
 
-class MemoryBankSettings(Concern):
+class MemoryBankSettings(SettingsSection):
     capacity: int = Field(1_000, ge=1, description="Active items per user; the worst leave first.")
     text_limit_chars: int = Field(5_000, ge=1, description="Longest memory_bank text.")
 
 
-class LearningSettings(Concern):
+class LearningSettings(SettingsSection):
     implicit_confidence: float = Field(
         0.7, ge=0, le=1, description="Least confidence of an implicit signal that counts."
     )
@@ -382,7 +381,7 @@ class LearningSettings(Concern):
     effects_batch: int = Field(200, ge=1, le=5_000, description="Events or items per look.")
 
 
-class PromotionSettings(Concern):
+class PromotionSettings(SettingsSection):
     policy: Literal["score", "wilson"] = Field(
         "score", description="What gates a promotion; wilson is 0.7 after nine straight successes."
     )
@@ -397,7 +396,7 @@ class PromotionSettings(Concern):
     lease_s: float = Field(60.0, gt=1, description="Lifetime of the owner's lease.")
 
 
-class DedupSettings(Concern):
+class DedupSettings(SettingsSection):
     enabled: bool = Field(True, description="Look for near-duplicates of facts and patterns.")
     similarity: float = Field(
         0.95, gt=0, le=1, description="Least cosine of a transformer's vectors (its own scale)."
@@ -411,7 +410,7 @@ class DedupSettings(Concern):
     neighbours: int = Field(5, ge=1, le=50, description="Nearest items compared with a new one.")
 
 
-class GraphSettings(Concern):
+class GraphSettings(SettingsSection):
     max_nodes: int = Field(5_000, ge=1, description="Content graph nodes of one user at most.")
     max_edges: int = Field(20_000, ge=1, description="Content graph edges of one user at most.")
     max_concepts: int = Field(5_000, ge=1, description="Routing concepts of one user at most.")
@@ -423,7 +422,7 @@ class GraphSettings(Concern):
     )
 
 
-class JobsSettings(Concern):
+class JobsSettings(SettingsSection):
     concurrency: int = Field(2, ge=1, le=256, description="Workers of a bulk job.")
     worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
     worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
@@ -433,7 +432,7 @@ class JobsSettings(Concern):
     )
 
 
-class ReindexSettings(Concern):
+class ReindexSettings(SettingsSection):
     partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids.")
     batch_size: int = Field(256, ge=1, le=2_000, description="Items per step.")
     sample: int = Field(200, ge=1, le=10_000, description="Vectors compared before the switch.")
@@ -446,7 +445,7 @@ class ReindexSettings(Concern):
     )
 
 
-class ConsistencySettings(Concern):
+class ConsistencySettings(SettingsSection):
     interval_s: float = Field(900.0, ge=1, description="Pause between two sampled sweeps.")
     sample: int = Field(1_000, ge=1, le=100_000, description="Points looked at by a sampled sweep.")
     repair: bool = Field(True, description="Sampled sweeps repair what they find.")
@@ -457,7 +456,7 @@ class ConsistencySettings(Concern):
     batch_size: int = Field(500, ge=1, le=5_000, description="Points per step.")
 
 
-class DatagovSettings(Concern):
+class DatagovSettings(SettingsSection):
     preload: bool = Field(False, description="Fill the DataGov tiers in the background at start.")
     source: Path | None = Field(None, description="Folder of the catalogue; empty = live CKAN.")
     ckan_url: str = Field("https://data.gov.il", min_length=1, description="CKAN site.")
@@ -468,7 +467,7 @@ class DatagovSettings(Concern):
     intent: bool = Field(True, description="A question about open data also searches its tiers.")
 
 
-class BreakerSettings(Concern):
+class BreakerSettings(SettingsSection):
     failures: int = Field(3, ge=1, description="Failures in a row that open it.")
     embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
     open_s: float = Field(30.0, gt=0, description="Pause before one probe.")
@@ -476,7 +475,7 @@ class BreakerSettings(Concern):
     successes: int = Field(2, ge=1, description="Successes in a row that close it.")
 
 
-class CompatSettings(Concern):
+class CompatSettings(SettingsSection):
     tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
     first_client: bool = Field(
         False,
@@ -484,12 +483,12 @@ class CompatSettings(Concern):
     )
 
 
-class LoggingSettings(Concern):
+class LoggingSettings(SettingsSection):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Level.")
     json_lines: bool = Field(True, description="JSON lines instead of text.")
 
 
-class Settings(Concern):
+class Settings(SettingsSection):
     """The root. Build it with `load_settings`."""
 
     profile: Profile = Field("local", description="Which YAML profile these settings came from.")
@@ -527,7 +526,7 @@ class Settings(Concern):
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")
 
     @model_validator(mode="after")
-    def _refuse_dangerous(self) -> Settings:
+    def _refuse_dangerous(self) -> Self:
         if reason := settings_rules.refusal(self):
             raise ValueError(reason)
         return self
@@ -559,8 +558,7 @@ def load_settings(
 ) -> Settings:
     """Settings from the profile's YAML, the environment and `overrides` (nested), validated.
 
-    Raises:
-        ConfigError: unknown key (the nearest known one is named), bad value, dangerous pair.
+    Raises ConfigError: unknown key (the nearest known one is named), bad value, dangerous pair.
     """
     env = os.environ if env is None else env
     name = profile or env.get("RAYAPP_PROFILE") or "local"
@@ -664,7 +662,7 @@ def setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterab
     """Dotted names of all leaf settings."""
     for name, info in model.model_fields.items():
         kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, Concern):
+        if isinstance(kind, type) and issubclass(kind, SettingsSection):
             yield from setting_names(kind, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"

@@ -3,8 +3,6 @@
 `python -m rayapp.core.settings.reference` writes it; `--check` exits 1 when it is out of date.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ import yaml
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from rayapp.core.settings.model import CONFIG_DIR, Concern, Settings
+from rayapp.core.settings.model import CONFIG_DIR, Settings, SettingsSection
 
 REFERENCE = CONFIG_DIR / "reference.yaml"
 HEAD = """\
@@ -30,10 +28,10 @@ def reference() -> str:
     return HEAD + "\n".join(_lines(Settings(), "")) + "\n"
 
 
-def _lines(model: Concern, indent: str) -> Iterator[str]:
+def _lines(model: SettingsSection, indent: str) -> Iterator[str]:
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
-        if isinstance(value, Concern):
+        if isinstance(value, SettingsSection):
             yield f"{indent}{name}:  # {info.description}"
             yield from _lines(value, indent + "  ")
         else:
@@ -57,7 +55,6 @@ def _bound(part: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """One line of YAML."""
     value = str(value) if isinstance(value, Path) else value
     text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
     return text.removesuffix("\n...\n").strip()

@@ -1,7 +1,5 @@
 """Categories of the catalogue, what tables hold (flags), and the names that filters know. Pure."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable
@@ -242,8 +240,7 @@ def main_category(categories: Iterable[str]) -> str:
 def categorise(title: str, tags: Iterable[str], owner: str) -> tuple[str, ...]:
     """Categories of a dataset that comes without any, the best first; `general` when none fits.
 
-    Args:
-        owner: names of the organisation, in both languages.
+    `owner`: names of the organisation, in both languages.
     """
     weighted = [(title, TITLE_WEIGHT), *((tag, TAG_WEIGHT) for tag in tags), (owner, OWNER_WEIGHT)]
     points: dict[str, int] = {}

@@ -1,12 +1,11 @@
 """What changed between two snapshots, what retires, and the graph of the catalogue. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
+from typing import TypeVar
 
 from rayapp.core.errors import Forbidden
 from rayapp.core.ids import SYSTEM_USER
@@ -16,11 +15,9 @@ from rayapp.datagov.rules.items import IMPORTANCE, kind_of, memory_id_of, record
 from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, MemoryVersion, Status
 from rayapp.memory.rules.creation import archived
-from rayapp.memory.rules.revision import queued, requeued, revived
+from rayapp.memory.rules.revision import queued, replaced_state, requeued, revived
 from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.text.concept import NodeType
-
-# Which items left the catalogue, and when a source is not to be believed.
 
 # A catalogue that lost half of a kind at once was cut short rather than cleaned up (our choice).
 MIN_SHARE = 0.5
@@ -41,9 +38,7 @@ class Retiring:
 
 
 def retiring(
-    stored: Mapping[str, tuple[str, Status]],
-    wanted: Collection[str],
-    oddities: Mapping[str, int],
+    stored: Mapping[str, tuple[str, Status]], wanted: Collection[str], oddities: Mapping[str, int]
 ) -> Retiring:
     """What is active and not `wanted`; nothing when the source looks cut short."""
     active = [memory_id for memory_id, (_, status) in stored.items() if status is Status.ACTIVE]
@@ -63,8 +58,6 @@ def retiring(
             )
     return Retiring(memory_ids=gone)
 
-
-# The picture of the catalogue: root, categories, and the largest datasets of each.
 
 ROOT_ID = "datagov_root"
 ROOT_LABEL = "data.gov.il"
@@ -141,6 +134,7 @@ UPDATED = "the catalogue changed"
 RETURNED = "the catalogue has it again"
 
 Change = tuple[MemoryItem, MemoryVersion | None]
+Row = TypeVar("Row", ContentNode, ContentEdge)
 
 
 def check_shared(items: Iterable[MemoryItem]) -> None:
@@ -173,7 +167,7 @@ def put_change(stored: MemoryItem | None, fresh: MemoryItem) -> Change | None:
         index=requeued(stored.index, IndexOp.VECTOR, fresh.updated_at),
     )
     kind, reason = (ChangeType.UPDATE, UPDATED) if active else (ChangeType.RESTORE, RETURNED)
-    return item, _row(stored, kind, reason, fresh.updated_at)
+    return item, replaced_state(stored, kind, reason, fresh.updated_at)
 
 
 def retire_change(stored: MemoryItem, reason: str, at: datetime) -> Change | None:
@@ -181,57 +175,26 @@ def retire_change(stored: MemoryItem, reason: str, at: datetime) -> Change | Non
     if stored.status is not Status.ACTIVE:
         return None
     item = replace(archived(stored, reason, at), version=stored.version + 1)
-    return item, _row(stored, ChangeType.ARCHIVE, reason, at)
+    return item, replaced_state(stored, ChangeType.ARCHIVE, reason, at)
 
 
-def node_changes(
-    stored: Sequence[ContentNode], wanted: Sequence[ContentNode]
-) -> tuple[list[ContentNode], list[ContentNode]]:
-    """Nodes to write, and nodes to remove. A known node keeps when it was first seen."""
-    known = {node.node_id: node for node in stored}
-    kept = {node.node_id for node in wanted}
+def graph_changes(stored: Sequence[Row], wanted: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Rows to write, and rows to remove. A known row keeps when it was first seen."""
+    known = {_key(row): row for row in stored}
+    kept = {_key(row) for row in wanted}
     write = []
-    for node in wanted:
-        old = known.get(node.node_id)
+    for row in wanted:
+        old = known.get(_key(row))
         if old is None:
-            write.append(node)
+            write.append(row)
             continue
-        same = replace(node, first_seen_at=old.first_seen_at, last_seen_at=old.last_seen_at)
+        same = replace(row, first_seen_at=old.first_seen_at, last_seen_at=old.last_seen_at)
         if same != old:
-            write.append(replace(node, first_seen_at=old.first_seen_at))
-    return write, [node for node in stored if node.node_id not in kept]
+            write.append(replace(row, first_seen_at=old.first_seen_at))
+    return write, [row for row in stored if _key(row) not in kept]
 
 
-def edge_changes(
-    stored: Sequence[ContentEdge], wanted: Sequence[ContentEdge]
-) -> tuple[list[ContentEdge], list[ContentEdge]]:
-    """The same for edges."""
-    known = {edge_key(edge): edge for edge in stored}
-    kept = {edge_key(edge) for edge in wanted}
-    write = []
-    for edge in wanted:
-        old = known.get(edge_key(edge))
-        if old is None:
-            write.append(edge)
-        elif old.weight != edge.weight:
-            write.append(replace(edge, first_seen_at=old.first_seen_at))
-    return write, [edge for edge in stored if edge_key(edge) not in kept]
-
-
-def edge_key(edge: ContentEdge) -> tuple[str, str, str]:
-    return edge.source, edge.target, edge.relation
-
-
-def _row(stored: MemoryItem, kind: ChangeType, reason: str, at: datetime) -> MemoryVersion:
-    return MemoryVersion(
-        user_id=stored.user_id,
-        memory_id=stored.memory_id,
-        version=stored.version,
-        text=stored.text,
-        tags=stored.tags,
-        quality=stored.quality,
-        stats=stored.stats,
-        change_type=kind,
-        reason=reason,
-        at=at,
-    )
+def _key(row: ContentNode | ContentEdge) -> tuple[str, ...]:
+    if isinstance(row, ContentNode):
+        return (row.node_id,)
+    return row.source, row.target, row.relation

@@ -1,7 +1,5 @@
 """From records of the catalogue to shared items and their texts. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -192,10 +190,8 @@ def _english_title(label: str, title: str) -> str:
 
 def _name_words(dataset: Dataset) -> str:
     """The words of the address that its publisher chose: often the only English of a dataset.
-
-    Measured on our questions (jobs/suites/datagov_questions.yaml): English MRR +.057
-    (95 % +.019 to +.099), Hebrew +.019 (+.004 to +.039).
-    """
+    Measured on our questions (jobs/suites/datagov_questions.yaml): English MRR +.057 (95 % +.019 to
+    +.099), Hebrew +.019 (+.004 to +.039)."""
     said = set(WORD.findall(dataset.title.lower()))
     words = dict.fromkeys(WORD.findall(dataset.name.lower()))
     return " ".join(word for word in words if word not in said)[:MAX_NAME_CHARS]
@@ -416,7 +412,6 @@ def _domains(entries: Iterable[Entry]) -> Iterator[_Draft]:
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:
-    """What a dataset and its resources have in common."""
     return {
         "dataset_id": dataset.dataset_id,
         "categories": list(dataset.categories),

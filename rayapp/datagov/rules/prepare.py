@@ -1,7 +1,5 @@
 """Records of a source made comparable: normalised, and their anomalies named. Pure."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -10,15 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rayapp.datagov.ports import Catalogue, Dataset, Field, Resource
-from rayapp.datagov.rules.categories import (
-    CATEGORIES,
-    GENERAL,
-    MAX_CATEGORIES,
-    categorise,
-    flags_of,
-)
-
-# What is odd about a catalogue: counted and reported, never a failure.
+from rayapp.datagov.rules import categories
 
 # Samples kept of each kind: enough to look one up, few enough for a report.
 SAMPLES = 5
@@ -128,7 +118,7 @@ def has_hebrew(text: str) -> bool:
     return _HEBREW.search(text) is not None
 
 
-def normalised(catalogue: Catalogue, anomalies: Anomalies) -> Catalogue:
+def normalise(catalogue: Catalogue, anomalies: Anomalies) -> Catalogue:
     """The catalogue with clean texts and without repeated records; `anomalies` gets the counts."""
     seen_datasets: set[str] = set()
     seen_resources: set[str] = set()
@@ -143,7 +133,7 @@ def normalised(catalogue: Catalogue, anomalies: Anomalies) -> Catalogue:
 
 
 def _dataset(dataset: Dataset, seen: set[str], anomalies: Anomalies) -> Dataset:
-    title = _repaired(dataset.title, anomalies) or dataset.name or dataset.dataset_id
+    title = _repair(dataset.title, anomalies) or dataset.name or dataset.dataset_id
     resources = []
     for resource in dataset.resources:
         if resource.resource_id in seen:
@@ -155,7 +145,7 @@ def _dataset(dataset: Dataset, seen: set[str], anomalies: Anomalies) -> Dataset:
         dataset,
         title=title,
         name=clean(dataset.name),
-        organization=_repaired(dataset.organization, anomalies),
+        organization=_repair(dataset.organization, anomalies),
         organization_en=clean(dataset.organization_en),
         description=clean(dataset.description),
         tags=_labels(dataset.tags),
@@ -166,7 +156,7 @@ def _dataset(dataset: Dataset, seen: set[str], anomalies: Anomalies) -> Dataset:
 
 
 def _resource(resource: Resource, title: str, anomalies: Anomalies) -> Resource:
-    name = _repaired(resource.name, anomalies)
+    name = _repair(resource.name, anomalies)
     if not name:
         anomalies.add("resource_without_name", resource.resource_id)
         name = title
@@ -208,7 +198,7 @@ def _fields(fields: Iterable[Field], anomalies: Anomalies) -> tuple[Field, ...]:
     return tuple(kept.values())
 
 
-def _repaired(text: str, anomalies: Anomalies) -> str:
+def _repair(text: str, anomalies: Anomalies) -> str:
     plain = clean(text)
     if plain != text:
         anomalies.add("text_repaired", plain)
@@ -231,8 +221,8 @@ def prepared(catalogue: Catalogue) -> tuple[Catalogue, Anomalies]:
     The order of datasets is that of their ids: what a source lists first must change nothing.
     """
     anomalies = Anomalies(catalogue.odd_counts, catalogue.oddities)
-    clean = normalised(catalogue, anomalies)
-    datasets = [_filed(dataset, anomalies) for dataset in clean.datasets]
+    clean = normalise(catalogue, anomalies)
+    datasets = [_file(dataset, anomalies) for dataset in clean.datasets]
     datasets.sort(key=lambda dataset: dataset.dataset_id)
     for dataset in datasets:
         _look_at_dataset(dataset, anomalies)
@@ -245,16 +235,20 @@ def prepared(catalogue: Catalogue) -> tuple[Catalogue, Anomalies]:
     return replace(clean, datasets=tuple(datasets)), anomalies
 
 
-def _filed(dataset: Dataset, anomalies: Anomalies) -> Dataset:
+def _file(dataset: Dataset, anomalies: Anomalies) -> Dataset:
     if not dataset.categories:
         anomalies.add("dataset_without_category", dataset.title)
         owner = f"{dataset.organization} {dataset.organization_en}"
-        return replace(dataset, categories=categorise(dataset.title, dataset.tags, owner))
-    known = [slug for slug in dataset.categories if slug in CATEGORIES]
+        return replace(
+            dataset, categories=categories.categorise(dataset.title, dataset.tags, owner)
+        )
+    known = [slug for slug in dataset.categories if slug in categories.CATEGORIES]
     for slug in dataset.categories:
-        if slug not in CATEGORIES:
+        if slug not in categories.CATEGORIES:
             anomalies.add("category_unknown", slug)
-    return replace(dataset, categories=tuple(known[:MAX_CATEGORIES]) or (GENERAL,))
+    return replace(
+        dataset, categories=tuple(known[: categories.MAX_CATEGORIES]) or (categories.GENERAL,)
+    )
 
 
 def _look_at_dataset(dataset: Dataset, anomalies: Anomalies) -> None:
@@ -273,5 +267,5 @@ def _look_at_resources(dataset: Dataset, anomalies: Anomalies) -> None:
             anomalies.add("resource_error", f"{resource.error}: {resource.name}"[:120])
         if not resource.format:
             anomalies.add("resource_without_format", shown)
-        if dataset.flags and dataset.flags - flags_of(resource.fields):
+        if dataset.flags and dataset.flags - categories.flags_of(resource.fields):
             anomalies.add("resource_overclaimed", shown)

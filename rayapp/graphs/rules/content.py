@@ -1,7 +1,5 @@
 """The content graph's rules: whose it is, what an item adds and takes back, caps, paths."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -66,7 +64,7 @@ EDGE_GONE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class GraphQuota:
     """Which of the named rows exist, and how many may still be created."""
 
     known: frozenset[object]
@@ -82,7 +80,7 @@ class Refused:
 
 
 def admitted_routing(
-    changes: Sequence[RoutingIncrement], room: Room
+    changes: Sequence[RoutingIncrement], room: GraphQuota
 ) -> tuple[RoutingIncrement, ...]:
     """The increments of known concepts, and of the first new ones that there is room for.
 
@@ -95,7 +93,11 @@ def admitted_routing(
 
 
 def admitted_content(
-    changes: ContentChanges, after: Contribution, refused: Refused, nodes: Room, edges: Room
+    changes: ContentChanges,
+    after: Contribution,
+    refused: Refused,
+    nodes: GraphQuota,
+    edges: GraphQuota,
 ) -> tuple[ContentChanges, Refused]:
     """The increments that are written, and what of `after` stays outside the graph.
 
@@ -112,7 +114,7 @@ def admitted_content(
 
 
 def _admitted_nodes(
-    changes: Sequence[NodeIncrement], refused: Refused, room: Room
+    changes: Sequence[NodeIncrement], refused: Refused, room: GraphQuota
 ) -> tuple[tuple[NodeIncrement, ...], set[str]]:
     outside, free = set(refused.nodes), room.free
     admitted = []
@@ -130,12 +132,10 @@ def _admitted_nodes(
 
 
 def _admitted_edges(
-    changes: Sequence[EdgeIncrement], no_nodes: set[str], refused: Refused, room: Room
+    changes: Sequence[EdgeIncrement], no_nodes: set[str], refused: Refused, room: GraphQuota
 ) -> tuple[tuple[EdgeIncrement, ...], set[EdgeKey]]:
-    """An edge needs both its nodes: one that was kept out keeps its edges out.
-
-    Two concepts may stay while their edge goes, so an edge is taken off the list when it does.
-    """
+    """An edge needs both its nodes: one that was kept out keeps its edges out. Two concepts may
+    stay while their edge goes, so an edge is taken off the list when it does."""
     outside, free = set(refused.edges), room.free
     admitted = []
     for change in changes:

@@ -1,14 +1,13 @@
 """Short sentences for the assistant out of what the graphs know, in Hebrew or English. Pure.
 
-Everything a person or a document wrote is quoted by `quoted`, so that it cannot leave its
+Everything a person or a document wrote is quoted by `quote`, so that it cannot leave its
 sentence: no line breaks, no brackets of a memory line, no tags, no invisible marks.
 """
 
-from __future__ import annotations
-
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
 
 from rayapp.graphs.records import ActionAdvice, PastExperience, TierAdvice
@@ -60,15 +59,13 @@ _ACTIONS: dict[Side, str] = {
     "he": "בשאלות מסוג {context}: {advice}.",
     "en": "For questions of type {context}: {advice}.",
 }
-_ADVICE: dict[Side, dict[str, str]] = {
-    "he": {
-        "prefer": "להעדיף את {action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
-        "avoid": "להימנע מ-{action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
-    },
-    "en": {
-        "prefer": "prefer {action} ({rate:.0%} success in {uses} uses)",
-        "avoid": "avoid {action} ({rate:.0%} success in {uses} uses)",
-    },
+_ADVICE: dict[Side, str] = {
+    "he": "{verb}{action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
+    "en": "{verb}{action} ({rate:.0%} success in {uses} uses)",
+}
+_ADVISED: dict[Side, dict[str, str]] = {
+    "he": {"prefer": "להעדיף את ", "avoid": "להימנע מ-"},
+    "en": {"prefer": "prefer ", "avoid": "avoid "},
 }
 _REPEATED: dict[Side, str] = {
     "he": "השאלה כבר נשאלה בשיחה הזאת: {quote}. התשובה הקודמת כנראה לא הספיקה.",
@@ -88,26 +85,14 @@ _SOLVED_REASON: dict[Side, str] = {
     "he": "פתר את השאלה הזאת {times}, לאחרונה ב-{day}",
     "en": "solved this very question {times}, last on {day}",
 }
-_COUNTED_REASON: dict[Side, dict[Outcome, str]] = {
-    "he": {
-        Outcome.WORKED: "הצליח {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
-        Outcome.FAILED: "נכשל {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
-    },
-    "en": {
-        Outcome.WORKED: "worked {count} of {uses} times, last with {concept} on {day}",
-        Outcome.FAILED: "failed {count} of {uses} times, last with {concept} on {day}",
-    },
+_COUNTED_REASON: dict[Side, str] = {
+    "he": "{verb} {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
+    "en": "{verb} {count} of {uses} times, last with {concept} on {day}",
 }
 # Items of books carry no counters of their own: the book does.
-_PLAIN_REASON: dict[Side, dict[Outcome, str]] = {
-    "he": {
-        Outcome.WORKED: "הצליח עם {concept} ב-{day}",
-        Outcome.FAILED: "נכשל עם {concept} ב-{day}",
-    },
-    "en": {
-        Outcome.WORKED: "worked with {concept} on {day}",
-        Outcome.FAILED: "failed with {concept} on {day}",
-    },
+_PLAIN_REASON: dict[Side, str] = {
+    "he": "{verb} עם {concept} ב-{day}",
+    "en": "{verb} with {concept} on {day}",
 }
 _ASKED: dict[Side, str] = {"he": ", כשנשאל {quote}", "en": ", when asked {quote}"}
 _LAST: dict[Side, str] = {"he": "; התוצאה האחרונה: {outcome}", "en": "; last outcome: {outcome}"}
@@ -127,7 +112,7 @@ def side_of(language: str) -> Side:
     return "he" if language in ("he", "mixed") else "en"
 
 
-def quoted(text: str, limit: int = MAX_QUOTE) -> str:
+def quote(text: str, limit: int = MAX_QUOTE) -> str:
     """One line between curly quotes; a longer text is cut at a word and ends with an ellipsis."""
     return f"“{_flat(text, limit)}”"
 
@@ -148,11 +133,15 @@ def counted_reason(
     stats = item.stats
     count = stats.worked_count if outcome is Outcome.WORKED else stats.failed_count
     templates = _COUNTED_REASON if count else _PLAIN_REASON
-    text = templates[side][outcome].format(
-        count=count, uses=stats.uses, concept=quoted(concept, MAX_NAME), day=_day(at)
+    text = templates[side].format(
+        verb=_OUTCOMES[side][outcome],
+        count=count,
+        uses=stats.uses,
+        concept=quote(concept, MAX_NAME),
+        day=_day(at),
     )
     if asked:
-        text += _ASKED[side].format(quote=quoted(asked, MAX_NAME))
+        text += _ASKED[side].format(quote=quote(asked, MAX_NAME))
     if stats.last_outcome is not None and stats.last_outcome is not outcome:
         text += _LAST[side].format(outcome=_OUTCOMES[side][stats.last_outcome])
     return text
@@ -179,7 +168,7 @@ def directives_of(
             _SOLUTION[side].format(
                 id=_flat(item.memory_id, MAX_QUOTE),
                 times=_times(side, count),
-                quote=quoted(item.text),
+                quote=quote(item.text),
             )
         )
     lines += [_failure(side, failure) for failure in failures[:1]]
@@ -187,9 +176,9 @@ def directives_of(
         lines.append(tiers)
     lines += _actions(side, actions)
     if repeated is not None:
-        lines.append(_REPEATED[side].format(quote=quoted(repeated)))
+        lines.append(_REPEATED[side].format(quote=quote(repeated)))
     if continuity:
-        names = ", ".join(quoted(name, MAX_NAME) for name in continuity[:MAX_CONCEPTS])
+        names = ", ".join(quote(name, MAX_NAME) for name in continuity[:MAX_CONCEPTS])
         lines.append(_CONTINUITY[side].format(concepts=names))
     return tuple(lines[:MAX_DIRECTIVES])
 
@@ -209,7 +198,7 @@ def advised_tiers(side: Side, tiers: Sequence[TierAdvice], documents: bool) -> s
 def _failure(side: Side, failure: PastExperience) -> str:
     return _FAILURE[side].format(
         id=_flat(failure.item.memory_id, MAX_QUOTE),
-        quote=quoted(failure.item.text),
+        quote=quote(failure.item.text),
         reason=failure.reason,
     )
 
@@ -225,8 +214,11 @@ def _actions(side: Side, actions: Sequence[ActionAdvice]) -> Iterator[str]:
     best = [one for one in actions if one.advice == "prefer"][:1]
     worst = [one for one in actions if one.advice == "avoid"][-1:]
     parts = [
-        _ADVICE[side][one.advice].format(
-            action=quoted(one.action, MAX_NAME), rate=one.success_rate, uses=one.uses
+        _ADVICE[side].format(
+            verb=_ADVISED[side][one.advice],
+            action=quote(one.action, MAX_NAME),
+            rate=one.success_rate,
+            uses=one.uses,
         )
         for one in (*best, *worst)
     ]
@@ -251,14 +243,23 @@ def _flat(text: str, limit: int) -> str:
     return (whole or cut) + "…"
 
 
-class _Plain(dict[int, str]):
+class CharTable(dict[int, str]):
     """A translation table that learns a character when it first meets it."""
 
+    def __init__(
+        self, rule: Callable[[str], str], known: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__({ord(char): plain for char, plain in known.items()})
+        self._rule = rule
+
     def __missing__(self, code: int) -> str:
-        kind = unicodedata.category(chr(code))
-        spaced = " " if kind in _SPACED else chr(code)
-        self[code] = "" if kind in _DROPPED else spaced
+        self[code] = self._rule(chr(code))
         return self[code]
 
 
-_PLAIN = _Plain()
+def _shown(char: str) -> str:
+    kind = unicodedata.category(char)
+    return "" if kind in _DROPPED else " " if kind in _SPACED else char
+
+
+_PLAIN = CharTable(_shown)

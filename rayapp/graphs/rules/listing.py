@@ -1,7 +1,5 @@
 """The list of concepts: both graphs merged, filtered by time, ordered. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta

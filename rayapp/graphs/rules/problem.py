@@ -1,7 +1,5 @@
 """The fingerprint of a problem: questions that ask the same, in either language, share it."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from typing import NamedTuple

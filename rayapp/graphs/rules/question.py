@@ -1,24 +1,15 @@
-"""A question read once: its concepts, kind of work, problem, and what to ask the truth about it.
-Pure.
-"""
-
-from __future__ import annotations
+"""A question read once: its concepts, kind of work, problem, and what to ask of it. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from rayapp.graphs.records import (
-    ContentNode,
-    GraphPriors,
-    InsightsRequest,
-    KnownSolution,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.directives import MAX_NAME, Side, side_of
 from rayapp.graphs.rules.problem import problem_hash
+from rayapp.graphs.rules.views import ACTION_PREFIX, CONTENT_PREFIX, ROUTING_PREFIX
 from rayapp.memory.item import point_id_of
 from rayapp.text.concept import Concept
 from rayapp.text.concepts import MAX_READ_CHARS, extract_concepts
@@ -28,8 +19,6 @@ from rayapp.text.language import detect_language
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
-
-# What kind of work a question belongs to, by whole words of both languages.
 
 # What no rule claims.
 GENERAL = "general"
@@ -222,7 +211,7 @@ class Fingerprint:
     problem: str | None
     words: frozenset[str]
 
-    def same(self, other: Fingerprint) -> bool:
+    def same(self, other: Self) -> bool:
         if self.problem is not None and self.problem == other.problem:
             return True
         return bool(self.words) and self.words == other.words
@@ -270,7 +259,9 @@ class Question:
         return side_of(self.language)
 
 
-def read_question(request: InsightsRequest, expansions: Expansions | None = None) -> Question:
+def read_question(
+    request: records.InsightsRequest, expansions: Expansions | None = None
+) -> Question:
     text = request.query[:MAX_READ_CHARS]
     return Question(
         text=request.query,
@@ -294,7 +285,7 @@ def _fingerprint(text: str, expansions: Expansions | None) -> Fingerprint:
     return Fingerprint(problem_hash(text, expansions), words)
 
 
-def wanted_points(question: Question, priors: GraphPriors, user_id: str) -> tuple[str, ...]:
+def wanted_points(question: Question, priors: records.GraphPriors, user_id: str) -> tuple[str, ...]:
     """The items that an answer may show, the most telling ones first."""
     points = [one.point_id for one in by_success(priors.solutions)]
     points += [e.point_id for row in rows_of(question, priors) for e in row.examples]
@@ -313,18 +304,59 @@ def _recent_concepts(messages: Sequence[str], expansions: Expansions | None) -> 
     return tuple(found.values())[:RECENT_CONCEPTS]
 
 
-def rows_of(question: Question, priors: GraphPriors) -> list[RoutingRow]:
+def rows_of(question: Question, priors: records.GraphPriors) -> list[records.RoutingRow]:
     """Routing rows of the question's concepts, in their order."""
     by_concept = {row.concept: row for row in priors.routing}
     return [by_concept[c.key] for c in question.focus if c.key in by_concept]
 
 
-def nodes_of(question: Question, priors: GraphPriors) -> list[ContentNode]:
+def nodes_of(question: Question, priors: records.GraphPriors) -> list[records.ContentNode]:
     by_id = {node.node_id: node for node in priors.nodes}
     return [by_id[c.key] for c in question.focus if c.key in by_id]
 
 
-def by_success(solutions: Iterable[KnownSolution]) -> list[KnownSolution]:
+def by_success(solutions: Iterable[records.KnownSolution]) -> list[records.KnownSolution]:
     return sorted(
         solutions, key=lambda s: (s.success_count, s.last_used_at, s.memory_id), reverse=True
     )
+
+
+# Spellings tried for one name; the first ones are the likeliest.
+MAX_KEYS = 8
+# A longer name is no concept; the text is cut before it is analysed (characters).
+MAX_NAMED = 300
+
+
+@dataclass(frozen=True, slots=True)
+class NamedConcept:
+    """What an id of a picture, or a name, may stand for: an action, else one of the keys."""
+
+    action: tuple[str, str] | None
+    keys: tuple[str, ...]
+
+
+def named_concept(name: str, expansions: Expansions | None = None) -> NamedConcept:
+    """What an id with its prefix, a key without one, or a label as a person writes it means.
+
+    The keys are ordered: the id without its prefix, the name as it is, then its lemma form.
+    """
+    name = name.strip()[:MAX_NAMED]
+    bare = next(
+        (name.removeprefix(p) for p in (ROUTING_PREFIX, CONTENT_PREFIX) if name.startswith(p)), name
+    )
+    # A tag is one concept as a whole: a phrase gets the key of a phrase, not of its words.
+    concepts = extract_concepts(bare, tags=(bare,), expansions=expansions, limit=MAX_KEYS)
+    keys = dict.fromkeys([bare, name, *(concept.key for concept in concepts)])
+    return NamedConcept(_action_of(name), tuple(key for key in keys if key)[:MAX_KEYS])
+
+
+def _action_of(name: str) -> tuple[str, str] | None:
+    """Context types hold underscores themselves, so they are matched as a whole."""
+    if not name.startswith(ACTION_PREFIX):
+        return None
+    rest = name.removeprefix(ACTION_PREFIX)
+    for context_type in sorted(CONTEXT_TYPES, key=len, reverse=True):
+        action = rest.removeprefix(context_type + "_")
+        if action and action != rest:
+            return context_type, action
+    return None

@@ -1,49 +1,33 @@
 """What the routing graph advises, and the rates of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import fields
 
 from rayapp.graphs.records import Counters, RoutingRow, TierAdvice
 from rayapp.memory.item import Outcome
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, wilson_lower_bound
 from rayapp.memory.tiers import Tier
 
-# Rates of graph rows, computed from their counters when a row is read.
-
 # What a row says before anything was judged.
 NEUTRAL_RATE = 0.5
 # A partial success counts half, in the action graph only.
 PARTIAL_SHARE = 0.5
+_COUNTED = tuple(one.name for one in fields(Counters))
 
 
 def counters_of(outcome: Outcome) -> Counters:
     """One use with this outcome."""
-    return Counters(
-        uses=1,
-        worked=int(outcome is Outcome.WORKED),
-        partial=int(outcome is Outcome.PARTIAL),
-        unknown=int(outcome is Outcome.UNKNOWN),
-        failed=int(outcome is Outcome.FAILED),
-    )
+    return Counters(uses=1, **{outcome.value: 1})
 
 
 def added(a: Counters, b: Counters) -> Counters:
     """Both together."""
-    return Counters(
-        uses=a.uses + b.uses,
-        worked=a.worked + b.worked,
-        partial=a.partial + b.partial,
-        unknown=a.unknown + b.unknown,
-        failed=a.failed + b.failed,
-    )
+    return Counters(**{name: getattr(a, name) + getattr(b, name) for name in _COUNTED})
 
 
 def negative(c: Counters) -> Counters:
     """What added to `c` gives nothing."""
-    return Counters(
-        uses=-c.uses, worked=-c.worked, partial=-c.partial, unknown=-c.unknown, failed=-c.failed
-    )
+    return Counters(**{name: -getattr(c, name) for name in _COUNTED})
 
 
 def success_rate(c: Counters) -> float:
@@ -60,12 +44,7 @@ def action_success_rate(c: Counters) -> float:
 
 def wilson_of(c: Counters) -> float:
     """Wilson lower bound over the success values of all outcomes."""
-    success = (
-        SUCCESS_VALUE[Outcome.WORKED] * c.worked
-        + SUCCESS_VALUE[Outcome.PARTIAL] * c.partial
-        + SUCCESS_VALUE[Outcome.UNKNOWN] * c.unknown
-        + SUCCESS_VALUE[Outcome.FAILED] * c.failed
-    )
+    success = sum(value * getattr(c, outcome.value) for outcome, value in SUCCESS_VALUE.items())
     return wilson_lower_bound(success, c.uses)
 
 
@@ -104,11 +83,9 @@ def depth_factors(rows: Sequence[RoutingRow], tiers: Sequence[Tier]) -> dict[Tie
 
 
 def _best_known(rows: Sequence[RoutingRow]) -> dict[Tier, Counters]:
-    """Of each used tier the counters of the concept with the most uses there.
-
-    One outcome counts for every concept of its question, so a sum over concepts would count it
-    several times. Of two that are used alike the worse one speaks: nothing is praised by chance.
-    """
+    """Of each used tier the counters of the concept with the most uses there. One outcome counts
+    for every concept of its question, so a sum over concepts would count it several times. Of two
+    that are used alike the worse one speaks: nothing is praised by chance."""
     known: dict[Tier, Counters] = {}
     for row in rows:
         for tier, counters in row.tiers.items():

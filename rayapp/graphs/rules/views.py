@@ -1,25 +1,13 @@
 """Rows of the graphs as people look at them: pictures, totals over tiers, paths. Pure."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
 from typing import Literal
 
-from rayapp.graphs.records import (
-    ActionRow,
-    ConceptDefinition,
-    ContentEdge,
-    ContentNode,
-    Counters,
-    Example,
-    GraphEdgeView,
-    GraphNodeView,
-    GraphView,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.routing import action_success_rate, added, success_rate, wilson_of
 from rayapp.memory.item import NEUTRAL_SCORE
 from rayapp.memory.tiers import Tier
@@ -39,29 +27,12 @@ MAX_BEST_TIERS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PictureRows:
-    """What a picture is made of.
-
-    Attributes:
-        routing: the concepts to show.
-        known: routing rows that only say how well a content node did.
-        edges: content edges; those that leave the picture are left out.
-    """
-
-    routing: Sequence[RoutingRow] = ()
-    known: Sequence[RoutingRow] = ()
-    nodes: Sequence[ContentNode] = ()
-    edges: Sequence[ContentEdge] = ()
-    actions: Sequence[ActionRow] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActionTotal:
     """One action in one context, over all tiers. `best_tier` has the highest Wilson score."""
 
     context_type: str
     action: str
-    counters: Counters
+    counters: records.Counters
     first_used_at: datetime
     last_used_at: datetime
     best_tier: Tier
@@ -72,23 +43,20 @@ class ConceptTotal:
     """One concept over all tiers: of its routing row, else of its action."""
 
     kind: Literal["routing", "content", "action"]
-    counters: Counters
+    counters: records.Counters
     success_rate: float
     best_tier: Tier | None
-    tiers: Mapping[Tier, Counters]
+    tiers: Mapping[Tier, records.Counters]
     first_seen_at: datetime | None
     last_seen_at: datetime | None
 
 
-# --- totals --------------------------------------------------------------------------------
-
-
-def total_of(row: RoutingRow) -> Counters:
+def total_of(row: records.RoutingRow) -> records.Counters:
     """The counters of a concept over all tiers."""
     return _sum(row.tiers.values())
 
 
-def best_tiers(row: RoutingRow) -> tuple[Tier, ...]:
+def best_tiers(row: records.RoutingRow) -> tuple[Tier, ...]:
     """Tiers in which the concept did well, best first."""
     scored = [(wilson_of(counters), counters.uses, tier) for tier, counters in row.tiers.items()]
     scored.sort(key=lambda one: (-one[0], -one[1], one[2].value))
@@ -97,14 +65,14 @@ def best_tiers(row: RoutingRow) -> tuple[Tier, ...]:
     ]
 
 
-def best_wilson(row: RoutingRow) -> float:
+def best_wilson(row: records.RoutingRow) -> float:
     """Of the best tier; neutral when nothing was judged."""
     return max((wilson_of(c) for c in row.tiers.values() if c.uses), default=NEUTRAL_SCORE)
 
 
-def action_totals(rows: Iterable[ActionRow]) -> tuple[ActionTotal, ...]:
+def action_totals(rows: Iterable[records.ActionRow]) -> tuple[ActionTotal, ...]:
     """The rows of one action in one context together, most used first."""
-    grouped: dict[tuple[str, str], list[ActionRow]] = {}
+    grouped: dict[tuple[str, str], list[records.ActionRow]] = {}
     for row in rows:
         grouped.setdefault((row.context_type, row.action), []).append(row)
     totals = [_action_total(group) for group in grouped.values()]
@@ -112,11 +80,11 @@ def action_totals(rows: Iterable[ActionRow]) -> tuple[ActionTotal, ...]:
     return tuple(totals)
 
 
-def concept_total(found: ConceptDefinition) -> ConceptTotal:
+def concept_total(found: records.ConceptDefinition) -> ConceptTotal:
     """What all rows of a concept say together."""
     routing, node = found.routing, found.node
     action = action_totals(found.actions)[0] if found.actions else None
-    counters = total_of(routing) if routing else action.counters if action else Counters()
+    counters = total_of(routing) if routing else action.counters if action else records.Counters()
     seen = [(one.first_seen_at, one.last_seen_at) for one in (routing, node) if one is not None]
     seen += [(action.first_used_at, action.last_used_at)] if action else []
     best = next(iter(best_tiers(routing)), None) if routing else None
@@ -131,13 +99,15 @@ def concept_total(found: ConceptDefinition) -> ConceptTotal:
     )
 
 
-def examples_of(rows: Iterable[RoutingRow | ActionRow]) -> tuple[Example, ...]:
+def examples_of(
+    rows: Iterable[records.RoutingRow | records.ActionRow],
+) -> tuple[records.Example, ...]:
     """The remembered outcomes of all rows, newest first."""
     found = {(e.point_id, e.outcome, e.at): e for row in rows for e in row.examples}
     return tuple(sorted(found.values(), key=lambda e: (e.at, e.point_id), reverse=True))
 
 
-def _action_total(rows: Sequence[ActionRow]) -> ActionTotal:
+def _action_total(rows: Sequence[records.ActionRow]) -> ActionTotal:
     best = min(rows, key=lambda r: (-wilson_of(r.counters), -r.counters.uses, r.tier.value))
     return ActionTotal(
         context_type=rows[0].context_type,
@@ -149,59 +119,60 @@ def _action_total(rows: Sequence[ActionRow]) -> ActionTotal:
     )
 
 
-def _sum(counters: Iterable[Counters]) -> Counters:
-    total = Counters()
+def _sum(counters: Iterable[records.Counters]) -> records.Counters:
+    total = records.Counters()
     for one in counters:
         total = added(total, one)
     return total
 
 
-# --- pictures ------------------------------------------------------------------------------
-
-
-def graph_view(rows: PictureRows) -> GraphView:
+def graph_view(
+    *,
+    routing: Sequence[records.RoutingRow] = (),
+    known: Sequence[records.RoutingRow] = (),
+    nodes: Sequence[records.ContentNode] = (),
+    edges: Sequence[records.ContentEdge] = (),
+    actions: Sequence[records.ActionRow] = (),
+) -> records.GraphView:
     """Nodes of all kinds and at most `MAX_EDGES` edges between them, heaviest first.
 
-    `connections` counts the edges that are in the picture.
+    `known`: routing rows that only say how well a content node did. `connections` counts the edges
+    that are in the picture; one of which an end is not shown is left out.
     """
-    known = {row.concept: row for row in (*rows.known, *rows.routing)}
-    nodes = [
-        *(_routing_view(row) for row in rows.routing),
-        *(_content_view(node, known.get(node.node_id)) for node in rows.nodes),
-        *(_action_view(total) for total in action_totals(rows.actions)[:MAX_ACTIONS]),
+    rows = {row.concept: row for row in (*known, *routing)}
+    shown = [
+        *(_routing_view(row) for row in routing),
+        *(_content_view(node, rows.get(node.node_id)) for node in nodes),
+        *(_action_view(total) for total in action_totals(actions)[:MAX_ACTIONS]),
     ]
-    edges = [*_routing_edges(rows.routing), *_content_edges(rows.nodes, rows.edges)]
-    edges.sort(key=lambda edge: (-edge.weight, edge.source, edge.target))
-    del edges[MAX_EDGES:]
-    connections: dict[str, int] = {}
-    for edge in edges:
-        for end in (edge.source, edge.target):
-            connections[end] = connections.get(end, 0) + 1
-    return GraphView(
-        nodes=tuple(replace(node, connections=connections.get(node.id, 0)) for node in nodes),
-        edges=tuple(edges),
+    links = [*_routing_edges(routing), *_content_edges(nodes, edges)]
+    links.sort(key=lambda edge: (-edge.weight, edge.source, edge.target))
+    del links[MAX_EDGES:]
+    connections = Counter(end for edge in links for end in (edge.source, edge.target))
+    return records.GraphView(
+        nodes=tuple(replace(node, connections=connections[node.id]) for node in shown),
+        edges=tuple(links),
     )
 
 
-def beside(own: GraphView, shared: GraphView) -> GraphView:
+def beside(own: records.GraphView, shared: records.GraphView) -> records.GraphView:
     """Two pictures as one; what both have is the first one's, and the limits hold for each."""
     mine = {node.id for node in own.nodes}
     links = {(edge.source, edge.target) for edge in own.edges}
-    return GraphView(
+    return records.GraphView(
         nodes=(*own.nodes, *(node for node in shared.nodes if node.id not in mine)),
         edges=(*own.edges, *(e for e in shared.edges if (e.source, e.target) not in links)),
     )
 
 
-def _routing_view(row: RoutingRow) -> GraphNodeView:
+def _routing_view(row: records.RoutingRow) -> records.GraphNodeView:
     total, best = total_of(row), best_tiers(row)
-    return GraphNodeView(
+    return records.GraphNodeView(
         id=ROUTING_PREFIX + row.concept,
         concept=row.label,
         type="routing",
         score=_between(best_wilson(row), LOWEST_SCORE, HIGHEST_SCORE),
         usage=total.uses,
-        connections=0,
         success_rate=success_rate(total),
         created_at=row.first_seen_at,
         last_used=row.last_seen_at,
@@ -209,16 +180,17 @@ def _routing_view(row: RoutingRow) -> GraphNodeView:
     )
 
 
-def _content_view(node: ContentNode, routing: RoutingRow | None) -> GraphNodeView:
+def _content_view(
+    node: records.ContentNode, routing: records.RoutingRow | None
+) -> records.GraphNodeView:
     """How well a concept did is known by its routing row; without one the rate is neutral."""
     best = best_tiers(routing) if routing else ()
-    return GraphNodeView(
+    return records.GraphNodeView(
         id=CONTENT_PREFIX + node.node_id,
         concept=node.label,
         type="content",
         score=_between(node.avg_quality, 0.0, 1.0),
         usage=node.mentions,
-        connections=0,
         success_rate=success_rate(total_of(routing)) if routing else NEUTRAL_SCORE,
         created_at=node.first_seen_at,
         last_used=node.last_seen_at,
@@ -226,14 +198,13 @@ def _content_view(node: ContentNode, routing: RoutingRow | None) -> GraphNodeVie
     )
 
 
-def _action_view(total: ActionTotal) -> GraphNodeView:
-    return GraphNodeView(
+def _action_view(total: ActionTotal) -> records.GraphNodeView:
+    return records.GraphNodeView(
         id=f"{ACTION_PREFIX}{total.context_type}_{total.action}",
         concept=f"{total.action}@{total.context_type}",
         type="action",
         score=wilson_of(total.counters),
         usage=total.counters.uses,
-        connections=0,
         success_rate=action_success_rate(total.counters),
         created_at=total.first_used_at,
         last_used=total.last_used_at,
@@ -241,7 +212,7 @@ def _action_view(total: ActionTotal) -> GraphNodeView:
     )
 
 
-def _routing_edges(rows: Sequence[RoutingRow]) -> Iterator[GraphEdgeView]:
+def _routing_edges(rows: Sequence[records.RoutingRow]) -> Iterator[records.GraphEdgeView]:
     """Two concepts that do well in the same tiers, as heavily as the weaker of both does."""
     good = [
         (row.concept, {tier: wilson_of(row.tiers[tier]) for tier in best_tiers(row)})
@@ -251,7 +222,7 @@ def _routing_edges(rows: Sequence[RoutingRow]) -> Iterator[GraphEdgeView]:
         shared = here.keys() & there.keys()
         if shared:
             weight = sum(min(here[tier], there[tier]) for tier in shared)
-            yield GraphEdgeView(
+            yield records.GraphEdgeView(
                 ROUTING_PREFIX + one,
                 ROUTING_PREFIX + other,
                 _between(weight, LIGHTEST_EDGE, HEAVIEST_EDGE),
@@ -259,12 +230,12 @@ def _routing_edges(rows: Sequence[RoutingRow]) -> Iterator[GraphEdgeView]:
 
 
 def _content_edges(
-    nodes: Sequence[ContentNode], edges: Sequence[ContentEdge]
-) -> Iterator[GraphEdgeView]:
+    nodes: Sequence[records.ContentNode], edges: Sequence[records.ContentEdge]
+) -> Iterator[records.GraphEdgeView]:
     shown = {node.node_id for node in nodes}
     for edge in edges:
         if edge.source in shown and edge.target in shown:
-            yield GraphEdgeView(
+            yield records.GraphEdgeView(
                 CONTENT_PREFIX + edge.source, CONTENT_PREFIX + edge.target, edge.weight
             )
 
@@ -273,10 +244,7 @@ def _between(value: float, low: float, high: float) -> float:
     return max(low, min(high, value))
 
 
-# --- paths ---------------------------------------------------------------------------------
-
-
-class Reach:
+class BidirectionalSearch:
     """Two breadth-first searches towards each other, one read of edges per step of both.
 
     After n steps every path of at most 2n edges is known, unless a read was cut.
@@ -284,7 +252,7 @@ class Reach:
 
     def __init__(self, source: str, target: str) -> None:
         self.frontier: tuple[str, ...] = tuple(dict.fromkeys((source, target)))
-        self._edges: list[ContentEdge] = []
+        self._edges: list[records.ContentEdge] = []
         # How far each node is from the source, and from the target.
         self._near: dict[str, int] = {source: 0}
         self._far: dict[str, int] = {target: 0}
@@ -295,7 +263,7 @@ class Reach:
         """Whether a path is known."""
         return not self._near.keys().isdisjoint(self._far)
 
-    def step(self, edges: Sequence[ContentEdge], limit: int) -> None:
+    def step(self, edges: Sequence[records.ContentEdge], limit: int) -> None:
         """Add the edges of the frontier; the next frontier has at most `limit` nodes."""
         self._edges.extend(edges)
         self._steps += 1
@@ -310,7 +278,7 @@ class Reach:
                         found[other] = None
         self.frontier = tuple(node for node in found if node not in known)[:limit]
 
-    def corridor(self) -> list[ContentEdge]:
+    def corridor(self) -> list[records.ContentEdge]:
         """The edges of all shortest paths: few, where the known part of a graph may be large."""
         both = self._near.keys() & self._far.keys()
         length = min((self._near[node] + self._far[node] for node in both), default=0)
@@ -329,5 +297,5 @@ class Reach:
         return [edge for edge in self._edges if edge.source in kept and edge.target in kept]
 
 
-def _both_ways(edge: ContentEdge) -> tuple[tuple[str, str], tuple[str, str]]:
+def _both_ways(edge: records.ContentEdge) -> tuple[tuple[str, str], tuple[str, str]]:
     return (edge.source, edge.target), (edge.target, edge.source)

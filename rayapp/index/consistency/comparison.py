@@ -9,25 +9,14 @@ A row that cannot be read looks like none. It is known by its id, and its point 
 rolling upgrade an old process must not delete the points of what only the new version can read.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rayapp.core.errors import IndexDown
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.consistency.rules import (
-    Drift,
-    Issue,
-    drift_of,
-    is_ahead,
-    is_unchanged,
-    lasting_drift_of,
-    rev_of,
-    rule_of,
-)
-from rayapp.index.consistency.walk import Walk
+from rayapp.index.consistency import rules
+from rayapp.index.consistency.keyspace_cursor import KeyspaceCursor
 from rayapp.index.ports import ItemScan, QuarantineStore, Requeue, VectorIndex
 from rayapp.index.records import StoredPoint
 from rayapp.memory.item import MemoryItem, Status
@@ -50,11 +39,11 @@ LOOK_ONLY = Repairs()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Recheck:
     """What a second look found, how many points went to quarantine, and of how many points the
     row is there but cannot be read."""
 
-    issues: list[Issue]
+    issues: list[rules.Issue]
     quarantined: int = 0
     unreadable: int = 0
 
@@ -73,7 +62,7 @@ class Comparison:
         truth, points = await asyncio.gather(self._scan.total(), self._index.count())
         return truth, points
 
-    async def page(self, walk: Walk, batch: int) -> Walk:
+    async def page(self, walk: KeyspaceCursor, batch: int) -> KeyspaceCursor:
         """The first look at the next ids of `walk`: it moves on, with the suspects of the page."""
         schema = self._known or await self.schema()
         (after, until), limit = walk.position, walk.page_size(batch)
@@ -89,16 +78,16 @@ class Comparison:
         suspects = [i for i in ids if _is_suspect(rows.get(i), found.get(i), schema)]
         return walk.moved(bound, len(ids), suspects)
 
-    async def look_again(self, point_ids: Sequence[str], repairs: Repairs) -> Look:
+    async def look_again(self, point_ids: Sequence[str], repairs: Repairs) -> Recheck:
         """The second look, with fresh reads, and the repair of what it finds."""
-        issues: list[Issue] = []
+        issues: list[rules.Issue] = []
         quarantined = unreadable = 0
         for start in range(0, len(point_ids), AT_ONCE):
             look = await self._look_again(point_ids[start : start + AT_ONCE], repairs)
             issues += look.issues
             quarantined += look.quarantined
             unreadable += look.unreadable
-        return Look(issues, quarantined, unreadable)
+        return Recheck(issues, quarantined, unreadable)
 
     async def kept(self, limit: int) -> list[dict[str, str]]:
         """What is in quarantine, newest first, without what it says."""
@@ -116,8 +105,7 @@ class Comparison:
     async def schema(self) -> IndexSchema:
         """What the index was built for, asked anew: a reindex may have changed it.
 
-        Raises:
-            IndexDown: there is none yet, or it is being filled from the truth.
+        Raises IndexDown: there is none yet, or it is being filled from the truth.
         """
         health = await self._index.health()
         if health.collection is None or health.needs_rebuild:
@@ -128,7 +116,7 @@ class Comparison:
         self._known = await self._index.schema_of(health.collection)
         return self._known
 
-    async def _look_again(self, ids: Sequence[str], repairs: Repairs) -> Look:
+    async def _look_again(self, ids: Sequence[str], repairs: Repairs) -> Recheck:
         schema = await self.schema()
         before = {item.point_id: item for item in await self._scan.by_points(ids)}
         points = {point.point_id: point for point in await self._index.retrieve(ids)}
@@ -136,28 +124,28 @@ class Comparison:
         issues = [
             issue
             for i in ids
-            if is_unchanged(before.get(i), after.get(i))
-            and (issue := lasting_drift_of(after.get(i), points.get(i), schema)) is not None
+            if rules.is_unchanged(before.get(i), after.get(i))
+            and (issue := rules.lasting_drift_of(after.get(i), points.get(i), schema)) is not None
         ]
         without = [issue.point_id for issue in issues if issue.point_id not in after]
         unreadable = await self._scan.existing(without)
         issues = [issue for issue in issues if issue.point_id not in unreadable]
         if not repairs.repair or not issues:
-            return Look(issues, unreadable=len(unreadable))
+            return Recheck(issues, unreadable=len(unreadable))
         quarantined = await self._delete(issues, points, repairs)
         if quarantined:
             await self._forget_deleted([i.point_id for i in issues if i.point_id in after])
         await self._requeue(issues, after)
         repaired = [replace(issue, repaired=True) for issue in issues]
-        return Look(repaired, quarantined, len(unreadable))
+        return Recheck(repaired, quarantined, len(unreadable))
 
     async def _delete(
-        self, issues: Sequence[Issue], points: dict[str, StoredPoint], repairs: Repairs
+        self, issues: Sequence[rules.Issue], points: dict[str, StoredPoint], repairs: Repairs
     ) -> int:
         """Delete by the rules, but for points that were written since; how many were kept."""
-        by_kind: dict[Drift, list[str]] = {}
+        by_kind: dict[rules.Drift, list[str]] = {}
         for issue in issues:
-            if rule_of(issue.kind).delete:
+            if rules.rule_of(issue.kind).delete:
                 by_kind.setdefault(issue.kind, []).append(issue.point_id)
         quarantined = 0
         for kind, ids in by_kind.items():
@@ -165,7 +153,7 @@ class Comparison:
                 whole = await self._index.retrieve(ids, with_vectors=True)
                 await self._quarantine.keep(whole, kind.value)
                 quarantined += len(whole)
-            await self._index.delete(ids, revs={i: rev_of(points[i]) for i in ids})
+            await self._index.delete(ids, revs={i: rules.rev_of(points[i]) for i in ids})
         return quarantined
 
     async def _forget_deleted(self, had_rows: Sequence[str]) -> None:
@@ -177,12 +165,12 @@ class Comparison:
         if gone := [i for i in had_rows if i not in there or i in deleted]:
             await self._quarantine.purge(gone)
 
-    async def _requeue(self, issues: Sequence[Issue], rows: dict[str, MemoryItem]) -> None:
+    async def _requeue(self, issues: Sequence[rules.Issue], rows: dict[str, MemoryItem]) -> None:
         """Ask the indexer for what the rules say; a row that changed since asks by itself."""
         wanted = [
             Requeue(point_id=item.point_id, rev=item.index.rev, op=op)
             for issue in issues
-            if (op := rule_of(issue.kind).write) is not None
+            if (op := rules.rule_of(issue.kind).write) is not None
             and (item := rows.get(issue.point_id)) is not None
             and item.status is Status.ACTIVE
         ]
@@ -191,4 +179,4 @@ class Comparison:
 
 
 def _is_suspect(item: MemoryItem | None, point: StoredPoint | None, schema: IndexSchema) -> bool:
-    return is_ahead(item, point) or drift_of(item, point, schema) is not None
+    return rules.is_ahead(item, point) or rules.drift_of(item, point, schema) is not None

@@ -4,8 +4,6 @@ An item that waits for the index, or that it gave up on, is never drift: its wri
 missing. Only what both sides hold to be settled is compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

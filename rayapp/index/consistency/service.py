@@ -1,7 +1,5 @@
 """Sampled sweeps inside the service, the job that sweeps everything, and what both leave behind."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,16 +20,16 @@ from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
 from rayapp.core.runtime import Metrics, Runtime
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.service import forget_dead
-from rayapp.index.consistency.comparison import AT_ONCE, LOOK_ONLY, Comparison, Look, Repairs
+from rayapp.index.consistency.comparison import AT_ONCE, LOOK_ONLY, Comparison, Recheck, Repairs
+from rayapp.index.consistency.keyspace_cursor import KeyspaceCursor, round_from
 from rayapp.index.consistency.rules import Drift, Issue, SweepReport
-from rayapp.index.consistency.walk import Walk, round_from
 from rayapp.memory.ports import Event, EventStore, MemoryStore
 from rayapp.memory.scope import ReadScope
 
 # What a sweep leaves behind: an event per repaired item, its report, and the drift counters.
 #
 # A process of a job is scraped by nobody, so nothing is counted there: the owner of maintenance
-# reads the reports of jobs and counts for them (`container.leader_tasks.drift_duty`).
+# reads the reports of jobs and counts for them (`container.leader_tasks.drift_task`).
 
 # Kind of the event of one repair, and of the one that holds a sweep's report.
 REPAIRED = "repaired"
@@ -156,10 +154,10 @@ class ConsistencyService:
         """
         began, checked_at = self._clock.monotonic(), self._clock.now()
         await self._comparison.schema()
-        walk = Walk(ranges=round_from(await self._start()), limit=sample)
+        walk = KeyspaceCursor(ranges=round_from(await self._start()), limit=sample)
         while not walk.over:
             walk = await self._comparison.page(walk, self._settings.batch_size)
-        look = Look([])
+        look = Recheck([])
         if walk.suspects:
             await self._sleep(self._settings.grace_s)
             look = await self._comparison.look_again(walk.suspects, Repairs(repair=repair))
@@ -206,9 +204,7 @@ class SweepWork:
 
     A step that is killed after its repair is not counted again, as what it repaired waits for the
     index by then: the counts of a report may be lower than what was done, never higher.
-
-    Args:
-        sample: ids to look at, from a random one on; None = all of them.
+    `sample`: ids to look at, from a random one on; None = all of them.
     """
 
     def __init__(
@@ -252,7 +248,7 @@ class SweepWork:
 
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         """A page of the first look; or the second look at what was collected, and its repair."""
-        walk = Walk.of(partition.payload, cursor)
+        walk = KeyspaceCursor.of(partition.payload, cursor)
         if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
             return await self._second_look(walk, partition)
         after = await self._comparison.page(walk, self._settings.batch_size)
@@ -292,7 +288,7 @@ class SweepWork:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    async def _second_look(self, walk: Walk, partition: Partition) -> Step:
+    async def _second_look(self, walk: KeyspaceCursor, partition: Partition) -> Step:
         await self._sleep(self._settings.grace_s)
         look = await self._comparison.look_again(walk.suspects, self._repairs)
         room = int(partition.payload["events"]) - walk.events
@@ -335,7 +331,7 @@ class SweepWork:
         for row in partitions:
             if named[row.index] is not None:
                 continue
-            walk = Walk.of(row.payload, None)
+            walk = KeyspaceCursor.of(row.payload, None)
             while not walk.over:
                 walk = await self._comparison.page(walk, self._settings.batch_size)
                 if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
@@ -372,7 +368,7 @@ def random_id(random: Callable[[], float]) -> str:
     return uuid_text(int(random() * UUID_SPACE))
 
 
-def _cursor_of(walk: Walk) -> dict[str, Any] | None:
+def _cursor_of(walk: KeyspaceCursor) -> dict[str, Any] | None:
     return None if walk.over and not walk.suspects else walk.cursor()
 
 

@@ -1,21 +1,18 @@
-"""Brings items into the collection that a reindex fills: reads ahead, and rests while people
-search.
-"""
-
-from __future__ import annotations
+"""Brings items into the collection that a reindex fills; rests while people search."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Self
 
 from rayapp.core.errors import BadVector, InvalidInput, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.index.point_builder import PointFailure, written
 from rayapp.index.ports import ItemScan, RowState
 from rayapp.index.records import StoredPoint
-from rayapp.index.reindex.parts import Refresh, ReindexFacts, ReindexParts, belongs, wanted
+from rayapp.index.reindex.parts import Refresh, ReindexFacts, ReindexParts, belongs, is_wanted
 from rayapp.index.rules.points import VECTOR_HASH, copy_of, vector_hash_of
 from rayapp.memory.item import MemoryItem
 from rayapp.search.ports import ReceiptStore
@@ -72,7 +69,7 @@ def _drop(ahead: tuple[Range, asyncio.Task[Page]] | None) -> None:
         ahead[1].cancel()
 
 
-class Courtesy:
+class SearchBackoff:
     """Lets the searches of people go first: while there are any, each step is followed by a rest.
 
     A search leaves a receipt, so another newest one says that people searched. The times in it are
@@ -133,7 +130,7 @@ class Copied:
     def written(self) -> int:
         return self.copied + self.embedded
 
-    def add(self, other: Copied) -> None:
+    def add(self, other: Self) -> None:
         self.copied += other.copied
         self.embedded += other.embedded
         self.failures += other.failures
@@ -156,7 +153,7 @@ class Copier:
         Raises what is not the items' fault: an outage, or a collection that was lost.
         """
         here = [item for item in items if belongs(item)]
-        copied = await self._copied(here)
+        copied = await self._copy(here)
         rest = [item for item in here if item.point_id not in copied]
         made, failures = await self._maker.made(rest)
         stored, refused = await written(self._index, made, self._collection)
@@ -183,16 +180,16 @@ class Copier:
             (ahead, following), gone = await asyncio.gather(
                 self._page(following), self._outdated(page)
             )
-            removed += await self._taken_out(gone)
+            removed += await self._take_out(gone)
             page = ahead
-        return removed + await self._taken_out(await self._outdated(page))
+        return removed + await self._take_out(await self._outdated(page))
 
     async def _page(self, after: str | None) -> tuple[list[StoredPoint], str | None]:
         return await self._index.scroll(
             after=after, limit=TIDY_PAGE, keys=LOOKED_AT, collection=self._collection
         )
 
-    async def _taken_out(self, gone: Sequence[str]) -> int:
+    async def _take_out(self, gone: Sequence[str]) -> int:
         return (await self._settle(gone))[0] if gone else 0
 
     async def _settle(self, point_ids: Sequence[str]) -> tuple[int, Copied]:
@@ -222,7 +219,7 @@ class Copier:
 
     def _may_stay(self, point: StoredPoint, row: RowState | None) -> bool:
         """The row was read after the point, so a lower rev than the point's is another life's."""
-        if row is None or not wanted(row.status, row.sync_state):
+        if row is None or not is_wanted(row.status, row.sync_state):
             return False
         rev = int(point.payload.get("rev", 0))
         return self._same_words(point, row) if rev == row.rev else rev < row.rev
@@ -241,7 +238,7 @@ class Copier:
             list(point_ids), keys=LOOKED_AT, collection=self._collection
         )
 
-    async def _copied(self, items: Sequence[MemoryItem]) -> set[str]:
+    async def _copy(self, items: Sequence[MemoryItem]) -> set[str]:
         """Points written with the vectors of the old collection, where they are of the same
         words."""
         fit = [item for item in items if not self._refresh.takes(item)]

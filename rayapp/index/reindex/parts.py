@@ -1,7 +1,5 @@
 """What the steps of a reindex share, and collections that are ready and wait for a restart."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,14 +7,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from rayapp.bulk.model import REINDEX, Job, JobState
+from rayapp.bulk.model import Job, JobState
+from rayapp.bulk.params import REINDEX
 from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.point_builder import PointMaker
 from rayapp.index.ports import ItemScan, VectorIndex
-from rayapp.index.write_barrier import IndexHold
+from rayapp.index.write_barrier import WriteBarrier
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore
@@ -52,8 +51,8 @@ class ReindexParts:
         limit_s = self.runtime.settings.embedding.batch_timeout_s
         return PointMaker(self.embedder, self.analyser, schema=self.schema, timeout_s=limit_s)
 
-    def hold(self) -> IndexHold:
-        return IndexHold(
+    def hold(self) -> WriteBarrier:
+        return WriteBarrier(
             self.leases,
             self.scan,
             holder=self.runtime.process,
@@ -94,10 +93,10 @@ def facts_of(stored: Mapping[str, Any]) -> ReindexFacts:
 
 def belongs(item: MemoryItem) -> bool:
     """The index is to hold it; items that gave up are told of elsewhere."""
-    return wanted(item.status, item.index.sync_state)
+    return is_wanted(item.status, item.index.sync_state)
 
 
-def wanted(status: Status, sync_state: SyncState) -> bool:
+def is_wanted(status: Status, sync_state: SyncState) -> bool:
     """`belongs` of a row of which no more is known."""
     return status is Status.ACTIVE and sync_state is not SyncState.FAILED
 

@@ -4,8 +4,6 @@ Searches use the old collection until the moment of the switch, so they never se
 index (decision 0018).
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +13,8 @@ from typing import Any
 from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, point_ranges
 from rayapp.core.errors import InvalidInput
 from rayapp.index.point_builder import PointFailure
-from rayapp.index.reindex.copy import Copier, Courtesy, Follower, PagesAhead
+from rayapp.index.reindex import switch
+from rayapp.index.reindex.copy import Copier, Follower, PagesAhead, SearchBackoff
 from rayapp.index.reindex.parts import (
     ReindexFacts,
     ReindexParts,
@@ -23,17 +22,6 @@ from rayapp.index.reindex.parts import (
     facts_of,
     prepared_for,
     refresh_of,
-)
-from rayapp.index.reindex.switch import (
-    Gaps,
-    Outcome,
-    ReindexCleanup,
-    catch_up,
-    compared_and_switched,
-    fill_gaps,
-    serving_elsewhere,
-    settle,
-    too_many,
 )
 from rayapp.index.reindex.verify import verified
 from rayapp.index.rules.points import collection_name
@@ -56,8 +44,8 @@ class ReindexWork:
         self._facts: ReindexFacts | None = None
         self._copier: Copier | None = None
         self._pages = PagesAhead(parts.scan, self._settings.batch_size)
-        self._courtesy = Courtesy(parts.receipts, parts.runtime.clock, parts.sleep)
-        self._gaps = Gaps()
+        self._backoff = SearchBackoff(parts.receipts, parts.runtime.clock, parts.sleep)
+        self._missing = switch.MissingItems()
         self._spent_s: dict[str, float] = {}
 
     async def plan(self) -> Plan:
@@ -96,10 +84,10 @@ class ReindexWork:
         self._copier = Copier(self._parts, self._facts, self._refresh)
 
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
-        _, copier = self._begun()
+        _, copier = self._begin()
         until = partition.payload["until"]
         after = cursor["after"] if cursor is not None else partition.payload["after"]
-        async with self._courtesy.turn():
+        async with self._backoff.turn():
             items, last = await self._pages.page(after, until)
             done = await copier.fill(items)
         counts = {"copied": done.copied, "embedded": done.embedded}
@@ -112,7 +100,7 @@ class ReindexWork:
         )
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
-        facts, copier = self._begun()
+        facts, copier = self._begin()
         now = await self._parts.scan.now()
         follower = Follower(self._parts, copier, facts.watermark)
         report = _filled(partitions) | facts.as_json() | {"switched": False, "ready": False}
@@ -121,15 +109,15 @@ class ReindexWork:
         self._spent_s = {"fill": filled_s}
         report["items_per_s"] = round(report["items"] / filled_s, 1) if filled_s else None
         async with self._timed("follow"):
-            await catch_up(follower, self._settings.batch_size)
+            await switch.catch_up(follower, self._settings.batch_size)
             # Memories deleted between read and write, by whatever pass, a killed one too.
             report["removed"] = await copier.tidy()
             points = await self._parts.index.count(collection=facts.collection)
             # A power cut takes points back whose checkpoints are kept.
             if report["failed"] or points < report["items"]:
-                self._gaps = await fill_gaps(self._parts, facts, copier)
+                self._missing = await switch.copy_missing(self._parts, facts, copier)
         reason = await self._to_the_alias(report, follower)
-        failures = list(self._gaps.failures.values())
+        failures = list(self._missing.failures.values())
         report |= {
             "followed": follower.done.written,
             "failed": len(failures),
@@ -146,22 +134,22 @@ class ReindexWork:
 
     async def _to_the_alias(self, report: dict[str, Any], follower: Follower) -> str | None:
         """Prove, compare, switch; the reason when the alias was left alone for a fault."""
-        facts, copier = self._begun()
+        facts, copier = self._begin()
         # A driver that died after the switch left nothing to prove.
         if (await self._parts.index.health()).collection != facts.collection:
             waits = await self._waits()
-            reason = await self._proved(report)
+            reason = await self._prove(report)
             if reason is not None:
                 return reason
-            found = await self._compared(report, follower, move=waits is None)
+            found = await self._compare(report, follower, move=waits is None)
             if found.again:
                 # Something is missing for a reason that is not known: look at every item.
                 async with self._timed("gaps"):
-                    self._gaps = await fill_gaps(self._parts, facts, copier)
-                reason = too_many(self._gaps, report["items"])
+                    self._missing = await switch.copy_missing(self._parts, facts, copier)
+                reason = switch.too_many(self._missing, report["items"])
                 if reason is not None:
                     return reason
-                found = await self._compared(report, follower, move=waits is None)
+                found = await self._compare(report, follower, move=waits is None)
             if found.reason is not None:
                 return found.reason
             if found.served:
@@ -169,13 +157,13 @@ class ReindexWork:
             if waits is not None:
                 report |= {"ready": True, "next": waits, "ready_until": self._kept_until()}
                 return None
-        await settle(self._parts, follower, list(self._gaps.failures.values()))
-        await self._switched(report)
+        await switch.settle(self._parts, follower, list(self._missing.failures.values()))
+        await self._switch(report)
         return None
 
-    async def _proved(self, report: dict[str, Any]) -> str | None:
-        facts, _ = self._begun()
-        reason = too_many(self._gaps, report["items"])
+    async def _prove(self, report: dict[str, Any]) -> str | None:
+        facts, _ = self._begin()
+        reason = switch.too_many(self._missing, report["items"])
         if reason is not None:
             return reason
         async with self._timed("verify"):
@@ -183,34 +171,38 @@ class ReindexWork:
         report["verify"] = checks.as_json()
         return checks.reason
 
-    async def _compared(self, report: dict[str, Any], follower: Follower, *, move: bool) -> Outcome:
-        facts, _ = self._begun()
+    async def _compare(
+        self, report: dict[str, Any], follower: Follower, *, move: bool
+    ) -> switch.Outcome:
+        facts, _ = self._begin()
         report["held_at"] = (await self._parts.scan.now()).isoformat()
         async with self._timed("switch"):
-            return await compared_and_switched(self._parts, facts, follower, self._gaps, move=move)
+            return await switch.compared_and_switched(
+                self._parts, facts, follower, self._missing, move=move
+            )
 
-    async def _switched(self, report: dict[str, Any]) -> None:
-        facts, _ = self._begun()
+    async def _switch(self, report: dict[str, Any]) -> None:
+        facts, _ = self._begin()
         parts = self._parts
         report |= {"switched": True, "switched_at": parts.runtime.clock.now().isoformat()}
         if self._params.get("drop_old"):
-            cleanup = ReindexCleanup(parts.index, parts.jobs, runtime=parts.runtime)
+            cleanup = switch.ReindexCleanup(parts.index, parts.jobs, runtime=parts.runtime)
             report["dropped"] = await cleanup.drop_old()
         elif facts.previous is not None:
             report["previous_kept_until"] = self._kept_until()
 
     async def _waits(self) -> str | None:
         """What has to happen before the alias may move; None: nothing, it moves now."""
-        facts, _ = self._begun()
+        facts, _ = self._begin()
         if self._params.get("switch") == NEVER:
             return (
                 "Ready; --switch never left the alias alone. The same command without it moves "
                 f"there, and so does a service that is started with {facts.schema.model}."
             )
-        return self._restart() if await serving_elsewhere(self._parts, facts) else None
+        return self._restart() if await switch.serving_elsewhere(self._parts, facts) else None
 
     def _restart(self) -> str:
-        facts, _ = self._begun()
+        facts, _ = self._begin()
         return (
             f"Ready: restart the service with {facts.schema.model}; it moves to the new "
             "collection when it starts."
@@ -230,7 +222,7 @@ class ReindexWork:
             spent = self._spent_s.get(stage, 0.0)
             self._spent_s[stage] = spent + clock.monotonic() - began_s
 
-    def _begun(self) -> tuple[ReindexFacts, Copier]:
+    def _begin(self) -> tuple[ReindexFacts, Copier]:
         if self._facts is None or self._copier is None:
             raise InvalidInput("A reindex begins with its facts: call begin() first.")
         return self._facts, self._copier

@@ -1,8 +1,4 @@
-"""Moves the alias to the filled collection without losing a write, back again, and
-drops old ones.
-"""
-
-from __future__ import annotations
+"""Moves the alias to the filled collection without losing a write, and back; drops old ones."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -11,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.params import REINDEX
 from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
@@ -31,7 +28,7 @@ from rayapp.index.reindex.parts import (
 from rayapp.index.reindex.verify import count_problem
 from rayapp.index.rules.points import collection_made_at, collections_of
 from rayapp.index.service import is_served, served_now
-from rayapp.index.write_barrier import IndexHold, Sleep, uncut
+from rayapp.index.write_barrier import Sleep, WriteBarrier, uncut
 from rayapp.memory.item import IndexOp
 
 # Drops the collections that no reindex and no rollback needs any more.
@@ -61,7 +58,7 @@ class ReindexCleanup:
         if len(names) < 2:
             return []
         jobs = await self._jobs.recent(REINDEX, CLEANED_JOBS_READ)
-        return await self._drop([n for n in names if expired(n, jobs, now, self._rollback)])
+        return await self._drop([n for n in names if is_expired(n, jobs, now, self._rollback)])
 
     async def drop_old(self) -> list[str]:
         """Everything but the collection behind the alias, those that are being filled, and those
@@ -85,7 +82,7 @@ class ReindexCleanup:
         return dropped
 
 
-def expired(name: str, jobs: Sequence[Job], now: datetime, rollback: timedelta) -> bool:
+def is_expired(name: str, jobs: Sequence[Job], now: datetime, rollback: timedelta) -> bool:
     """Nothing needs the collection any more, as far as the jobs tell."""
     naming = [j for j in jobs if name in (j.facts.get("collection"), j.facts.get("previous"))]
     if any(not job.final for job in naming):
@@ -117,7 +114,7 @@ FAILED_SHARE = 0.01
 
 
 @dataclass(slots=True)
-class Gaps:
+class MissingItems:
     """Items of the truth that the new collection cannot have."""
 
     failures: dict[str, PointFailure] = field(default_factory=dict)
@@ -146,25 +143,25 @@ async def catch_up(follower: Follower, small: int) -> None:
             return
 
 
-async def fill_gaps(parts: ReindexParts, facts: ReindexFacts, copier: Copier) -> Gaps:
+async def copy_missing(parts: ReindexParts, facts: ReindexFacts, copier: Copier) -> MissingItems:
     """One walk through the truth for items that the collection lacks; they are brought over."""
-    total, seen, after, gaps = await parts.scan.total(), 0, None, Gaps()
+    total, seen, after, missing = await parts.scan.total(), 0, None, MissingItems()
     limit = parts.runtime.settings.reindex.batch_size
     while True:
         items, after = await parts.scan.page(after=after, until=None, limit=limit)
         seen += sum(map(belongs, items))
         wanted = [item for item in items if belongs(item)]
         done: Copied = await copier.bring(wanted)
-        gaps.failures |= {failure.item.point_id: failure for failure in done.failures}
+        missing.failures |= {failure.item.point_id: failure for failure in done.failures}
         if after is None:
             break
-    gaps.unreadable = max(0, total - seen)
-    return gaps
+    missing.unreadable = max(0, total - seen)
+    return missing
 
 
-def too_many(gaps: Gaps, total: int) -> str | None:
+def too_many(missing: MissingItems, total: int) -> str | None:
     """Why the failures keep the alias where it is."""
-    failed = len(gaps.failures)
+    failed = len(missing.failures)
     if failed <= max(FAILED_ALLOWED, int(total * FAILED_SHARE)):
         return None
     return f"{failed} of {total} items could not be embedded: see the samples of the report."
@@ -177,14 +174,19 @@ async def serving_elsewhere(parts: ReindexParts, facts: ReindexFacts) -> bool:
 
 
 async def compared_and_switched(
-    parts: ReindexParts, facts: ReindexFacts, follower: Follower, gaps: Gaps, *, move: bool
+    parts: ReindexParts,
+    facts: ReindexFacts,
+    follower: Follower,
+    missing: MissingItems,
+    *,
+    move: bool,
 ) -> Outcome:
     """Count, and move the alias if the counts agree and `move` is set. While the indexers are held
     nothing changes but the queue, so the counts are exact."""
     async with parts.hold() as hold:
         await hold.until_idle()
         await follower.one_pass()
-        problem = await count_problem(parts, facts, len(gaps.failures), gaps.unreadable)
+        problem = await count_problem(parts, facts, len(missing.failures), missing.unreadable)
         if problem is not None:
             return Outcome(problem, again=True)
         if not move:
@@ -197,19 +199,19 @@ async def compared_and_switched(
         # A service that was started since `serving_elsewhere` looked.
         if other is not None and await served_now(parts.leases, other):
             return Outcome(served=True)
-        failures = list(gaps.failures.values())
-        return await uncut(_switched(parts, facts, follower, hold, target, failures))
+        failures = list(missing.failures.values())
+        return await uncut(_switch(parts, facts, follower, hold, target, failures))
 
 
-async def _switched(
+async def _switch(
     parts: ReindexParts,
     facts: ReindexFacts,
     follower: Follower,
-    hold: IndexHold,
+    hold: WriteBarrier,
     target: str | None,
     failures: Sequence[PointFailure],
 ) -> Outcome:
-    if not await moved(parts.index, facts.collection, target):
+    if not await move_alias(parts.index, facts.collection, target):
         return Outcome(_moved_to((await parts.index.health()).collection))
     await hold.until_idle()
     await follower.one_pass()
@@ -217,7 +219,7 @@ async def _switched(
     return Outcome()
 
 
-async def moved(index: VectorIndex, name: str, expected: str | None) -> bool:
+async def move_alias(index: VectorIndex, name: str, expected: str | None) -> bool:
     """False when somebody else moved the alias, just before or just after."""
     try:
         await index.switch_alias(name, expected)
@@ -278,7 +280,7 @@ class RollbackWork:
     async def plan(self) -> Plan:
         parts = self._parts
         target = (await parts.index.health()).collection
-        job = await self._made(target)
+        job = await self._job_of(target)
         previous = str(job.facts["previous"])
         await self._check(str(target), previous)
         since = (job.report or {}).get("held_at") or job.facts["watermark"]
@@ -315,9 +317,9 @@ class RollbackWork:
             return Finish(report=report | {"reason": problem}, complete=False)
         return Finish(report=report | {"requeued": asked + again})
 
-    async def _back(self, hold: IndexHold, target: str, since: datetime) -> int | None:
+    async def _back(self, hold: WriteBarrier, target: str, since: datetime) -> int | None:
         """Move the alias; how many items were asked for again, None when it was moved elsewhere."""
-        if not await moved(self._parts.index, self._facts["previous"], target):
+        if not await move_alias(self._parts.index, self._facts["previous"], target):
             return None
         await hold.until_idle()
         return await self._parts.scan.requeue_indexed_since(since)
@@ -337,7 +339,7 @@ class RollbackWork:
     async def close(self) -> None:
         await self._parts.close()
 
-    async def _made(self, target: str | None) -> Job:
+    async def _job_of(self, target: str | None) -> Job:
         """The reindex that put the collection behind the alias."""
         for job in await self._parts.jobs.recent(REINDEX, JOBS_READ):
             facts = job.facts
@@ -400,7 +402,7 @@ async def adopt_ready(
         log.warning("a service with %s was started: this process waits", present.model)
         return False
     await jobs.add_to_report(ready.job_id, {ADOPTED_AT: (await scan.now()).isoformat()})
-    if not await moved(index, name, target):
+    if not await move_alias(index, name, target):
         log.warning("the alias of the index was moved elsewhere: this process looks again")
         return False
     log.info("the index is %s now; %d items written meanwhile are indexed again", name, count)

@@ -1,7 +1,5 @@
 """Is the new collection as good as the old one? Counts, a sample of points, replayed searches."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -91,7 +89,7 @@ async def count_problem(
 
 async def _compare_sample(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> None:
     """Points at random places against vectors made just now."""
-    items = await _sampled(parts)
+    items = await _sample(parts)
     stored = {
         point.point_id: point
         for point in await parts.index.retrieve(
@@ -109,7 +107,7 @@ async def _compare_sample(parts: ReindexParts, facts: ReindexFacts, found: Verif
             found.differing.append(point.point_id)
 
 
-async def _sampled(parts: ReindexParts) -> list[MemoryItem]:
+async def _sample(parts: ReindexParts) -> list[MemoryItem]:
     """Pages at random places; everything when it is not more than the sample."""
     wanted = parts.runtime.settings.reindex.sample
     if await parts.scan.total() <= wanted:
@@ -144,11 +142,9 @@ def _cosine(one: Vector, other: Vector) -> float:
 
 
 async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> None:
-    """The last searches on the old and the new collection, arm by arm.
-
-    Only arms that mean the same on both can be compared: dense ones of one model, lexical ones of
-    one analyser. The overlap decides when both are equal and the old collection was complete.
-    """
+    """The last searches on the old and the new collection, arm by arm. Only arms that mean the same
+    on both can be compared: dense ones of one model, lexical ones of one analyser. The overlap
+    decides when both are equal and the old collection was complete."""
     limit = parts.runtime.settings.reindex.receipts
     old = await _old_schema(parts, facts)
     if limit == 0 or old is None or facts.previous is None:
@@ -190,9 +186,7 @@ async def _arms(parts: ReindexParts, receipt: Receipt, *, dense: bool, lexical: 
     if dense:
         try:
             (vector,) = await parts.embedder.embed(
-                [receipt.query],
-                "query",
-                timeout_s=parts.runtime.settings.embedding.batch_timeout_s,
+                [receipt.query], "query", timeout_s=parts.runtime.settings.embedding.batch_timeout_s
             )
             arms.append(Arm(name="dense", limit=TOP, dense=vector))
         except (BadVector, InvalidInput):

@@ -1,7 +1,5 @@
 """What the index keeps of an item, and what a batch must satisfy before an engine sees it. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import uuid
@@ -26,6 +24,12 @@ COLLECTION_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,190}$")
 VECTOR_HASH_CHARS = 32
 STAMP_FORMAT = "%Y%m%d%H%M%S%f"
 VECTOR_HASH = "vector_hash"  # the payload key
+# Payload keys: how many passages an item has, where they are several; which one a point is.
+PASSAGES, PASSAGE = "passages", "passage"
+# Point ids are UUIDs of version 5, so 6 bits of each say nothing: the version, at this place of the
+# text, and the variant, in the higher half of that one. Those of a passage hold its number there.
+VERSION_AT, VARIANT_AT = 14, 19
+VERSION, VARIANT = 5, 0b10
 
 Written = TypeVar("Written", IndexPoint, PointCopy)
 
@@ -73,15 +77,17 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
 
 
 def point_of(
-    item: MemoryItem, dense: Vector, sparse: SparseVector, schema: IndexSchema
+    item: MemoryItem, passages: Sequence[tuple[Vector, SparseVector]], schema: IndexSchema
 ) -> IndexPoint:
-    """The point of `item` with vectors made under `schema`."""
+    """The point of `item` with the vectors of its passages, made under `schema`."""
+    (dense, sparse), *others = passages
     return IndexPoint(
         point_id=item.point_id,
         dense=dense,
         sparse=sparse,
         payload=_whole_payload(item, schema),
         rev=item.index.rev,
+        passages=tuple(others),
     )
 
 
@@ -116,6 +122,33 @@ def home_of(payload: Mapping[str, Any]) -> str | None:
     """The id of the one right point of the memory that a payload names."""
     owner = owner_of(payload)
     return None if owner is None else point_id_of(*owner)
+
+
+def is_passage(point_id: str) -> bool:
+    """Whether this is the point of another passage than an item's first."""
+    return point_id[VERSION_AT] != "5" or point_id[VARIANT_AT] not in "89ab"
+
+
+def passage_point(point_id: str, number: int) -> str:
+    """The point of passage `number`, 0 to 63, of the item whose point is `point_id`."""
+    return _marked(point_id, VERSION * 4 + VARIANT + number) if number else point_id
+
+
+def item_point(point_id: str) -> tuple[str, int]:
+    """The point of the item, and the number of the passage whose point this is."""
+    if not is_passage(point_id):
+        return point_id, 0
+    mark = int(point_id[VERSION_AT], 16) * 4 + (int(point_id[VARIANT_AT], 16) >> 2)
+    home = VERSION * 4 + VARIANT
+    return _marked(point_id, home), (mark - home) % 64
+
+
+def _marked(point_id: str, mark: int) -> str:
+    """`point_id` with the 6 bits of `mark`, which counts on from 0 after 63."""
+    variant = (mark % 4) << 2 | int(point_id[VARIANT_AT], 16) & 0b11
+    version = mark // 4 % 16
+    head, middle = point_id[:VERSION_AT], point_id[VERSION_AT + 1 : VARIANT_AT]
+    return f"{head}{version:x}{middle}{variant:x}{point_id[VARIANT_AT + 1 :]}"
 
 
 def vector_hash_of(content_hash: str, schema: IndexSchema, context_prefix: str) -> str:
@@ -329,3 +362,13 @@ def _check_sparse(vectors: Sequence[SparseVector | None], names: Sequence[str]) 
     values = np.fromiter(chain.from_iterable(v.values for _, v in kept), dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("A sparse vector has a weight that is NaN or infinite: analyse again.")
+
+
+def was_embedded(item: MemoryItem) -> bool:
+    """Whether vectors were made of its words, by whatever model: a reindex brings the points over
+    without a word to their rows, which name the schema that the indexer last wrote them for."""
+    state = item.index
+    if state.vector_hash is None or state.model is None or state.dims is None:
+        return False
+    schema = IndexSchema(model=state.model, dims=state.dims, analyser=state.analyser or "")
+    return state.vector_hash == vector_hash_of(item.content_hash, schema, item.context_prefix)

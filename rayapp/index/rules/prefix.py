@@ -6,18 +6,16 @@ changes; what a model says is stored with the item and part of the vector hash. 
 hashes go on meaning equal vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.core.vectors import IndexSchema
-from rayapp.index.rules.points import vector_hash_of
+from rayapp.index.rules.points import was_embedded
 from rayapp.inference.chat.rules.answers import refuses
 from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.language import detect_language
+from rayapp.text.passages import passages_of
 
 # A longer title would be what the vector speaks of. Our choice.
 MAX_PART_CHARS = 200
@@ -36,10 +34,11 @@ def book_prefix(item: MemoryItem) -> str:
     return " ".join(f"{name}: {said}." for name, value in parts if (said := _said(value)))
 
 
-def embedded_text(item: MemoryItem) -> str:
-    """The text that the vector of `item` is made of."""
+def embedded_texts(item: MemoryItem) -> list[str]:
+    """What the vectors of `item` are made of: each of its passages, after the prefix."""
     prefix = book_prefix(item) or item.context_prefix
-    return f"{prefix}\n{item.text}" if prefix else item.text
+    passages = [passage.of(item.text) for passage in passages_of(item.text)]
+    return [f"{prefix}\n{text}" for text in passages] if prefix else passages
 
 
 def wants_prefix(item: MemoryItem) -> bool:
@@ -53,7 +52,7 @@ def wants_prefix(item: MemoryItem) -> bool:
         return False
     if item.source.type is SourceType.TOOL and len(item.text) > MAX_TOOL_CHARS:
         return False
-    return not _embedded_before(item)
+    return not was_embedded(item)  # a rebuild asks for no prefixes
 
 
 def accepted_prefix(reply: str, item: MemoryItem) -> str:
@@ -85,15 +84,6 @@ def facts_about(item: MemoryItem) -> str:
 def surroundings_of(turns: Sequence[MemoryItem]) -> str:
     """The turns before, the oldest first."""
     return "\n".join(" ".join(turn.text.split())[:MAX_TURN_CHARS] for turn in turns)
-
-
-def _embedded_before(item: MemoryItem) -> bool:
-    """The words were indexed once, by whatever model: a rebuild asks for no prefixes."""
-    state = item.index
-    if state.vector_hash is None or state.model is None or state.dims is None:
-        return False
-    schema = IndexSchema(model=state.model, dims=state.dims, analyser=state.analyser or "")
-    return state.vector_hash == vector_hash_of(item.content_hash, schema, "")
 
 
 def _speaks_like(text: str, said: str) -> bool:

@@ -1,7 +1,5 @@
 """Chat models behind any endpoint that speaks the completions protocol of OpenAI."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any
@@ -30,11 +28,7 @@ class HttpChatModel:
         # Endpoints that refuse `response_format` do so for every request: ask without it then.
         self._json_mode = True
         self._server = JsonServer(
-            base_url,
-            api_key=api_key,
-            timeout_s=LONGEST_WAIT_S,
-            down=ModelDown,
-            setting="models",
+            base_url, api_key=api_key, timeout_s=LONGEST_WAIT_S, down=ModelDown, setting="models"
         )
 
     @property

@@ -1,8 +1,4 @@
-"""Embedding and reranking over a model server: one table from replies to errors, bounded reply
-size.
-"""
-
-from __future__ import annotations
+"""Embedding and reranking over a model server: one table of errors, replies of bounded size."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -23,8 +19,6 @@ from rayapp.core.errors import (
 )
 from rayapp.core.vectors import Vector
 from rayapp.inference.ports import EmbedderInfo, TextKind
-
-# JSON over HTTP to a model server: one table from replies to errors, bounded reply size.
 
 CONNECT_TIMEOUT_S = 2.0
 MAX_CONNECTIONS = 16
@@ -137,8 +131,6 @@ def _retry_after_s(response: httpx.Response) -> float | None:
     return float(value) if value.isdecimal() else None
 
 
-# Embedding backend over a model server: dicta-retrieval, text-embeddings-inference, OpenAI.
-
 EmbeddingApi = Literal["dicta", "tei", "openai"]
 # 8,192 values of 25 characters and an echo of the text: larger replies are a fault or an attack.
 REPLY_BYTES_PER_TEXT = 512 * 1024
@@ -228,8 +220,6 @@ def _to_vector(values: Any) -> Vector:
     with np.errstate(over="ignore"):  # becomes infinity, which the gateway refuses
         return array.astype(np.float32)
 
-
-# Reranking backend over a model server: `/v1/rerank` (dicta-retrieval) and TEI `/rerank`.
 
 RerankApi = Literal["rerank", "tei"]
 # A score needs 100 bytes; some servers echo the document, at most 4,000 characters of it, escaped.

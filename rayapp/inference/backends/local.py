@@ -1,77 +1,68 @@
 """Embedding and reranking over a model folder, in ONNX or torch; GPU when present."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rayapp.core.errors import ConfigError, EmbedderDown, RerankerDown
 from rayapp.core.vectors import Vector
-from rayapp.inference.backends.model_thread import ModelThread, Pass, Precision
-from rayapp.inference.backends.onnx_model import Feed, OnnxModel, read_json
-from rayapp.inference.backends.torch_model import TorchModel
+from rayapp.inference.backends.model_thread import ModelThread, Precision
+from rayapp.inference.backends.onnx_model import OnnxModel, Pooled, read_json
+from rayapp.inference.backends.torch_model import Kind, TorchModel
 from rayapp.inference.ports import EmbedderInfo, TextKind
-
-# Embedding backend over a model folder, in ONNX or as sentence-transformers; GPU when present.
 
 Pooling = Literal["mean", "cls"]
 
 
-class TextEncoder(Protocol):
-    """A loaded model; blocking. `compute` takes what `prepare` gives."""
+@dataclass(slots=True, kw_only=True)
+class LoadedModel:
+    """Blocking. `prepare` gives the tokens of texts or of pairs, cut at `text_tokens`; `compute`
+    makes vectors or raw scores of them, float32, a row per text or pair."""
 
     name: str
+    model: OnnxModel | TorchModel
     backend: str
     text_tokens: int
-
-    def prepare(self, texts: Sequence[str]) -> Any:
-        """Tokens of the texts, cut at `text_tokens`."""
-        ...
-
-    def compute(self, batch: Any) -> Vector:
-        """float32 `[n, dims]`."""
-        ...
+    prepare: Callable[[Sequence[Any]], Any]
+    compute: Callable[[Any], Vector]
 
 
-class OnnxEncoder:
-    """Token vectors pooled as the folder's `1_Pooling/config.json` says, the mean without one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._model = OnnxModel(folder)
-        self._pooling = read_pooling(folder)
-        self.name = folder.name
-        self.backend = f"local-onnx-{self._model.device}"
-        self.text_tokens = self._model.text_tokens
-        self.prepare = self._model.prepare
-
-    def compute(self, batch: Sequence[Pass[Feed]]) -> Vector:
-        return self._model.compute(batch, self._pooled)
-
-    def _pooled(self, output: Vector, feed: Feed) -> Vector:
-        # Exports with a pooling layer of their own give [n, dims] at once.
-        return output if output.ndim == 2 else pool(output, feed["attention_mask"], self._pooling)
+def _onnx(folder: Path, pooled: Pooled | None = None) -> LoadedModel:
+    """`model.onnx` and `tokenizer.json`."""
+    model = OnnxModel(folder)
+    return LoadedModel(
+        name=folder.name,
+        model=model,
+        backend=f"local-onnx-{model.device}",
+        text_tokens=model.text_tokens,
+        prepare=model.prepare,
+        compute=model.compute if pooled is None else partial(model.compute, pooled=pooled),
+    )
 
 
-class SentenceTransformersEncoder:
-    """A sentence-transformers folder; the package does pooling and truncation."""
-
-    def __init__(self, folder: Path, precision: Precision) -> None:
-        self.model = TorchModel("SentenceTransformer", folder, precision)
-        self.name = folder.name
-        self.backend = f"local-sentence-transformers-{self.model.device}"
-        self.text_tokens = self.model.text_tokens
-        self.prepare = self.model.prepare
-        self.compute = self.model.compute
+def _torch(kind: Kind, folder: Path, precision: Precision) -> LoadedModel:
+    """A sentence-transformers folder; of a cross-encoder without its sigmoid: the gateway has
+    one."""
+    model = TorchModel(kind, folder, precision)
+    return LoadedModel(
+        name=folder.name,
+        model=model,
+        backend=f"local-sentence-transformers-{model.device}",
+        text_tokens=model.text_tokens,
+        prepare=model.prepare,
+        compute=model.compute,
+    )
 
 
 class LocalEmbeddingBackend:
-    """`EmbeddingBackend` over a `TextEncoder`, one forward pass at a time."""
+    """`EmbeddingBackend` over a loaded model, one forward pass at a time."""
 
-    def __init__(self, encoder: TextEncoder) -> None:
+    def __init__(self, encoder: LoadedModel) -> None:
         self.encoder = encoder
         self._thread = ModelThread(encoder.name, EmbedderDown)
         self._dims = 0
@@ -95,15 +86,20 @@ class LocalEmbeddingBackend:
         self._thread.close()
 
 
-def open_encoder(folder: Path, precision: Precision = "auto") -> TextEncoder:
+def open_encoder(folder: Path, precision: Precision = "auto") -> LoadedModel:
     """ONNX when the folder has `model.onnx`, else sentence-transformers. ConfigError."""
     if not folder.is_dir():
         raise ConfigError(f"embedding.model is {str(folder)!r}: set it to a model folder.")
     if (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file():
-        return OnnxEncoder(folder)
+        # As `1_Pooling/config.json` says. Exports with a pooling layer give [n, dims] at once.
+        pooling = read_pooling(folder)
+        return _onnx(
+            folder,
+            lambda out, feed: out if out.ndim == 2 else pool(out, feed["attention_mask"], pooling),
+        )
     if not (folder / "modules.json").is_file():
         raise ConfigError(f"The folder {folder.name} has neither model.onnx nor modules.json.")
-    return SentenceTransformersEncoder(folder, precision)
+    return _torch("SentenceTransformer", folder, precision)
 
 
 def read_pooling(folder: Path) -> Pooling:
@@ -126,46 +122,6 @@ def pool(tokens: Vector, mask: npt.NDArray[np.int64], pooling: Pooling) -> Vecto
     return total
 
 
-# Reranking backend over a cross-encoder in a folder; GPU when the replica has one.
-
-
-class CrossEncoder(Protocol):
-    """A loaded model; blocking. `compute` takes what `prepare` gives."""
-
-    backend: str
-    text_tokens: int
-
-    def prepare(self, pairs: Sequence[tuple[str, str]]) -> Any:
-        """Tokens of the pairs, cut at `text_tokens`."""
-        ...
-
-    def compute(self, batch: Any) -> Vector:
-        """Raw scores, one or two per pair."""
-        ...
-
-
-class OnnxCrossEncoder:
-    """`model.onnx` and `tokenizer.json`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._model = OnnxModel(folder)
-        self.backend = f"local-onnx-{self._model.device}"
-        self.text_tokens = self._model.text_tokens
-        self.prepare = self._model.prepare
-        self.compute = self._model.compute
-
-
-class SentenceTransformersCrossEncoder:
-    """A folder of sentence-transformers without its sigmoid: the gateway has one."""
-
-    def __init__(self, folder: Path, precision: Precision) -> None:
-        self.model = TorchModel("CrossEncoder", folder, precision)
-        self.backend = f"local-sentence-transformers-{self.model.device}"
-        self.text_tokens = self.model.text_tokens
-        self.prepare = self.model.prepare
-        self.compute = self.model.compute
-
-
 class LocalRerankBackend:
     """`RerankBackend`, one forward pass at a time."""
 
@@ -186,15 +142,15 @@ class LocalRerankBackend:
         self._thread.close()
 
 
-def open_cross_encoder(folder: Path, precision: Precision = "auto") -> CrossEncoder:
+def open_cross_encoder(folder: Path, precision: Precision = "auto") -> LoadedModel:
     """ONNX unless the folder has PyTorch weights alone. ConfigError."""
     if not folder.is_dir():
         raise ConfigError(f"reranker.model is {str(folder)!r}: set it to a model folder.")
     onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
     weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
     if onnx or not weights:
-        return OnnxCrossEncoder(folder)
-    return SentenceTransformersCrossEncoder(folder, precision)
+        return _onnx(folder)
+    return _torch("CrossEncoder", folder, precision)
 
 
 def _relevance(output: Vector) -> list[float]:

@@ -1,6 +1,4 @@
-"""A local model: calls queue in threads of their own, in passes of like lengths,
-as the GPU allows.
-"""
+"""A local model: calls queue in threads of their own, in passes of like lengths."""
 
 from __future__ import annotations
 
@@ -19,8 +17,6 @@ import numpy as np
 from rayapp.core.batching import OUT_OF_MEMORY
 from rayapp.core.errors import DependencyDown, RayappError
 from rayapp.core.vectors import Vector
-
-# One batch as forward passes over texts of about the same length, and their answers in order.
 
 F = TypeVar("F")
 
@@ -44,8 +40,6 @@ def in_order(passes: Sequence[Pass[F]], joined: Vector) -> Vector:
     placed[[row for one in passes for row in one.rows]] = joined
     return placed
 
-
-# What the replica's GPU has to offer, asked of torch when it is installed.
 
 Precision = Literal["auto", "float32", "float16", "bfloat16"]
 
@@ -129,19 +123,18 @@ class ModelThread:
     async def run(self, call: Callable[[], T], *, urgent: bool = False) -> T:
         """Run a blocking call in the model's thread; an urgent one overtakes those that wait.
 
-        Raises:
-            DependencyDown: as `down`; with code `out_of_memory` when the batch did not fit.
+        Raises DependencyDown: as `down`; with code `out_of_memory` when the batch did not fit.
         """
-        return await self._guarded(self._model, call, urgent)
+        return await self._guard(self._model, call, urgent)
 
     async def batch(
         self, prepare: Callable[[], B], compute: Callable[[B], T], *, urgent: bool = False
     ) -> T:
         """`compute(prepare())`, each in its own thread. Raises as `run` does."""
-        prepared = await self._guarded(self._tokens, prepare, urgent)
-        return await self._guarded(self._model, lambda: compute(prepared), urgent)
+        prepared = await self._guard(self._tokens, prepare, urgent)
+        return await self._guard(self._model, lambda: compute(prepared), urgent)
 
-    async def _guarded(self, worker: _Worker, call: Callable[[], T], urgent: bool) -> T:
+    async def _guard(self, worker: _Worker, call: Callable[[], T], urgent: bool) -> T:
         try:
             return await worker.run(call, urgent)
         except RayappError:

@@ -1,7 +1,5 @@
 """A transformer in a folder: `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -37,10 +35,8 @@ class OnnxModel:
     """Blocking calls; the backends run them in threads of their own."""
 
     def __init__(self, folder: Path, *, threads: int = 0) -> None:
-        """Load and check. `threads` 0: one per CPU that this process may use.
-
-        Ray sets OMP_NUM_THREADS to 1 in its workers, so the number is given explicitly.
-        """
+        """Load and check. `threads` 0: one per CPU that this process may use. Ray sets
+        OMP_NUM_THREADS to 1 in its workers, so the number is given explicitly."""
         self.name = folder.name
         try:
             runtime = importlib.import_module("onnxruntime")
@@ -101,10 +97,10 @@ def _usable_cpus() -> int:
 
 def _feed(encoded: Sequence[Encoding]) -> Feed:
     length = max(len(text.ids) for text in encoded)
-    return {name: _padded(encoded, field, length) for name, field in FIELDS.items()}
+    return {name: _pad(encoded, field, length) for name, field in FIELDS.items()}
 
 
-def _padded(encoded: Sequence[Encoding], field: str, length: int) -> npt.NDArray[np.int64]:
+def _pad(encoded: Sequence[Encoding], field: str, length: int) -> npt.NDArray[np.int64]:
     """Zero is fine as padding: the mask is zero there too."""
     array = np.zeros((len(encoded), length), dtype=np.int64)
     for row, text in enumerate(encoded):

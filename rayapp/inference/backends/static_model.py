@@ -1,7 +1,5 @@
 """Static models: a text is the sum of its tokens' vectors; Hebrew words get rows of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math
@@ -63,8 +61,6 @@ def grams(lemma_form: str) -> list[str]:
         for start in range(len(marked) - size + 1)
     ]
 
-
-# Hebrew words to rows of a bilingual static model.
 
 # Distinct words kept resolved: about 20 MB; the words of a busy store are far fewer.
 CACHE_WORDS = 1 << 16
@@ -263,8 +259,6 @@ def _check_arrays(model: StaticModel, shape: tuple[int, int]) -> None:
             f"The parts of the static model {model.name} do not fit together: build it again."
         )
 
-
-# Embedding backend over a static model: no server, no GPU, no warm-up.
 
 # Up to here the work (0.4 ms at 10,000 characters per ms, measured) costs less than it does to
 # hand it to a thread while other requests run; above it would hold up the event loop.

@@ -1,7 +1,5 @@
 """A sentence-transformers model on its device: tokens and forward pass apart, and its numbers."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -13,14 +11,7 @@ import numpy as np
 from rayapp.core.batching import parts_by_length
 from rayapp.core.errors import ConfigError
 from rayapp.core.vectors import Vector
-from rayapp.inference.backends.model_thread import (
-    PASS_TOKENS,
-    Pass,
-    Precision,
-    in_order,
-    number_format,
-    torch_device,
-)
+from rayapp.inference.backends import model_thread
 from rayapp.inference.backends.onnx_model import DEFAULT_MAX_TOKENS
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
@@ -40,13 +31,13 @@ class TorchModel:
         text_tokens: where the model cuts a text.
     """
 
-    def __init__(self, kind: Kind, folder: Path, precision: Precision) -> None:
+    def __init__(self, kind: Kind, folder: Path, precision: model_thread.Precision) -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
             raise ConfigError("Install rayapp[gpu]: the model is a sentence-transformers folder.")
         package = importlib.import_module("sentence_transformers")
         self._torch = importlib.import_module("torch")
-        self.device = torch_device()
-        dtype = getattr(self._torch, number_format(precision, self.device))
+        self.device = model_thread.torch_device()
+        dtype = getattr(self._torch, model_thread.number_format(precision, self.device))
         # Changed before it moves: the weights never stand on the GPU in full precision.
         model: Any = getattr(package, kind)(str(folder), device="cpu")
         self.module = model.to(dtype=dtype).to(self.device).eval()
@@ -54,29 +45,31 @@ class TorchModel:
         self._output = OUTPUTS[kind]
         self._prompt = self.module.prompts.get(self.module.default_prompt_name) or None
 
-    def prepare(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Pass[Features]]:
+    def prepare(
+        self, texts: Sequence[str] | Sequence[tuple[str, str]]
+    ) -> list[model_thread.Pass[Features]]:
         """Token ids and masks on the CPU, each pass padded to its longest text."""
         features: Features = self.module.preprocess(list(texts), prompt=self._prompt)
         lengths = self._lengths(features)
         if lengths is None:
-            return [Pass(range(len(texts)), features)]
+            return [model_thread.Pass(range(len(texts)), features)]
         return [
-            Pass(
+            model_thread.Pass(
                 rows,
                 {
                     name: value[rows, : lengths[rows[-1]]] if self._is_tensor(value) else value
                     for name, value in features.items()
                 },
             )
-            for rows in parts_by_length(lengths, PASS_TOKENS[self.device])
+            for rows in parts_by_length(lengths, model_thread.PASS_TOKENS[self.device])
         ]
 
-    def compute(self, passes: Sequence[Pass[Features]]) -> Vector:
+    def compute(self, passes: Sequence[model_thread.Pass[Features]]) -> Vector:
         """float32, a row per text; copied from the device once."""
         with self._torch.inference_mode():
-            outputs = [self.module(self._moved(one.feed))[self._output] for one in passes]
+            outputs = [self.module(self._move(one.feed))[self._output] for one in passes]
             joined = self._torch.cat(outputs).float().cpu().numpy()
-        return in_order(passes, np.asarray(joined, dtype=np.float32))
+        return model_thread.in_order(passes, np.asarray(joined, dtype=np.float32))
 
     def _lengths(self, features: Features) -> list[int] | None:
         """True lengths; None for inputs that are not one padded row per text, padded behind."""
@@ -90,7 +83,7 @@ class TorchModel:
     def _is_tensor(self, value: object) -> bool:
         return isinstance(value, self._torch.Tensor)
 
-    def _moved(self, features: Features) -> dict[str, Any]:
+    def _move(self, features: Features) -> dict[str, Any]:
         return {
             name: value.to(self.device, non_blocking=True) if self._is_tensor(value) else value
             for name, value in features.items()

@@ -1,7 +1,5 @@
 """One call of a helper: budget, breaker, time limit, ledger, reading, at most one second try."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict
@@ -16,6 +14,8 @@ from rayapp.core.breaker import Breaker, BreakerState
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, ModelDown, RayappError
 from rayapp.core.runtime import Runtime
+from rayapp.core.scope import ReadScope
+from rayapp.inference import ports
 from rayapp.inference.chat.rules.answers import (
     Budget,
     Prices,
@@ -26,24 +26,8 @@ from rayapp.inference.chat.rules.answers import (
     read_answer,
     refused_by,
 )
-from rayapp.inference.ports import (
-    HELPERS,
-    CallSeen,
-    ChatAnswer,
-    ChatModel,
-    ChatUsage,
-    HelperName,
-    Message,
-    ModelQuestion,
-    ModelReply,
-    UsageRow,
-    UsageStore,
-    UsageTotal,
-    WhyNot,
-)
 from rayapp.inference.prompts.loader import AGAIN, Prompt, PromptBook
 from rayapp.inference.rules import estimate_tokens
-from rayapp.memory.scope import ReadScope
 from rayapp.text.hostile import injection_kinds
 from rayapp.text.language import detect_language
 from rayapp.text.redaction import redact
@@ -72,7 +56,7 @@ OFF = "off: set models.base_url and models.model to let helpers ask a language m
 class _NoAnswer(Exception):
     """Why there is none. `called`: the endpoint was asked, which may cost all the same."""
 
-    def __init__(self, why: WhyNot, detail: str, *, called: bool = True) -> None:
+    def __init__(self, why: ports.WhyNot, detail: str, *, called: bool = True) -> None:
         super().__init__(detail)
         self.why = why
         self.detail = detail
@@ -81,10 +65,8 @@ class _NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """One question on its way."""
-
     user_id: str
-    helper: HelperName
+    helper: ports.HelperName
     prompt: Prompt
     deadline: Deadline
     ask_id: str
@@ -98,8 +80,8 @@ class ModelCalls:
 
     def __init__(
         self,
-        chat: ChatModel | None,
-        usage: UsageStore,
+        chat: ports.ChatModel | None,
+        usage: ports.UsageStore,
         prompts: PromptBook,
         *,
         breaker: Breaker,
@@ -127,18 +109,18 @@ class ModelCalls:
         """For diagnostics, and to close it by hand."""
         return self._breaker
 
-    def enabled(self, helper: HelperName) -> bool:
+    def enabled(self, helper: ports.HelperName) -> bool:
         """True when there is an endpoint and the helper may use it."""
         return self._chat is not None and bool(getattr(self._settings.helpers, helper))
 
-    async def ask(self, user_id: str, question: ModelQuestion[T]) -> ModelReply[T]:
+    async def ask(self, user_id: str, question: ports.ModelQuestion[T]) -> ports.ModelReply[T]:
         """The answer, or why there is none. Only a defect of the caller raises (ConfigError)."""
         prompt = self._prompts.get(question.helper, question.language)
         messages = prompt.render(question.variables)
         begun = self._clock.monotonic()
-        reply: ModelReply[T]
+        reply: ports.ModelReply[T]
         if not self.enabled(question.helper):
-            reply = ModelReply(why="off", detail=f"{question.helper} is off.")
+            reply = ports.ModelReply(why="off", detail=f"{question.helper} is off.")
         else:
             deadline = Deadline(self._limit(question), self._clock.monotonic)
             asked = _Asked(
@@ -155,13 +137,13 @@ class ModelCalls:
         self._metrics.count("model_asks", helper=question.helper, result=reply.why or "ok")
         return reply
 
-    async def usage(self, scope: ReadScope, since: datetime) -> UsageTotal:
+    async def usage(self, scope: ReadScope, since: datetime) -> ports.UsageTotal:
         """What the calls for this user cost since then."""
         return await self._usage.total(scope, since)
 
     async def health(self) -> dict[str, Any]:
         """Off is well: nothing is missing that was asked for."""
-        helpers = {name: self.enabled(name) for name in HELPERS}
+        helpers = {name: self.enabled(name) for name in ports.HELPERS}
         if self._chat is None:
             return {"healthy": True, "enabled": False, "message": OFF, "helpers": helpers}
         shot = self._breaker.snapshot(self._clock.monotonic())
@@ -198,7 +180,7 @@ class ModelCalls:
                 calls = await self._usage.recent(self._clock.now() - SEEN, SEEN_CALLS)
         except (RayappError, TimeoutError):
             return []  # that the ledger is away is told by the truth's own component
-        by_helper: dict[str, dict[str, list[CallSeen]]] = {}
+        by_helper: dict[str, dict[str, list[ports.CallSeen]]] = {}
         for number, call in enumerate(calls):
             asks = by_helper.setdefault(call.helper, {})
             asks.setdefault(call.ask_id or str(number), []).append(call)
@@ -208,15 +190,15 @@ class ModelCalls:
             if helper in on and _useless(list(asks.values())[:SILENT_AFTER])
         )
 
-    def _limit(self, question: ModelQuestion[T]) -> float:
+    def _limit(self, question: ports.ModelQuestion[T]) -> float:
         if question.timeout_s is not None:
             return question.timeout_s
         prefix = question.helper == "contextual_prefix"
         return self._settings.prefix_timeout_s if prefix else self._settings.timeout_s
 
     async def _tries(
-        self, asked: _Asked, question: ModelQuestion[T], messages: Sequence[Message]
-    ) -> ModelReply[T]:
+        self, asked: _Asked, question: ports.ModelQuestion[T], messages: Sequence[ports.Message]
+    ) -> ports.ModelReply[T]:
         """One call, and one more when its answer cannot be used and time is left."""
         tokens, told, problem = 0, list(messages), ""
         for attempt in (1, 2):
@@ -225,7 +207,7 @@ class ModelCalls:
             except _NoAnswer as gone:
                 # A second try that failed changes nothing about the first one.
                 invalid = attempt == 2
-                return ModelReply(
+                return ports.ModelReply(
                     why="invalid" if invalid else gone.why,
                     detail=problem if invalid else gone.detail,
                     tokens=tokens,
@@ -233,28 +215,28 @@ class ModelCalls:
             answer, read = found
             tokens += answer.usage.prompt_tokens + answer.usage.completion_tokens
             if not isinstance(read, Unreadable):
-                return ModelReply(value=read, tokens=tokens)
+                return ports.ModelReply(value=read, tokens=tokens)
             problem = read.reason
             if asked.deadline.remaining() < LEAST_RETRY_S:
                 break
             again = AGAIN[question.language].format(reason=problem)
             told = [
                 *messages,
-                Message("assistant", answer.text[:SHOWN_AGAIN_CHARS]),
-                Message("user", again),
+                ports.Message("assistant", answer.text[:SHOWN_AGAIN_CHARS]),
+                ports.Message("user", again),
             ]
-        return ModelReply(why="invalid", detail=problem, tokens=tokens)
+        return ports.ModelReply(why="invalid", detail=problem, tokens=tokens)
 
     async def _call(
-        self, asked: _Asked, messages: Sequence[Message], question: ModelQuestion[T]
-    ) -> tuple[ChatAnswer, T | Unreadable]:
+        self, asked: _Asked, messages: Sequence[ports.Message], question: ports.ModelQuestion[T]
+    ) -> tuple[ports.ChatAnswer, T | Unreadable]:
         """One request with its row in the ledger. Raises _NoAnswer."""
-        planned = self._planned(asked.prompt, messages)
+        planned = self._plan_cost(asked.prompt, messages)
         self._flying[asked.user_id] = self._flying[asked.user_id].plus(planned)
         try:
             await self._check_budget(asked)
             begun = self._clock.monotonic()
-            answer: ChatAnswer | None = None
+            answer: ports.ChatAnswer | None = None
             read: T | Unreadable | None = None
             try:
                 answer = await self._limited(asked, messages)
@@ -272,7 +254,7 @@ class ModelCalls:
             if left.calls == 0:
                 del self._flying[asked.user_id]
 
-    def _planned(self, prompt: Prompt, messages: Sequence[Message]) -> Spent:
+    def _plan_cost(self, prompt: Prompt, messages: Sequence[ports.Message]) -> Spent:
         """The most that a call may cost: the whole question, and an answer as long as allowed."""
         told = sum(estimate_tokens(one.content) for one in messages)
         most = prompt.head.max_tokens
@@ -298,7 +280,7 @@ class ModelCalls:
                 f"models.{limit}_per_day.",
             )
 
-    async def _limited(self, asked: _Asked, messages: Sequence[Message]) -> ChatAnswer:
+    async def _limited(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
         """Within the number of calls, the breaker and what is left of the time."""
         try:
             async with asyncio.timeout(asked.deadline.remaining()):
@@ -321,7 +303,7 @@ class ModelCalls:
         finally:
             self._slots.release()
 
-    async def _complete(self, asked: _Asked, messages: Sequence[Message]) -> ChatAnswer:
+    async def _complete(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
         assert self._chat is not None
         left = asked.deadline.remaining()
         if left <= 0:
@@ -341,7 +323,7 @@ class ModelCalls:
             # For the breaker a model that is too slow is one that is away.
             raise TimeoutError(error.message) from error
 
-    def _read(self, answer: ChatAnswer, question: ModelQuestion[T]) -> T | Unreadable:
+    def _read(self, answer: ports.ChatAnswer, question: ports.ModelQuestion[T]) -> T | Unreadable:
         self._log_raw(answer, question.helper)
         read = read_answer(answer.text, question.answer, cut=answer.finish == "length")
         if isinstance(read, Unreadable):
@@ -355,18 +337,24 @@ class ModelCalls:
             return Unreadable("The answer is in another language than the text.")
         return read
 
-    def _log_raw(self, answer: ChatAnswer, helper: str) -> None:
+    def _log_raw(self, answer: ports.ChatAnswer, helper: str) -> None:
         if self._runtime.random() < self._settings.raw_log_share:
             text = redact(answer.text).text[:LOGGED_CHARS]
             log.info("raw answer for %s (%s): %s", helper, answer.finish, text)
 
     async def _record(
-        self, asked: _Asked, usage: ChatUsage, begun: float, *, ok: bool, answered: bool = True
+        self,
+        asked: _Asked,
+        usage: ports.ChatUsage,
+        begun: float,
+        *,
+        ok: bool,
+        answered: bool = True,
     ) -> None:
         assert self._chat is not None
         for kind, tokens in (("prompt", usage.prompt_tokens), ("answer", usage.completion_tokens)):
             self._metrics.count("model_tokens", tokens, helper=asked.helper, kind=kind)
-        row = UsageRow(
+        row = ports.UsageRow(
             user_id=asked.user_id,
             helper=asked.helper,
             model=self._chat.model,
@@ -387,7 +375,7 @@ class ModelCalls:
             self._metrics.count("model_rows_lost")
 
 
-def _useless(asks: Sequence[Sequence[CallSeen]]) -> bool:
+def _useless(asks: Sequence[Sequence[ports.CallSeen]]) -> bool:
     """Whether the last asks gave nothing, and not because of what one user's text says."""
     calls = [call for tries in asks for call in tries]
     if len(asks) < SILENT_AFTER or any(call.ok for call in calls):
@@ -396,10 +384,10 @@ def _useless(asks: Sequence[Sequence[CallSeen]]) -> bool:
     return away or len({call.user_id for call in calls}) > 1
 
 
-def _lost(messages: Sequence[Message], why: WhyNot) -> ChatUsage:
+def _lost(messages: Sequence[ports.Message], why: ports.WhyNot) -> ports.ChatUsage:
     """What a call without an answer cost: one that timed out was read, and is charged."""
     told = sum(estimate_tokens(one.content) for one in messages) if why == "timeout" else 0
-    return ChatUsage(prompt_tokens=told, estimated=True)
+    return ports.ChatUsage(prompt_tokens=told, estimated=True)
 
 
 def _foreign(answer: str, variables: Mapping[str, Any]) -> bool:
@@ -416,7 +404,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         if isinstance(value, str):
             yield value
-        elif isinstance(value, Message):
+        elif isinstance(value, ports.Message):
             yield value.content
         elif isinstance(value, list | tuple):
             yield from _texts(value)

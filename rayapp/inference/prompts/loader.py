@@ -1,7 +1,5 @@
 """Reads the prompt files of the package and renders them in a sandbox; texts of users stay data."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping
@@ -18,8 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rayapp.core.errors import ConfigError
 from rayapp.inference.chat.rules.answers import ANSWERS
 from rayapp.inference.ports import HELPERS, HelperName, Message, PromptLanguage
-
-# Puts texts of users into a prompt so that they stay data.
 
 # Longest text of one variable. Beyond it a helper should choose what matters itself.
 MAX_BLOCK_CHARS = 12_000
@@ -68,7 +64,7 @@ def inline(value: object) -> str:
     return " ".join(plain(str(value)).split())[:MAX_INLINE_CHARS]
 
 
-def listed(texts: list[str] | tuple[str, ...]) -> str:
+def numbered_list(texts: list[str] | tuple[str, ...]) -> str:
     """One line per text, numbered from 1."""
     lines = [" ".join(plain(text).split()) for text in texts]
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
@@ -217,7 +213,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         # The messages are no HTML: `finalize` and `data` do what escaping does there.
         autoescape=False,
     )
-    env.filters = {"data": data_block, "listed": listed, "conversation": _conversation}
+    env.filters = {"data": data_block, "listed": numbered_list, "conversation": _conversation}
     env.globals = {}
     return env
 

@@ -1,24 +1,14 @@
 """When two facts say the same, which of them stays, and how they become one. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rayapp.learning.records import Move
-from rayapp.memory.item import (
-    NEUTRAL_SCORE,
-    ChangeType,
-    IndexOp,
-    MemoryItem,
-    Quality,
-    Stats,
-    Status,
-)
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Quality, Stats, Status
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import MAX_TAGS
-from rayapp.memory.rules.lifecycle import rounded, wilson_lower_bound
+from rayapp.memory.rules.lifecycle import rate, round_stored
 from rayapp.memory.rules.revision import replaced_state, requeued
 from rayapp.memory.tiers import Tier
 from rayapp.text.hebrew import STOP_WORDS, unify_finals
@@ -32,13 +22,6 @@ DEDUP_TIERS = frozenset({Tier.MEMORY_BANK, Tier.PATTERNS})
 
 
 @dataclass(frozen=True, slots=True)
-class DedupParams:
-    """`similarity`: least cosine of two texts that say the same; 0 = nothing is merged."""
-
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True)
 class DedupDecision:
     """`reason` is one word: `same`, or the first thing that tells the two apart."""
 
@@ -46,9 +29,12 @@ class DedupDecision:
     reason: str
 
 
-def twin(item: MemoryItem, other: MemoryItem, cosine: float, params: DedupParams) -> DedupDecision:
-    """Whether the two become one memory. The order of the two does not matter."""
-    reason = _apart(item, other) or _distance(cosine, params) or _unlike(item, other)
+def twin(item: MemoryItem, other: MemoryItem, cosine: float, similarity: float) -> DedupDecision:
+    """Whether the two become one memory. The order of the two does not matter.
+
+    `similarity`: least cosine of two texts that say the same; 0 = nothing is merged.
+    """
+    reason = _apart(item, other) or _distance(cosine, similarity) or _unlike(item, other)
     return DedupDecision(merge=reason is None, reason=reason or "same")
 
 
@@ -57,7 +43,7 @@ def winner(a: MemoryItem, b: MemoryItem) -> MemoryItem:
     return max(a, b, key=_standing)
 
 
-def paired(a: MemoryItem, b: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
+def pair(a: MemoryItem, b: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
     """(winner, loser)."""
     kept = winner(a, b)
     return kept, b if kept is a else a
@@ -70,12 +56,7 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def _standing(item: MemoryItem) -> tuple[object, ...]:
-    return (
-        item.quality.quality_score,
-        item.stats.wilson_score,
-        item.stored_at,
-        item.memory_id,
-    )
+    return (item.quality.quality_score, item.stats.wilson_score, item.stored_at, item.memory_id)
 
 
 def _apart(item: MemoryItem, other: MemoryItem) -> str | None:
@@ -99,19 +80,17 @@ def _validity(item: MemoryItem) -> tuple[object, ...]:
     return item.valid_from, item.valid_to, item.supersedes, item.superseded_by
 
 
-def _distance(cosine: float, params: DedupParams) -> str | None:
-    if params.similarity <= 0.0:
+def _distance(cosine: float, similarity: float) -> str | None:
+    if similarity <= 0.0:
         return "off"
     # Written so that a cosine that is not a number never merges.
-    return None if cosine >= params.similarity else "distance"
+    return None if cosine >= similarity else "distance"
 
 
 def _unlike(item: MemoryItem, other: MemoryItem) -> str | None:
-    """The cohesion check: what one of the two says and the other does not.
-
-    Beyond `difference`, the content words must be the same ones ("peanuts" is near "walnuts", and
-    one "almost" changes a fact) in the same order ("Dana owes Noa" is not "Noa owes Dana").
-    """
+    """The cohesion check: what one of the two says and the other does not. Beyond `difference`, the
+    content words must be the same ones ("peanuts" is near "walnuts", and one "almost" changes a
+    fact) in the same order ("Dana owes Noa" is not "Noa owes Dana")."""
     if not _labels_agree(item.entities, other.entities):
         return "entities"
     told_apart = difference(item.text, other.text)
@@ -127,9 +106,6 @@ def _labels_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     """Nobody names an entity, or one of the lists holds the other."""
     one, other = ({normalize(label).casefold() for label in labels} for labels in (a, b))
     return not one or not other or one <= other or other <= one
-
-
-# Two memories that say the same become one. Pure: used by promotion and by deduplication.
 
 
 def older_first(one: MemoryItem, other: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
@@ -148,10 +124,10 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
     same_tier = winner.tier is loser.tier
     kept = replace(
         winner,
-        stats=_added(winner.stats, loser.stats, same_tier=same_tier),
+        stats=_add(winner.stats, loser.stats, same_tier=same_tier),
         quality=_better(winner.quality, loser.quality),
-        tags=_united(winner.tags, loser.tags),
-        entities=_united(winner.entities, loser.entities),
+        tags=_unite(winner.tags, loser.tags),
+        entities=_unite(winner.entities, loser.entities),
         always_inject=winner.always_inject or loser.always_inject,
         created_at=min(winner.created_at, loser.created_at),
         tier_entered_at=(
@@ -177,8 +153,7 @@ def merge_moves(
 ) -> list[Move]:
     """The moves of a merge; the loser comes first, so that it gives its text free.
 
-    Args:
-        read: the winner as the store holds it, when it also changes its tier in this transition.
+    `read`: the winner as the store holds it, when it also changes its tier in this transition.
     """
     kept, gone = merged(winner, loser, now)
     stored = read if read is not None else winner
@@ -190,38 +165,31 @@ def _move(item: MemoryItem, read: MemoryItem, reason: str | None, now: datetime)
     return Move(item=item, expected_version=read.version, row=row)
 
 
-def _added(winner: Stats, loser: Stats, *, same_tier: bool) -> Stats:
+def _add(winner: Stats, loser: Stats, *, same_tier: bool) -> Stats:
     """Counters of both; what follows from counters is computed again."""
-    uses = winner.uses + loser.uses
-    success = rounded(winner.success_count + loser.success_count)
     last = winner if _last(winner) >= _last(loser) else loser
     return Stats(
-        uses=uses,
-        success_count=success,
+        **rate(winner.uses + loser.uses, winner.success_count + loser.success_count),
         worked_count=winner.worked_count + loser.worked_count,
         partial_count=winner.partial_count + loser.partial_count,
         unknown_count=winner.unknown_count + loser.unknown_count,
         failed_count=winner.failed_count + loser.failed_count,
-        success_rate=rounded(success / uses) if uses else NEUTRAL_SCORE,
-        wilson_score=wilson_lower_bound(success, uses),
         score=_score(winner, loser),
         last_outcome=last.last_outcome,
         last_outcome_at=last.last_outcome_at,
         tier_uses=winner.tier_uses + (loser.tier_uses if same_tier else 0),
-        tier_success=rounded(winner.tier_success + (loser.tier_success if same_tier else 0.0)),
+        tier_success=round_stored(winner.tier_success + (loser.tier_success if same_tier else 0.0)),
     )
 
 
 def _score(winner: Stats, loser: Stats) -> float:
-    """Weighted by uses: what was judged more often knows better.
-
-    A copy that was never judged says nothing; of two of them the winner's score stays.
-    """
+    """Weighted by uses: what was judged more often knows better. A copy that was never judged says
+    nothing; of two of them the winner's score stays."""
     uses = winner.uses + loser.uses
     if not uses:
         return winner.score
     weighted = winner.score * winner.uses + loser.score * loser.uses
-    return rounded(weighted / uses)
+    return round_stored(weighted / uses)
 
 
 def _last(stats: Stats) -> tuple[bool, float]:
@@ -236,7 +204,7 @@ def _better(winner: Quality, loser: Quality) -> Quality:
     return replace(best, mentioned_count=winner.mentioned_count + loser.mentioned_count)
 
 
-def _united(winner: Sequence[str], loser: Sequence[str]) -> tuple[str, ...]:
+def _unite(winner: Sequence[str], loser: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*winner, *loser)))[:MAX_TAGS]
 
 

@@ -1,21 +1,11 @@
 """What recorded outcomes add to the graphs, as increments with one row each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from rayapp.graphs.records import (
-    ActionIncrement,
-    Counters,
-    DocumentIncrement,
-    Example,
-    OutcomeChanges,
-    RoutingIncrement,
-    SolutionIncrement,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.problem import problem_hash
 from rayapp.graphs.rules.routing import added, counters_of, negative
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent
@@ -35,15 +25,18 @@ _Key = TypeVar("_Key")
 @dataclass(slots=True)
 class _Row:
     at: datetime
-    counters: Counters = field(default_factory=Counters)
-    examples: list[Example] = field(default_factory=list)
+    counters: records.Counters = field(default_factory=records.Counters)
+    examples: list[records.Example] = field(default_factory=list)
     count: int = 0
 
-    def newest(self) -> tuple[Example, ...]:
-        if self.count < 1:
-            return tuple(self.examples)
-        found = sorted(self.examples, key=lambda one: one.memory_id)
-        return tuple(sorted(found, key=lambda one: one.at, reverse=True)[:MAX_EXAMPLES])
+    @property
+    def gain(self) -> dict[str, Any]:
+        """What it adds to its row of a graph, with the newest examples."""
+        found = self.examples
+        if self.count >= 1:
+            found = sorted(found, key=lambda one: one.memory_id)
+            found = sorted(found, key=lambda one: one.at, reverse=True)[:MAX_EXAMPLES]
+        return {"counters": self.counters, "at": self.at, "examples": tuple(found)}
 
 
 class _Rows(Generic[_Key]):
@@ -52,7 +45,7 @@ class _Rows(Generic[_Key]):
     def __init__(self) -> None:
         self.rows: dict[_Key, _Row] = {}
 
-    def add(self, key: _Key, event: OutcomeEvent, examples: Iterable[Example] = ()) -> None:
+    def add(self, key: _Key, event: OutcomeEvent, examples: Iterable[records.Example] = ()) -> None:
         row = self.rows.setdefault(key, _Row(event.at))
         row.at = max(row.at, event.at)
         row.counters = added(row.counters, counters_of(event.outcome))
@@ -60,7 +53,12 @@ class _Rows(Generic[_Key]):
         row.examples.extend(examples)
 
     def take(
-        self, key: _Key, event: OutcomeEvent, examples: Iterable[Example] = (), *, counted: bool
+        self,
+        key: _Key,
+        event: OutcomeEvent,
+        examples: Iterable[records.Example] = (),
+        *,
+        counted: bool,
     ) -> None:
         """What a row counted of `event` goes; not `counted`, only examples of it go."""
         row = self.rows.setdefault(key, _Row(event.at))
@@ -82,7 +80,7 @@ class _Changes:
 
 def outcome_changes(
     events: Sequence[OutcomeEvent], expansions: Expansions | None = None
-) -> OutcomeChanges:
+) -> records.OutcomeChanges:
     """The increments of one user's events, aggregated: a row occurs once.
 
     An event counts once for each tier that it judged, however many items of it: one verdict over
@@ -108,7 +106,7 @@ def outcome_changes(
         else:
             _lose(lost, standing(event, event.counted), now, keys, expansions)
     one, other = _increments(gained, concepts), _increments(lost, concepts)
-    return OutcomeChanges(
+    return records.OutcomeChanges(
         routing=one.routing + other.routing,
         actions=one.actions + other.actions,
         solutions=one.solutions + other.solutions,
@@ -153,18 +151,24 @@ def _lose(
             changes.solutions.take((problem, item.memory_id, item.point_id), before, counted=True)
 
 
-def _increments(changes: _Changes, concepts: dict[str, Concept]) -> OutcomeChanges:
-    return OutcomeChanges(
-        routing=tuple(_routing(changes.routing, concepts)),
-        actions=tuple(_actions(changes.actions)),
+def _increments(changes: _Changes, concepts: dict[str, Concept]) -> records.OutcomeChanges:
+    return records.OutcomeChanges(
+        routing=tuple(
+            records.RoutingIncrement(concept=concepts[key], tier=tier, **row.gain)
+            for (key, tier), row in changes.routing.rows.items()
+        ),
+        actions=tuple(
+            records.ActionIncrement(context_type=context_type, action=action, tier=tier, **row.gain)
+            for (context_type, action, tier), row in changes.actions.rows.items()
+        ),
         solutions=tuple(
-            SolutionIncrement(
+            records.SolutionIncrement(
                 problem_hash=problem, memory_id=memory, point_id=point, at=row.at, count=row.count
             )
             for (problem, memory, point), row in changes.solutions.rows.items()
         ),
         documents=tuple(
-            DocumentIncrement(doc_id=doc_id, counters=row.counters, at=row.at)
+            records.DocumentIncrement(doc_id=doc_id, counters=row.counters, at=row.at)
             for doc_id, row in changes.documents.rows.items()
         ),
     )
@@ -178,12 +182,12 @@ def _concepts(event: OutcomeEvent, expansions: Expansions | None) -> list[Concep
     return [written.get(key) or Concept(key, key) for key in dict.fromkeys(event.concepts) if key]
 
 
-def _judged(event: OutcomeEvent) -> dict[Tier, list[Example]]:
+def _judged(event: OutcomeEvent) -> dict[Tier, list[records.Example]]:
     """The tiers that the event judged, each with its items; books are counted, not listed."""
-    tiers: dict[Tier, list[Example]] = {}
+    tiers: dict[Tier, list[records.Example]] = {}
     for item in event.applied:
         tiers.setdefault(item.tier, []).append(
-            Example(
+            records.Example(
                 memory_id=item.memory_id,
                 point_id=item.point_id,
                 tier=item.tier,
@@ -208,28 +212,3 @@ def _solved(
     for item in event.applied:
         if TIER_POLICY[item.tier].scored:
             yield problem, item
-
-
-def _routing(
-    rows: _Rows[tuple[str, Tier]], concepts: dict[str, Concept]
-) -> Iterable[RoutingIncrement]:
-    for (key, tier), row in rows.rows.items():
-        yield RoutingIncrement(
-            concept=concepts[key],
-            tier=tier,
-            counters=row.counters,
-            at=row.at,
-            examples=row.newest(),
-        )
-
-
-def _actions(rows: _Rows[tuple[str, str, Tier]]) -> Iterable[ActionIncrement]:
-    for (context_type, action, tier), row in rows.rows.items():
-        yield ActionIncrement(
-            context_type=context_type,
-            action=action,
-            tier=tier,
-            counters=row.counters,
-            at=row.at,
-            examples=row.newest(),
-        )

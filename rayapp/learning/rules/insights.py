@@ -1,30 +1,13 @@
 """What the graphs say about a question before any search: rows and items in, insights out. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
-from rayapp.graphs.records import (
-    ActionAdvice,
-    ActionRow,
-    ContentNode,
-    ContextInsights,
-    Example,
-    GraphPriors,
-    KnownSolution,
-    PastExperience,
-)
+from rayapp.graphs import records
+from rayapp.graphs.rules import directives
 from rayapp.graphs.rules.content import happened_to
-from rayapp.graphs.rules.directives import (
-    Side,
-    advised_tiers,
-    counted_reason,
-    directives_of,
-    solved_reason,
-)
 from rayapp.graphs.rules.question import Question, by_success, fingerprint, nodes_of, rows_of
 from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson_of
 from rayapp.graphs.rules.views import action_totals
@@ -68,7 +51,7 @@ class Evidence:
         failures: newest first, at most one per item.
     """
 
-    priors: GraphPriors = field(default_factory=GraphPriors)
+    priors: records.GraphPriors = field(default_factory=records.GraphPriors)
     turns: tuple[PastTurn, ...] = ()
     items: tuple[MemoryItem, ...] = ()
     failures: tuple[OutcomeEvent, ...] = ()
@@ -85,9 +68,6 @@ class _Seen:
     asked: str = ""
 
 
-# --- the answer ----------------------------------------------------------------------------
-
-
 def insights_of(
     question: Question,
     evidence: Evidence,
@@ -95,7 +75,7 @@ def insights_of(
     expansions: Expansions | None = None,
     *,
     documents: bool = False,
-) -> ContextInsights:
+) -> records.ContextInsights:
     """Everything but `built_ms`. Only items that are active and not over are shown.
 
     `documents`: what the reader calls the books tier (`tier_name`).
@@ -113,23 +93,23 @@ def insights_of(
     # What was solved is asked again because it works.
     repeated = None if known else _repeated(question, earlier, expansions)
     continuity = _continuity(question, evidence.turns)
-    return ContextInsights(
+    return records.ContextInsights(
         query=question.text,
         language=question.language,
         context_type=question.context_type,
         concepts=question.concepts,
-        matched=_matched(question, evidence.priors),
+        matched=_match(question, evidence.priors),
         tiers=tiers,
         patterns=_patterns(question, seen, known),
         failures=failures,
         actions=actions,
         continuity=continuity,
         repeated=repeated,
-        directives=directives_of(
+        directives=directives.directives_of(
             question.side,
             solution=(known[0], known[1].success_count) if known else None,
             failures=failures,
-            tiers=advised_tiers(question.side, tiers, documents),
+            tiers=directives.advised_tiers(question.side, tiers, documents),
             actions=actions,
             repeated=repeated,
             continuity=continuity,
@@ -144,12 +124,9 @@ def _buried(item: MemoryItem) -> bool:
     return item.status is Status.ARCHIVED and item.merged_into is None and failed
 
 
-def _matched(question: Question, priors: GraphPriors) -> tuple[Concept, ...]:
+def _match(question: Question, priors: records.GraphPriors) -> tuple[Concept, ...]:
     known = {row.concept for row in priors.routing} | {node.node_id for node in priors.nodes}
     return tuple(concept for concept in question.focus if concept.key in known)
-
-
-# --- experiences ---------------------------------------------------------------------------
 
 
 def _seen(
@@ -158,10 +135,8 @@ def _seen(
     shown: dict[str, MemoryItem],
     expansions: Expansions | None,
 ) -> dict[str, _Seen]:
-    """One entry per item: from its examples, from a later failure, else from its own counters.
-
-    The graphs follow an outcome with a delay; the failure events are the truth of now.
-    """
+    """One entry per item: from its examples, from a later failure, else from its own counters. The
+    graphs follow an outcome with a delay; the failure events are the truth of now."""
     labels = question.labels
     seen: dict[str, _Seen] = {}
     for row in rows_of(question, evidence.priors):
@@ -175,7 +150,7 @@ def _seen(
 
 
 def _add_example(
-    seen: dict[str, _Seen], shown: dict[str, MemoryItem], example: Example, concept: str
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], example: records.Example, concept: str
 ) -> None:
     item, before = shown.get(example.point_id), seen.get(example.point_id)
     if item is None or not happened_to(item, example.at):
@@ -186,7 +161,7 @@ def _add_example(
 
 
 def _add_counted(
-    seen: dict[str, _Seen], shown: dict[str, MemoryItem], node: ContentNode, concept: str
+    seen: dict[str, _Seen], shown: dict[str, MemoryItem], node: records.ContentNode, concept: str
 ) -> None:
     """A memory that holds the concept and was judged, if only with other questions."""
     held = set(node.memory_ids)
@@ -228,8 +203,8 @@ def _topic_of(question: Question, event: OutcomeEvent, expansions: Expansions | 
 
 
 def _known_solution(
-    solutions: Sequence[KnownSolution], shown: dict[str, MemoryItem], seen: dict[str, _Seen]
-) -> tuple[MemoryItem, KnownSolution] | None:
+    solutions: Sequence[records.KnownSolution], shown: dict[str, MemoryItem], seen: dict[str, _Seen]
+) -> tuple[MemoryItem, records.KnownSolution] | None:
     """The memory that solved this problem most often, unless it failed since."""
     for solution in by_success(solutions):
         item, last = shown.get(solution.point_id), seen.get(solution.point_id)
@@ -243,14 +218,14 @@ def _known_solution(
 def _patterns(
     question: Question,
     seen: dict[str, _Seen],
-    known: tuple[MemoryItem, KnownSolution] | None,
-) -> tuple[PastExperience, ...]:
+    known: tuple[MemoryItem, records.KnownSolution] | None,
+) -> tuple[records.PastExperience, ...]:
     """What worked, the known solution first, then by Wilson score."""
     side, first = question.side, []
     if known is not None:
         item, solution = known
         at = solution.last_used_at
-        reason = solved_reason(side, solution.success_count, at)
+        reason = directives.solved_reason(side, solution.success_count, at)
         first.append(_experience(_Seen(item, Outcome.WORKED, question.topic, at), reason))
     worked = [one for one in seen.values() if one.outcome is Outcome.WORKED]
     if known is not None:
@@ -263,8 +238,10 @@ def _patterns(
 
 
 def _failures(
-    side: Side, seen: dict[str, _Seen], known: tuple[MemoryItem, KnownSolution] | None
-) -> tuple[PastExperience, ...]:
+    side: directives.Side,
+    seen: dict[str, _Seen],
+    known: tuple[MemoryItem, records.KnownSolution] | None,
+) -> tuple[records.PastExperience, ...]:
     """What failed when it was last tried, the most often failed first."""
     solved = known[0].point_id if known else None
     failed = [
@@ -278,27 +255,24 @@ def _failures(
     return tuple(_experience(one, _reason(side, one)) for one in failed[:MAX_EXPERIENCES])
 
 
-def _experience(one: _Seen, reason: str) -> PastExperience:
-    return PastExperience(
+def _experience(one: _Seen, reason: str) -> records.PastExperience:
+    return records.PastExperience(
         item=one.item, outcome=one.outcome, concept=one.concept, at=one.at, reason=reason
     )
 
 
-def _reason(side: Side, one: _Seen) -> str:
-    return counted_reason(side, one.item, one.outcome, one.concept, one.at, one.asked)
+def _reason(side: directives.Side, one: _Seen) -> str:
+    return directives.counted_reason(side, one.item, one.outcome, one.concept, one.at, one.asked)
 
 
-# --- actions and the conversation ----------------------------------------------------------
-
-
-def _action_advice(rows: Sequence[ActionRow]) -> tuple[ActionAdvice, ...]:
+def _action_advice(rows: Sequence[records.ActionRow]) -> tuple[records.ActionAdvice, ...]:
     """Actions of the context that were judged often enough, the most reliable first."""
     found = []
     for total in action_totals(rows):
         if total.counters.uses >= ACTION_MIN_USES:
             rate = action_success_rate(total.counters)
             found.append(
-                ActionAdvice(
+                records.ActionAdvice(
                     action=total.action,
                     context_type=total.context_type,
                     uses=total.counters.uses,

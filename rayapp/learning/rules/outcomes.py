@@ -1,7 +1,5 @@
 """What an outcome does to an item, which items it may move, and what thumbs judge. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +9,7 @@ from datetime import datetime, timedelta
 from rayapp.core.errors import IdempotencyConflict, NotFound
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Recorder, Skipped, SkipReason
 from rayapp.memory.item import NEUTRAL_SCORE, IndexOp, MemoryItem, Outcome, Stats, Status
-from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rounded, wilson_lower_bound
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rate, round_stored
 from rayapp.memory.rules.revision import requeued
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
 
@@ -37,20 +35,16 @@ def with_outcome(stats: Stats, outcome: Outcome, at: datetime) -> Stats:
     """`stats` after one more outcome. The counters do not depend on the order of outcomes."""
     counter = f"{outcome.value}_count"
     value = SUCCESS_VALUE[outcome]
-    uses, success = stats.uses + 1, rounded(stats.success_count + value)
     newest = stats.last_outcome_at is None or stats.last_outcome_at <= at
     return replace(
         stats,
         **{counter: getattr(stats, counter) + 1},
-        uses=uses,
-        success_count=success,
-        success_rate=rounded(success / uses),
-        wilson_score=wilson_lower_bound(success, uses),
-        score=rounded(min(1.0, max(0.0, stats.score + SCORE_DELTA[outcome]))),
+        **rate(stats.uses + 1, stats.success_count + value),
+        score=round_stored(min(1.0, max(0.0, stats.score + SCORE_DELTA[outcome]))),
         last_outcome=outcome if newest else stats.last_outcome,
         last_outcome_at=at if newest else stats.last_outcome_at,
         tier_uses=stats.tier_uses + 1,
-        tier_success=rounded(stats.tier_success + value),
+        tier_success=round_stored(stats.tier_success + value),
     )
 
 
@@ -72,7 +66,7 @@ def moved_expiry(
     return min(expires_at, max(moved, now + MIN_TTL))
 
 
-def judged(item: MemoryItem, outcome: Outcome, at: datetime, now: datetime) -> MemoryItem:
+def apply_outcome(item: MemoryItem, outcome: Outcome, at: datetime, now: datetime) -> MemoryItem:
     """`item` after an outcome recorded `at`; `now` is when the index is asked to follow.
 
     An archived item keeps counting, but has no lifetime and no place in the index to move.
@@ -88,8 +82,6 @@ def judged(item: MemoryItem, outcome: Outcome, at: datetime, now: datetime) -> M
         index=requeued(item.index, IndexOp.PAYLOAD, now),
     )
 
-
-# The thumbs of people on one answer: which citations each one judged, and its key.
 
 # Limits of a principal that does not own the memories: such a thumb judged nothing, so it must not
 # stand in the way of the next one.
@@ -159,8 +151,6 @@ def replaced_by(
         and not named.isdisjoint(event.memory_ids)
     )
 
-
-# Which of the named items an outcome may move, and why the others are left alone.
 
 # Hex digits of a fingerprint: 128 bits, so that two requests of one key never meet by chance.
 FINGERPRINT_CHARS = 32
@@ -247,11 +237,7 @@ class _Draft:
 
 
 def plan_outcome(
-    event: OutcomeEvent,
-    found: Mapping[str, Target],
-    *,
-    guest: GuestLimits | None,
-    strict: bool,
+    event: OutcomeEvent, found: Mapping[str, Target], *, guest: GuestLimits | None, strict: bool
 ) -> OutcomePlan:
     """Decide over every named id. `found` maps named ids to the items behind them.
 
@@ -266,8 +252,10 @@ def plan_outcome(
             continue
         target = found.get(memory_id)
         reason = _refusal(memory_id, target, guest, event.principal)
-        if reason is None and _is_foreign(target, guest, event.principal):
-            reason = "rate" if guest is not None and draft.foreign >= guest.left else None
+        foreign = target is not None and target.stored_by != event.principal
+        if reason is None and guest is not None and foreign:
+            # What a guest says of what somebody else stored is limited in number.
+            reason = "rate" if draft.foreign >= guest.left else None
             draft.foreign += reason is None
         if reason is None and target is None and strict:
             raise NotFound(
@@ -336,21 +324,14 @@ def key_reused() -> IdempotencyConflict:
 def _refusal(
     memory_id: str, target: Target | None, guest: GuestLimits | None, principal: str
 ) -> SkipReason | None:
-    """Why a guest may not judge this item; None when it may, and always for the owner.
-
-    What a principal stored itself it may judge in full (decision 0013).
-    """
+    """Why a guest may not judge this item; None when it may, and always for the owner. What a
+    principal stored itself it may judge in full (decision 0013)."""
     if guest is None or (target is not None and target.stored_by == principal):
         return None
     if memory_id not in guest.shown:
         return "not_shown"
     judged = target is not None and target.point_id in guest.judged
     return "already_scored" if judged else None
-
-
-def _is_foreign(target: Target | None, guest: GuestLimits | None, principal: str) -> bool:
-    """A guest's judgement of what somebody else stored: these are limited in number."""
-    return guest is not None and target is not None and target.stored_by != principal
 
 
 def _count(draft: _Draft, memory_id: str, target: Target) -> None:

@@ -1,8 +1,4 @@
-"""Which item changes its tier or leaves, by an ordered list of named rules; when
-cycles run. Pure.
-"""
-
-from __future__ import annotations
+"""Which item changes its tier or leaves, by ordered named rules; when cycles run. Pure."""
 
 import uuid
 from collections.abc import Callable, Iterable
@@ -14,11 +10,9 @@ from rayapp.core.errors import NotFound, VersionConflict
 from rayapp.learning.records import Move
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Status
 from rayapp.memory.rules import creation
-from rayapp.memory.rules.filtering import expired
-from rayapp.memory.rules.revision import requeued, revised
-from rayapp.memory.tiers import TIER_POLICY, Tier
-
-# What a stored item becomes when a transition meets it. Pure; all stores apply the same rule.
+from rayapp.memory.rules.filtering import is_expired
+from rayapp.memory.rules.revision import revised, touch
+from rayapp.memory.tiers import Tier
 
 
 def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
@@ -42,7 +36,7 @@ def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
     return revised(stored, move.item, read)
 
 
-def gone(move: Move) -> NotFound:
+def not_found(move: Move) -> NotFound:
     """The item of `move` is not there any more."""
     return NotFound(
         f"No memory {move.item.memory_id}: check the id, it may have been deleted.",
@@ -98,15 +92,8 @@ class Decision:
     to: Tier | None = None
 
 
+# One rule; it answers None when it has nothing to say about the item.
 Judge = Callable[[MemoryItem, datetime, PromotionParams], Decision | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One named rule; `decide` answers None when it has nothing to say about the item."""
-
-    name: str
-    decide: Judge
 
 
 def left_alone(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
@@ -159,7 +146,7 @@ def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 def archive_expired(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
     """Its time is over and its score does not outlive it."""
-    if not expired(item, now):
+    if not is_expired(item, now):
         return None
     return Decision(action="archive", reason=EXPIRED, rule="archive_expired")
 
@@ -176,33 +163,27 @@ def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) ->
     )
 
 
-PROMOTION_RULES: tuple[Rule, ...] = (
-    Rule("left_alone", left_alone),
-    Rule("promote_working", promote_working),
-    Rule("promote_history", promote_history),
-    Rule("demote_patterns", demote_patterns),
-    Rule("archive_expired", archive_expired),
-    Rule("archive_garbage", archive_garbage),
+PROMOTION_RULES: tuple[Judge, ...] = (
+    left_alone,
+    promote_working,
+    promote_history,
+    demote_patterns,
+    archive_expired,
+    archive_garbage,
 )
-EVERY_POLICY = (PromotionParams(policy="score"), PromotionParams(policy="wilson"))
 KEEP = Decision(action="keep", reason="no rule applies", rule="none")
 
 
 def decide(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision:
     """What the first rule says that has something to say."""
     for rule in PROMOTION_RULES:
-        decision = rule.decide(item, now, params)
+        decision = rule(item, now, params)
         if decision is not None:
             return decision
     return KEEP
 
 
-def could_move(item: MemoryItem, now: datetime) -> bool:
-    """Whether a rule moves the item under one of the policies: what a cycle must look at."""
-    return any(decide(item, now, params).action != "keep" for params in EVERY_POLICY)
-
-
-def moved(item: MemoryItem, decision: Decision, now: datetime) -> MemoryItem:
+def apply_move(item: MemoryItem, decision: Decision, now: datetime) -> MemoryItem:
     """`item` after `decision`: a fresh lifetime and fresh tier counters.
 
     Lifetime counters stay as they are: resetting one of a pair would falsify the Wilson score.
@@ -211,15 +192,14 @@ def moved(item: MemoryItem, decision: Decision, now: datetime) -> MemoryItem:
         return creation.archived(item, decision.reason, now)
     if decision.to is None:
         return item
-    hours = TIER_POLICY[decision.to].ttl_hours
-    return replace(
+    return touch(
         item,
+        IndexOp.PAYLOAD,
+        now,
         tier=decision.to,
         tier_entered_at=now,
-        expires_at=None if hours is None else now + timedelta(hours=hours),
+        expires_at=creation.lifetime(decision.to, item.instruction, now),
         stats=replace(item.stats, tier_uses=0, tier_success=0.0),
-        updated_at=now,
-        index=requeued(item.index, IndexOp.PAYLOAD, now),
     )
 
 
@@ -232,8 +212,6 @@ def transition_id(item: MemoryItem, kind: str) -> str:
     left = (item.point_id, stored, str(item.version), kind)
     return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))
 
-
-# When promotion cycles run: those over all users, and a user's own between them.
 
 # Whoever holds this lease runs the cycles.
 OWNER_LEASE = "maintenance"

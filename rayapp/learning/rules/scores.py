@@ -1,7 +1,5 @@
 """Memories with an outcome each, as outcome requests: one per outcome. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -38,8 +36,7 @@ def score_requests(
 def once_each(requests: Sequence[OutcomeRequest], shown: Mapping[int, str]) -> list[OutcomeRequest]:
     """Requests in which no id names what a position names too; `shown`: ids by position.
 
-    Raises:
-        InvalidInput: a memory is given two outcomes.
+    Raises InvalidInput: a memory is given two outcomes.
     """
     judged: dict[str, tuple[Outcome, str]] = {}
     for request in requests:

@@ -1,23 +1,14 @@
 """A changed verdict takes the place of the earlier one: what is taken back, and how. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rayapp.graphs.rules.content import happened_to
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
-from rayapp.learning.rules.outcomes import (
-    MIN_TTL,
-    SCORE_DELTA,
-    TTL_SHIFT,
-    OutcomePlan,
-    Target,
-    judged,
-)
-from rayapp.memory.item import MemoryItem, Stats, Status
-from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rounded, wilson_lower_bound
+from rayapp.learning.rules import outcomes
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rate, round_stored
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -50,8 +41,8 @@ def standing(event: OutcomeEvent, withdrawn: Withdrawn) -> OutcomeEvent:
 def replacement(
     earlier: Iterable[OutcomeEvent],
     event: OutcomeEvent,
-    found: Mapping[str, Target],
-    plan: OutcomePlan,
+    found: Mapping[str, outcomes.Target],
+    plan: outcomes.OutcomePlan,
 ) -> Replacement:
     """What of `earlier` gives way to `event`: the items that it moves, and the books it judges.
 
@@ -79,8 +70,7 @@ def replacement(
 def withdrawing(event: OutcomeEvent, taken: Withdrawn, *, owes: bool) -> tuple[OutcomeEvent, bool]:
     """`event` after more of it was withdrawn, and whether it owes the graphs now.
 
-    Args:
-        owes: whether the graphs have still to count it as it stood until now.
+    `owes`: whether the graphs have still to count it as it stood until now.
     """
     before = event.withdrawn
     changed = replace(
@@ -106,13 +96,13 @@ def taken_back(item: MemoryItem, takings: Iterable[Taking], now: datetime) -> Me
 
 def movement(before: MemoryItem, event: OutcomeEvent, applied: AppliedOutcome) -> AppliedOutcome:
     """`applied` with what `event` really moved the item, which stood as `before`."""
-    after = judged(before, event.outcome, event.at, event.at)
+    after = outcomes.apply_outcome(before, event.outcome, event.at, event.at)
     shift = timedelta(0)
     if before.expires_at is not None and after.expires_at is not None:
         shift = after.expires_at - before.expires_at
     return replace(
         applied,
-        score_moved=rounded(after.stats.score - before.stats.score),
+        score_moved=round_stored(after.stats.score - before.stats.score),
         lifetime_moved_ms=round(shift / MILLISECOND),
     )
 
@@ -125,11 +115,12 @@ def _taken_back(item: MemoryItem, taking: Taking, now: datetime) -> MemoryItem:
     if count < 1 or item.stats.uses < 1 or not happened_to(item, event.at):
         return item
     value = SUCCESS_VALUE[outcome]
-    moved = SCORE_DELTA[outcome] if one.score_moved is None else one.score_moved
+    moved = outcomes.SCORE_DELTA[outcome] if one.score_moved is None else one.score_moved
     stats = replace(
-        _rated(item.stats, item.stats.uses - 1, item.stats.success_count - value),
+        item.stats,
+        **rate(item.stats.uses - 1, max(0.0, item.stats.success_count - value)),
         **{counter: count - 1},
-        score=rounded(min(1.0, max(0.0, item.stats.score - moved))),
+        score=round_stored(min(1.0, max(0.0, item.stats.score - moved))),
     )
     same_stay = item.tier is one.tier and item.tier_entered_at <= event.at
     if not same_stay:
@@ -137,22 +128,11 @@ def _taken_back(item: MemoryItem, taking: Taking, now: datetime) -> MemoryItem:
     stats = replace(
         stats,
         tier_uses=max(0, stats.tier_uses - 1),
-        tier_success=rounded(max(0.0, stats.tier_success - value)),
+        tier_success=round_stored(max(0.0, stats.tier_success - value)),
     )
     if item.point_id != one.point_id or item.status is not Status.ACTIVE:
         return replace(item, stats=stats)
     return replace(item, stats=stats, expires_at=_expiry_before(item.expires_at, taking, now))
-
-
-def _rated(stats: Stats, uses: int, success: float) -> Stats:
-    success = rounded(max(0.0, success))
-    return replace(
-        stats,
-        uses=uses,
-        success_count=success,
-        success_rate=rounded(success / uses) if uses else Stats().success_rate,
-        wilson_score=wilson_lower_bound(success, uses),
-    )
 
 
 def _expiry_before(expires_at: datetime | None, taking: Taking, now: datetime) -> datetime | None:
@@ -160,6 +140,6 @@ def _expiry_before(expires_at: datetime | None, taking: Taking, now: datetime) -
     if expires_at is None:
         return None
     ms = taking.applied.lifetime_moved_ms
-    shift = TTL_SHIFT[taking.event.outcome] if ms is None else ms * MILLISECOND
+    shift = outcomes.TTL_SHIFT[taking.event.outcome] if ms is None else ms * MILLISECOND
     back = expires_at - shift
-    return back if back >= expires_at else min(expires_at, max(back, now + MIN_TTL))
+    return back if back >= expires_at else min(expires_at, max(back, now + outcomes.MIN_TTL))

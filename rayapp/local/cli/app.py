@@ -1,7 +1,5 @@
 """Command line: up, down, status, doctor, demo, add, search, recent, keys, job."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import os
@@ -23,7 +21,7 @@ from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.local.cli.keys import has_living_key, keys
-from rayapp.local.cli.memories import add, recent, search, shared_options, typed_command
+from rayapp.local.cli.memories import DataDir, add, recent, search, shared_options, typed_command
 from rayapp.local.cli.output import StartProgress, console, table_of
 from rayapp.local.stack import stack
 from rayapp.local.stack.checks import run_checks
@@ -32,8 +30,6 @@ from rayapp.local.stack.programs import python_path
 from rayapp.local.stack.readiness import Readiness, ask
 from rayapp.local.stack.state import StackState, Step, read_state
 from rayapp.local.stack.supervisor import DEFAULT_APP, disk_of
-
-# `rayapp job`: which modules are jobs.
 
 
 def job_names() -> list[str]:
@@ -68,7 +64,6 @@ VERDICT_STYLE = {"ok": "green", "note": "yellow", "blocks": "bold red"}
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for AI assistants.")
 app.add_typer(keys, name="keys")
 
-DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
 ProfileName = Annotated[str | None, typer.Option(help="local, gpu or prod.")]
 
 

@@ -1,7 +1,5 @@
 """`rayapp add`, `search`, `recent`: the first things to try, on the stack of a data directory."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys
@@ -129,8 +127,7 @@ def client_of(
 ) -> Iterator[SyncMemoryClient]:
     """The running stack's API.
 
-    Raises:
-        ConfigError: no stack runs, a key is asked for and none was given, or it cannot be read.
+    Raises ConfigError: no stack runs, a key is asked for and none was given, or it cannot be read.
     """
     folder = load_settings(overrides={"data": {"dir": data_dir}} if data_dir else None).data.dir
     url = stack.url_of(folder)

@@ -1,7 +1,5 @@
 """What the commands print with: text is data, tables fold, a start says what it waits for."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -36,8 +34,6 @@ def table_of(*columns: str) -> Table:
         table.add_column(name, overflow="fold")
     return table
 
-
-# What a start is waiting for, with seconds.
 
 LINE_EVERY_S = 5.0  # of silence at most, where the output is no terminal
 LOOKS = 10  # of the ticker in that time

@@ -1,7 +1,5 @@
 """What a demo run stores and asks: the bundled conversation, or real data from a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -42,15 +40,13 @@ class Material:
     translations: Mapping[str, str] = field(default_factory=dict)
 
 
-# The bundled material: `fixture/*.yaml`.
-
 FIXTURE = Path(__file__).parent / "fixture"
 USER_ID = "demo"
 FACT_IMPORTANCE = 0.9  # a fact about a person that an assistant wrote down on purpose
 FACT_CONFIDENCE = 0.9
 
 
-def bundled() -> Material:
+def load_material() -> Material:
     """The conversation in `history`, its facts in `memory_bank`."""
     conversation = _read("conversation.yaml")
     turns, facts = conversation["turns"], conversation["facts"]
@@ -107,11 +103,7 @@ QUESTIONS_PER_SET = 6  # a table that fits a screen
 
 
 def from_data(data: Path) -> Material:
-    """Material of the sets under `data`.
-
-    Raises:
-        ConfigError: a set is not there.
-    """
+    """Material of the sets under `data`. Raises ConfigError: a set is not there."""
     dialogue, paragraphs = load_locomo(data).corpora[0], load_heq(data).corpora[0]
     scored = [q for q in dialogue.questions if q.category in HEADLINE]
     answerable = [q for q in paragraphs.questions if q.gold]

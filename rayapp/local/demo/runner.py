@@ -1,7 +1,5 @@
 """Stores the material, waits for the index, asks the questions and prints the table."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -13,7 +11,7 @@ from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import RayappError, Unauthorized
-from rayapp.local.demo.material import Material, bundled, from_data
+from rayapp.local.demo.material import Material, from_data, load_material
 from rayapp.local.demo.table import LEGEND, DemoAnswer, answer_table, closing_line
 
 BATCH_ITEMS = 50  # small enough for the bar to move, large enough to be one quick call
@@ -43,7 +41,7 @@ async def run(
         Exit code: 0 done, 2 bad data folder, 3 memories were rejected, 4 the service is away.
     """
     try:
-        material = bundled() if data is None else from_data(data)
+        material = load_material() if data is None else from_data(data)
         async with MemoryClient(url, user_id=material.user_id, api_key=api_key) as client:
             exit_code = await _show(client, material, console)
     except RayappError as error:

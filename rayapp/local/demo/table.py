@@ -1,7 +1,5 @@
 """The tables of the demo and of `rayapp search` and `recent`, and the line that sums a demo up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,8 +41,7 @@ def answer_table(
 ) -> Table:
     """Two lines per question: it and its top hit, where the evidence came, and how long it took.
 
-    Args:
-        translations: by memory id; below a text that has one, what it says in English.
+    `translations`: by memory id; below a text that has one, what it says in English.
     """
     table = _table(
         "Questions and their top hits", "question, and its top hit", "score", "evidence", "ms"
@@ -55,9 +52,9 @@ def answer_table(
         table.add_row(
             Group(
                 Text(answer.question.text, overflow="fold"),
-                *_translated(answer.question.translation),
+                *_translate(answer.question.translation),
                 _dim("nothing" if top is None else preview(top.content)),
-                *_translated(said),
+                *_translate(said),
             ),
             "" if top is None else top.tier,
             _score(None if top is None else top.score),
@@ -122,7 +119,7 @@ def _dim(line: str) -> Text:
     return Text(line, style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def _translated(text: str) -> list[Text]:
+def _translate(text: str) -> list[Text]:
     return [Text(f"= {text}", style="italic", no_wrap=True, overflow="ellipsis")] if text else []
 
 

@@ -1,7 +1,5 @@
 """What `rayapp doctor` looks at: one function per dependency, each with the fix."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys
@@ -27,8 +25,7 @@ RAY_RELEASE = "2.60."
 def run_checks(settings: Settings, model_folder: Path) -> list[Check]:
     """Every check, in the order in which `up` needs the parts.
 
-    Args:
-        model_folder: where the static embedding models of the package lie.
+    `model_folder`: where the static embedding models of the package lie.
     """
     paths = StackPaths.of(settings.data.dir)
     state = read_state(paths)

@@ -1,9 +1,6 @@
 """Puts a HAProxy that died back at once; Ray alone needs half a minute (decision 0045)."""
 
-from __future__ import annotations
-
 import contextlib
-import http.client
 import json
 import os
 import shlex
@@ -15,7 +12,7 @@ import time
 from pathlib import Path
 
 from rayapp.local.stack.paths import StackPaths, write_private
-from rayapp.local.stack.processes import mark_of
+from rayapp.local.stack.processes import http_get, mark_of, spawn
 from rayapp.serve import haproxy_launch
 
 CONFIG = "haproxy.cfg"
@@ -55,18 +52,11 @@ backend default_backend
 """
 
 
-def served(host: str, port: int, path: str, timeout_s: float) -> bool:
+def is_served(host: str, port: int, path: str, timeout_s: float) -> bool:
     """True when the application has answered a GET, even with an error of its own."""
-    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    answer = http_get(host, port, path, timeout_s)
     # Serve's proxy says 500 for ever once its cluster is gone.
-    return answer.status != http.HTTPStatus.INTERNAL_SERVER_ERROR and not answer.getheader(FROM)
+    return answer is not None and answer.status != 500 and not answer.getheader(FROM)
 
 
 class Front:
@@ -134,13 +124,7 @@ class Front:
     def _start(self, folder: Path) -> int:
         self._started = [process for process in self._started if process.poll() is None]
         with (folder / "supervisor.log").open("wb") as log:
-            process = subprocess.Popen(
-                [str(self.launcher), "-db", "-dR", "-f", str(folder / CONFIG)],
-                env=os.environ | mark_of(self._paths.stack_id, "front"),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            command = [str(self.launcher), "-db", "-dR", "-f", str(folder / CONFIG)]
+            process = spawn(command, mark_of(self._paths.stack_id, "front"), log)
         self._started.append(process)
         return process.pid

@@ -3,8 +3,6 @@
 Addresses are shown without user and password.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 from typing import Any

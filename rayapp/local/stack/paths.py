@@ -22,6 +22,17 @@ LOG_TAIL_LINES = 15
 LOG_LIMIT_BYTES = 16 << 20
 
 
+class _Under:
+    """A path below another one of the same stack."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def __get__(self, paths: StackPaths, _: type[StackPaths]) -> Path:
+        folder: Path = getattr(paths, self._folder)
+        return folder / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class StackPaths:
     """Files of the stack of one data directory (absolute)."""
@@ -32,69 +43,31 @@ class StackPaths:
     def of(cls, data_dir: Path | str) -> StackPaths:
         return cls(Path(data_dir).expanduser().resolve())
 
+    run = _Under("data", "run")
+    logs = _Under("data", "logs")
+    mongo = _Under("data", "mongo")
+    qdrant = _Under("data", "qdrant")
+    state = _Under("run", "state.json")
+    settings = _Under("run", "settings.json")
+    ports = _Under("run", "ports.json")
+    token = _Under("run", "ray.token")
+    # What the driver that starts the application waits for, or did last.
+    deploy_phase = _Under("run", "deploy.phase")
+    ray = _Under("sockets", "ray")
+    # Logs of Ray and of the application (`serve/`) while the stack runs; below, their copy of the
+    # last session that was stopped.
+    ray_session_logs = _Under("ray", "session_latest/logs")
+    kept_ray_logs = _Under("logs", "ray")
+    valkey_socket = _Under("sockets", "valkey.sock")
+
     @property
     def stack_id(self) -> str:
         """Ten hex digits, the same for every call about one data directory."""
         return hashlib.sha256(str(self.data).encode()).hexdigest()[:10]
 
     @property
-    def run(self) -> Path:
-        return self.data / "run"
-
-    @property
-    def logs(self) -> Path:
-        return self.data / "logs"
-
-    @property
-    def mongo(self) -> Path:
-        return self.data / "mongo"
-
-    @property
-    def qdrant(self) -> Path:
-        return self.data / "qdrant"
-
-    @property
-    def state(self) -> Path:
-        return self.run / "state.json"
-
-    @property
-    def settings(self) -> Path:
-        return self.run / "settings.json"
-
-    @property
-    def ports(self) -> Path:
-        return self.run / "ports.json"
-
-    @property
-    def token(self) -> Path:
-        return self.run / "ray.token"
-
-    @property
-    def deploy_phase(self) -> Path:
-        """What the driver that starts the application waits for, or did last."""
-        return self.run / "deploy.phase"
-
-    @property
     def sockets(self) -> Path:
         return SOCKET_ROOT / f"rayapp-{self.stack_id}"
-
-    @property
-    def ray(self) -> Path:
-        return self.sockets / "ray"
-
-    @property
-    def ray_session_logs(self) -> Path:
-        """Logs of Ray and of the application (`serve/`) while the stack runs."""
-        return self.ray / "session_latest" / "logs"
-
-    @property
-    def kept_ray_logs(self) -> Path:
-        """Their copy of the last session that was stopped."""
-        return self.logs / "ray"
-
-    @property
-    def valkey_socket(self) -> Path:
-        return self.sockets / "valkey.sock"
 
     def log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
@@ -102,9 +75,8 @@ class StackPaths:
     def create(self) -> None:
         """Make every folder, private to the user.
 
-        Raises:
-            ConfigError: the data directory cannot be written, or the socket folder belongs to
-                somebody else.
+        Raises ConfigError: the data directory cannot be written, or the socket folder belongs to
+        somebody else.
         """
         for folder in (self.data, self.run, self.logs):
             try:
@@ -166,8 +138,6 @@ def rotate(path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
         path.replace(path.with_name(f"{path.name}.1"))
 
 
-# Free ports, remembered so that a stack comes back on the same ones.
-
 # Below Linux's ephemeral ports (32768+), above those that Ray's workers take (10002-19999).
 FIRST_PORT, LAST_PORT = 20_000, 29_900
 ATTEMPTS = 500
@@ -176,9 +146,8 @@ ATTEMPTS = 500
 def is_free(port: int, host: str = "") -> bool:
     """True when nothing listens on the port; the empty host asks for every address.
 
-    Raises:
-        ConfigError: nobody could bind it: an unknown host, another machine's address, a port
-            below 1024 without the right to it.
+    Raises ConfigError: nobody could bind it: an unknown host, another machine's address, a port
+    below 1024 without the right to it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -219,11 +188,8 @@ class PortBook:
     def take(self, names: Sequence[str], *, width: int = 1) -> None:
         """Give each name a port: its old one while that is free, else a new one.
 
-        Args:
-            width: ports in a row that must be untaken by this stack, from the one returned on.
-
-        Raises:
-            ConfigError: no port is free.
+        `width`: ports in a row that must be untaken by this stack, from the one returned on. Raises
+        ConfigError: no port is free.
         """
         for name in names:
             old = self.ports.get(name)

@@ -1,9 +1,6 @@
 """What a stack must start for given settings, and how its mongod becomes a primary."""
 
-from __future__ import annotations
-
 import contextlib
-import http.client
 import secrets
 import shutil
 import socket
@@ -18,11 +15,9 @@ from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
 from rayapp.local.stack.front import Front
 from rayapp.local.stack.paths import PortBook, StackPaths, write_private
-from rayapp.local.stack.processes import Child
+from rayapp.local.stack.processes import Child, http_get
 from rayapp.local.stack.programs import LOOPBACK, REPLICA_SET
 from rayapp.serve.environment import INGRESS_PORTS, PORT_NAMES, local_environment
-
-# Makes a started mongod the primary of its own replica set.
 
 ASK_TIMEOUT_MS = 1_000
 NOT_YET_INITIALIZED = 94
@@ -109,7 +104,7 @@ class Plan:
         self._valkey()
         self._qdrant()
         self._ray()
-        self.settings = _updated(settings, self._set)
+        self.settings = _update(settings, self._set)
 
     @property
     def ports(self) -> dict[str, int]:
@@ -173,7 +168,8 @@ class Plan:
         env = programs.qdrant_environment(self.paths, self.ports)
 
         def ready() -> bool:
-            return http_status(programs.LOOPBACK, port, "/readyz") == 200
+            answer = http_get(LOOPBACK, port, "/readyz", PROBE_TIMEOUT_S)
+            return answer is not None and answer.status == 200
 
         self._add("qdrant", [str(binary)], ready, SERVER_TIMEOUT_S, STOP_WAIT_S, env)
         url = f"http://{programs.LOOPBACK}:{port}"
@@ -234,7 +230,7 @@ class Plan:
         )
 
 
-def _updated(settings: Settings, changes: dict[str, dict[str, object]]) -> Settings:
+def _update(settings: Settings, changes: dict[str, dict[str, object]]) -> Settings:
     tree = settings.model_dump()
     for concern, values in changes.items():
         tree[concern].update(values)
@@ -259,15 +255,3 @@ def connects(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-def http_status(host: str, port: int, path: str, timeout_s: float = PROBE_TIMEOUT_S) -> int:
-    """Status of a GET; 0 when nothing answers."""
-    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return 0
-    finally:
-        connection.close()

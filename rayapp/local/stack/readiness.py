@@ -1,7 +1,5 @@
 """What `/readyz` of a stack says, waiting for it, and one line of `rayapp doctor`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +8,6 @@ from typing import Literal
 import httpx
 
 from rayapp.core.errors import ConfigError, DependencyDown
-
-# One line of `rayapp doctor`.
 
 Verdict = Literal["ok", "note", "blocks"]
 

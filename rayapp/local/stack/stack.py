@@ -1,13 +1,10 @@
 """`up`, `down` and `attach` of the local stack of one data directory."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,12 +17,10 @@ from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
 from rayapp.local.stack.paths import PortBook, StackPaths, is_free, rotate, tail, write_private
-from rayapp.local.stack.processes import mark_of, members, stop_all
+from rayapp.local.stack.processes import mark_of, members, spawn, stop_all
 from rayapp.local.stack.readiness import OnWait, wait_ready
 from rayapp.local.stack.state import APPLICATION, StackState, Step, read_state, remove_state
 from rayapp.local.stack.supervisor import DEFAULT_APP, needed_mb, settings_hash
-
-# Keeps Ray's logs when the short folder that holds its sockets goes away.
 
 # Ray rotates its logs at 100 MB; one that grew this long repeats itself.
 LARGEST_FILE_BYTES = 50 << 20
@@ -145,8 +140,7 @@ def up(
 def down(data_dir: Path | str) -> bool:
     """Stop what `up` started for this data directory; False when nothing ran.
 
-    Raises:
-        ConfigError: all is stopped, but Ray's logs cannot be kept; a second call tries again.
+    Raises ConfigError: all is stopped, but Ray's logs cannot be kept; a second call tries again.
     """
     paths = StackPaths.of(data_dir)
     state = _readable_state(paths)
@@ -180,8 +174,7 @@ def stop_leftovers(paths: StackPaths) -> int:
 def stack_environment(data_dir: Path | str) -> dict[str, str]:
     """MONGODB_URI, REDIS_URL, RAY_ADDRESS, RAY_AUTH_* and the Serve options of a running stack.
 
-    Raises:
-        ConfigError: no stack runs for this data directory.
+    Raises ConfigError: no stack runs for this data directory.
     """
     state = read_state(StackPaths.of(data_dir))
     if state is None or not state.running:
@@ -193,9 +186,7 @@ def ray_environment(data_dir: Path | str) -> dict[str, str]:
     """What `ray`, `serve` and `ray job` need to reach the cluster of a running stack.
 
     Only Ray's: a MONGODB_URI in a shell would be a server of its own to the next `up`.
-
-    Raises:
-        ConfigError: no stack runs for this data directory.
+    Raises ConfigError: no stack runs for this data directory.
     """
     environment = stack_environment(data_dir)
     found = {name: environment[name] for name in RAY_NAMES if name in environment}
@@ -296,14 +287,8 @@ def _spawn(paths: StackPaths, settings: Settings, app: str) -> None:
     log_path = paths.log("supervisor")
     rotate(log_path)
     with log_path.open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            env=os.environ | programs.python_path() | mark_of(paths.stack_id, "supervisor"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        mark = mark_of(paths.stack_id, "supervisor")
+        process = spawn(command, programs.python_path() | mark, log)
     deadline = time.monotonic() + START_TIMEOUT_S
     while read_state(paths) is None:
         if process.poll() is not None or time.monotonic() > deadline:
@@ -324,13 +309,13 @@ class _News:
         for step in state.steps[self.seen :]:
             self.on_step(step)
         self.seen = len(state.steps)
-        now = awaited(paths, state)
+        now = describe_wait(paths, state)
         if now and now != self.last:
             self.last = now
             self.on_wait(now)
 
 
-def awaited(paths: StackPaths, state: StackState) -> str:
+def describe_wait(paths: StackPaths, state: StackState) -> str:
     """What a start is waiting for, as `part: what`; empty when it is over."""
     if state.phase != "starting":  # a server that is started again is no news to who attaches
         return ""

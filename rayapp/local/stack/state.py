@@ -1,7 +1,5 @@
 """`<data>/run/state.json`: what a running stack consists of, for whoever attaches or stops it."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Literal
 
@@ -53,8 +51,7 @@ class StackState(BaseModel):
 def read_state(paths: StackPaths) -> StackState | None:
     """The state, or None when this data directory has no stack.
 
-    Raises:
-        ConfigError: the file is there but cannot be read.
+    Raises ConfigError: the file is there but cannot be read.
     """
     try:
         return StackState.model_validate_json(paths.state.read_text(encoding="utf-8"))

@@ -5,8 +5,6 @@ It reads `<data>/run/settings.json`, fills in the addresses, writes it back for 
 and keeps `<data>/run/state.json` true. It never imports Ray, so it stays small.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import errno
@@ -25,14 +23,12 @@ from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
-from rayapp.local.stack.front import Front, served
+from rayapp.local.stack.front import Front, is_served
 from rayapp.local.stack.paths import StackPaths, tail, write_private
 from rayapp.local.stack.plan import Plan
-from rayapp.local.stack.processes import POLL_S, Child, ProcessRef, mark_of
+from rayapp.local.stack.processes import POLL_S, Child, ProcessRef, mark_of, spawn
 from rayapp.local.stack.state import APPLICATION, StackState, Step, remove_state, write_state
 from rayapp.storage.files import measured
-
-# How much room the disk of a data directory has, for whoever starts or watches servers on it.
 
 # An empty mongod keeps 302 MiB and an empty engine 85 (measured); the rest is for memories and for
 # the reserve.
@@ -137,10 +133,7 @@ class Supervisor:
 
     def _start_ray_again(self, error: ConfigError) -> None:
         """Once: Ray gives its own processes 30 s to start, too few where others have work to do.
-
-        Raises:
-            ConfigError: `error` where Ray did not end, or what the second start says.
-        """
+        Raises ConfigError: `error` where Ray did not end, or what the second start says."""
         ray = self._ray_child()
         if ray is None or not self._ray_ended():
             raise error
@@ -185,21 +178,15 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _driver(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """`rayapp.serve.deploy` as a child, which does not outlive the block.
-
-        With `--hold` it imports the application meanwhile and begins when its input is closed.
-        """
+        """`rayapp.serve.deploy` as a child, which does not outlive the block. With `--hold` it
+        imports the application meanwhile and begins when its input is closed."""
         assert self._plan is not None
-        env = os.environ | self._plan.environment() | programs.python_path()
+        env = self._plan.environment() | programs.python_path()
         command = [sys.executable, "-m", "rayapp.serve.deploy", "--data-dir", str(self._paths.data)]
         with self._paths.log("deploy").open("wb") as log:
-            process = subprocess.Popen(
-                [*command, *arguments],
-                env=env | mark_of(self._paths.stack_id, "deploy"),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            env |= mark_of(self._paths.stack_id, "deploy")
+            pipe = subprocess.PIPE
+            process = spawn([*command, *arguments], env, log, stdin=pipe, detached=False)
         try:
             yield process
         finally:
@@ -288,13 +275,13 @@ class Supervisor:
         self._save()
 
     def _keep_front(self, front: Front) -> None:
-        pid = self._tried(front.look)
+        pid = self._try_start(front.look)
         if pid is not None:
             self.state.restarts["haproxy"] = self.state.restarts.get("haproxy", 0) + 1
             self._log(f"haproxy restart {self.state.restarts['haproxy']}, pid {pid}")
             self._save()
 
-    def _tried(self, start: Callable[[], int | None]) -> int | None:
+    def _try_start(self, start: Callable[[], int | None]) -> int | None:
         """A full disk or table of processes must not end the stack that it is about to help."""
         try:
             return start()
@@ -325,7 +312,7 @@ class Supervisor:
         http = self._plan.settings.http
         if self._plan.front is not None:
             front = self._plan.front
-            self._tried(lambda: front.wait_for_ray(http.host, http.port))
+            self._try_start(lambda: front.wait_for_ray(http.host, http.port))
         ray.start()
         self._save()
         with self._driver("--app", self._app, "--hold") as driver:
@@ -356,7 +343,7 @@ class Supervisor:
             return False
         self._probed_at = now
         http = self._plan.settings.http
-        if served(reachable(http.host), http.port, "/healthz", PROBE_TIMEOUT_S):
+        if is_served(reachable(http.host), http.port, "/healthz", PROBE_TIMEOUT_S):
             self._good_at = now
         return now - self._good_at > PROBE_LIMIT_S
 

@@ -3,11 +3,10 @@
 `now` and limits are passed in; nothing here reads a clock.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any
 
 from rayapp.core.errors import Forbidden, InvalidInput, TooLarge
 from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER, USER_ID_PATTERN
@@ -24,8 +23,9 @@ from rayapp.memory.item import (
     point_id_of,
 )
 from rayapp.memory.requests import MemoryEdit, NewMemory
-from rayapp.memory.rules.revision import requeued
-from rayapp.memory.tiers import TIER_POLICY, Tier
+from rayapp.memory.rules.instructions import instruction_of
+from rayapp.memory.rules.revision import touch
+from rayapp.memory.tiers import TIER_POLICY, Tier, expiry_in
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
 
@@ -153,7 +153,7 @@ def new_item(
     new: NewMemory, *, user_id: str, memory_id: str, now: datetime, stored_by: str = ""
 ) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
-    hours = TIER_POLICY[new.tier].ttl_hours
+    instruction = instruction_of(new.text, new.tier, new.source.type)
     return MemoryItem(
         memory_id=memory_id,
         point_id=point_id_of(user_id, memory_id),
@@ -181,11 +181,12 @@ def new_item(
         stored_at=now,
         updated_at=now,
         tier_entered_at=now,
-        expires_at=now + timedelta(hours=hours) if hours is not None else None,
+        expires_at=lifetime(new.tier, instruction, now),
         valid_from=new.valid_from,
         valid_to=new.valid_to,
         supersedes=new.supersedes,
         sequence=sequence_at(now),
+        instruction=instruction,
         index=IndexState(next_attempt_at=now),
     )
 
@@ -194,6 +195,12 @@ def _trust(new: NewMemory) -> float:
     """Of its source class; a derived memory is trusted no more than its parents."""
     own = SOURCE_TRUST[new.source.type]
     return own if new.trust is None else min(own, new.trust)
+
+
+def lifetime(tier: Tier, instruction: str | None, now: datetime) -> datetime | None:
+    """When what enters the tier now ends. What is asked of all answers holds until it is taken
+    back: replaced, archived or deleted."""
+    return None if instruction else expiry_in(tier, now)
 
 
 def sequence_at(now: datetime) -> int:
@@ -210,7 +217,7 @@ def dedup_scope(tier: Tier, source: Source) -> str:
     return ""
 
 
-def edited(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
+def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
     """The item after `edit`; the same object when nothing changes."""
     text = item.text if edit.text is None else edit.text
     changed = replace(
@@ -230,49 +237,35 @@ def edited(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
     if changed == item:
         return item
     op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
-    return replace(
-        changed,
-        content_hash=content_hash(text),
-        lang=detect_language(text),
-        updated_at=now,
-        index=requeued(item.index, op, now),
-    )
+    instruction = instruction_of(text, item.tier, item.source.type)
+    if bool(instruction) != bool(item.instruction):
+        changed = replace(changed, expires_at=lifetime(item.tier, instruction, now))
+    hashed, lang = content_hash(text), detect_language(text)
+    return touch(changed, op, now, content_hash=hashed, lang=lang, instruction=instruction)
 
 
 def archived(item: MemoryItem, reason: str | None, now: datetime) -> MemoryItem:
-    return replace(
-        item,
-        status=Status.ARCHIVED,
-        archived_at=now,
-        archived_reason=reason,
-        updated_at=now,
-        index=requeued(item.index, IndexOp.DELETE, now),
-    )
+    gone: dict[str, Any] = {"archived_at": now, "archived_reason": reason}
+    return touch(item, IndexOp.DELETE, now, status=Status.ARCHIVED, **gone)
 
 
 def restored(item: MemoryItem, now: datetime) -> MemoryItem:
     """Back to active, with a fresh lifetime in its tier."""
-    hours = TIER_POLICY[item.tier].ttl_hours
-    return replace(
+    return touch(
         item,
+        IndexOp.VECTOR,
+        now,
         status=Status.ACTIVE,
         archived_at=None,
         archived_reason=None,
-        updated_at=now,
         tier_entered_at=now,
-        expires_at=now + timedelta(hours=hours) if hours is not None else None,
-        index=requeued(item.index, IndexOp.VECTOR, now),
+        expires_at=lifetime(item.tier, item.instruction, now),
     )
 
 
 def deleted(item: MemoryItem, now: datetime) -> MemoryItem:
     """A tombstone: the row stays until its point is gone."""
-    return replace(
-        item,
-        status=Status.DELETED,
-        updated_at=now,
-        index=requeued(item.index, IndexOp.DELETE, now),
-    )
+    return touch(item, IndexOp.DELETE, now, status=Status.DELETED)
 
 
 def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:

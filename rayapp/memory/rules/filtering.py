@@ -3,8 +3,6 @@
 Stores translate the same meaning into their own predicate; the contract suite compares both.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -46,14 +44,6 @@ def readable(scope: ReadScope, tiers: tuple[Tier, ...] | None = None) -> list[Ow
     return [mine, OwnedTiers(SYSTEM_USER, shared)] if shared else [mine]
 
 
-def may_read(scope: ReadScope, item: MemoryItem) -> bool:
-    """Whether `item` is inside `scope`."""
-    return any(
-        item.user_id == owner.user_id and (owner.tiers is None or item.tier in owner.tiers)
-        for owner in readable(scope)
-    )
-
-
 def flag_names(source: Source) -> tuple[str, ...]:
     """Names of the DataGov feature flags that are set, sorted."""
     flags: Any = (source.datagov or {}).get("flags") or {}
@@ -71,7 +61,7 @@ def bare_words(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"\w+", kept.lower())))
 
 
-def expired(item: MemoryItem, now: datetime) -> bool:
+def is_expired(item: MemoryItem, now: datetime) -> bool:
     """Whether the time of `item` is over; a high score outlives it (decision 0015)."""
     over = item.expires_at is not None and item.expires_at <= now
     return over and item.stats.score < SURVIVES_EXPIRY_SCORE
@@ -140,6 +130,7 @@ def _traits_match(item: MemoryItem, where: ItemFilter) -> bool:
     return (
         (not where.tags_all or set(where.tags_all) <= set(item.tags))
         and (where.always_inject is None or item.always_inject == where.always_inject)
+        and where.instruction in (None, item.instruction is not None)
         and (where.include_superseded or item.superseded_by is None)
     )
 
@@ -149,7 +140,7 @@ def _times_match(item: MemoryItem, where: ItemFilter) -> bool:
     return (
         (where.created_from is None or item.created_at >= where.created_from)
         and (where.created_to is None or item.created_at < where.created_to)
-        and (where.now is None or not expired(item, where.now))
+        and (where.now is None or not is_expired(item, where.now))
         and (at is None or item.valid_from is None or item.valid_from <= at)
         and (at is None or item.valid_to is None or item.valid_to > at)
     )

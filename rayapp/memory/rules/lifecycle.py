@@ -1,18 +1,15 @@
 """Life of a memory: age, success, its place in a full bank, hidden, superseded. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.memory.item import NEUTRAL_SCORE, SCORE_DECIMALS, IndexOp, MemoryItem, Outcome, Status
 from rayapp.memory.rules.creation import check_validity
-from rayapp.memory.rules.revision import requeued
-
-# How old a memory is, in words.
+from rayapp.memory.rules.revision import touch
 
 # Largest unit first: seconds of one unit, and its short name.
 _UNITS = ((31_557_600, "y"), (2_629_800, "mo"), (86_400, "d"), (3_600, "h"), (60, "min"))
@@ -26,8 +23,6 @@ def age(created_at: datetime, now: datetime) -> str:
             return f"{int(seconds // size)} {unit}"
     return "now"
 
-
-# How often a memory helps: Wilson bounds of its outcomes.
 
 # What one outcome adds to `success_count`. It always adds 1 to `uses`, a failure too: otherwise bad
 # items would never look worse than new ones.
@@ -74,9 +69,9 @@ def success_estimate(success: float, uses: int) -> SuccessEstimate:
     centre = share + square / (2 * uses)
     spread = WILSON_Z * math.sqrt((share * (1 - share) + square / (4 * uses)) / uses)
     return SuccessEstimate(
-        value=rounded(centre / scale),
-        low=rounded(max(0.0, (centre - spread) / scale)),
-        high=rounded(min(1.0, (centre + spread) / scale)),
+        value=round_stored(centre / scale),
+        low=round_stored(max(0.0, (centre - spread) / scale)),
+        high=round_stored(min(1.0, (centre + spread) / scale)),
     )
 
 
@@ -84,12 +79,21 @@ def success_estimate(success: float, uses: int) -> SuccessEstimate:
 UNJUDGED = SuccessEstimate(value=NEUTRAL_SCORE, low=0.0, high=1.0)
 
 
-def rounded(value: float) -> float:
+def rate(uses: int, success: float) -> dict[str, Any]:
+    """The counters and what follows from them, as fields of `Stats`."""
+    success = round_stored(success)
+    return {
+        "uses": uses,
+        "success_count": success,
+        "success_rate": round_stored(success / uses) if uses else NEUTRAL_SCORE,
+        "wilson_score": wilson_lower_bound(success, uses),
+    }
+
+
+def round_stored(value: float) -> float:
     """Every stored number has 4 decimals, so that stores and domain code agree exactly."""
     return round(value, SCORE_DECIMALS)
 
-
-# Who has a place in a memory bank that is full.
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 # The lists of a person. The tag `pinned` is none of them: facts without a tag carry it.
@@ -265,15 +269,13 @@ def superseding(new: MemoryItem, old: MemoryItem) -> MemoryItem:
     """`new` as it is stored.
 
     It is valid from the change on: without that, a question about the time before would show both.
-
-    Raises:
-        InvalidInput: it would end before it begins.
+    Raises InvalidInput: it would end before it begins.
     """
     check_validity(change_time(new), new.valid_to)
     return replace(new, supersedes=old.memory_id, valid_from=change_time(new))
 
 
-def superseded(
+def supersede(
     old: MemoryItem, by: MemoryItem, now: datetime, *, vanished: str | None = None
 ) -> MemoryItem:
     """`old`, closed by `by`; the same object when another one, or nothing active, is in its place.
@@ -285,16 +287,11 @@ def superseded(
     ends = change_time(by) if by.valid_from or by.supersedes else now
     if old.valid_from is not None:
         ends = max(ends, old.valid_from)
-    return replace(
-        old,
-        superseded_by=by.memory_id,
-        valid_to=ends if old.valid_to is None else min(old.valid_to, ends),
-        updated_at=now,
-        index=requeued(old.index, IndexOp.PAYLOAD, now),
-    )
+    ends = ends if old.valid_to is None else min(old.valid_to, ends)
+    return touch(old, IndexOp.PAYLOAD, now, superseded_by=by.memory_id, valid_to=ends)
 
 
-def reopened(item: MemoryItem) -> MemoryItem:
+def reopen(item: MemoryItem) -> MemoryItem:
     """What was superseded is current again, without an end."""
     if item.superseded_by is None:
         return item

@@ -1,10 +1,8 @@
 """What a stored item becomes when an edit meets it. Pure; every store applies the same rule."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rayapp.memory.item import (
     ChangeType,
@@ -50,6 +48,12 @@ def requeued(state: IndexState, op: IndexOp, at: datetime) -> IndexState:
         claim=None,
         last_error=None,
     )
+
+
+def touch(item: MemoryItem, op: IndexOp, now: datetime, **changes: Any) -> MemoryItem:
+    """`item` with `changes` made now, which the index follows by `op`."""
+    index = requeued(item.index, op, now)
+    return replace(item, updated_at=now, index=index, **changes)
 
 
 def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> MemoryItem:
@@ -101,15 +105,6 @@ def replaced_state(
     item: MemoryItem, change: ChangeType, reason: str | None, now: datetime
 ) -> MemoryVersion:
     """The version row of the state of `item` that a change replaces."""
-    return MemoryVersion(
-        user_id=item.user_id,
-        memory_id=item.memory_id,
-        version=item.version,
-        text=item.text,
-        tags=item.tags,
-        quality=item.quality,
-        stats=item.stats,
-        change_type=change,
-        reason=reason,
-        at=now,
-    )
+    same = fields(MemoryVersion)[:-3]
+    state = {one.name: getattr(item, one.name) for one in same}
+    return MemoryVersion(**state, change_type=change, reason=reason, at=now)

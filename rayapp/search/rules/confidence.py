@@ -1,7 +1,5 @@
 """How sure an answer is: features on an absolute scale, calibrated; and what is left out for it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -268,7 +266,7 @@ class Least:
 
 def judged(question: str, one: Ranked, model: ConfidenceModel) -> float:
     """Probability that `one` answers `question`, 0..1."""
-    features = features_of(question, one.item.text, one.dense_similarity)
+    features = features_of(question, one.passage_text, one.dense_similarity)
     return relevance(features, model)
 
 

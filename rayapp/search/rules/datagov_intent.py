@@ -1,7 +1,5 @@
 """Does a question ask for open government data? Whole words of both languages, no model. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

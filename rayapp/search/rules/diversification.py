@@ -1,7 +1,5 @@
 """What of a ranked list is shown: near-duplicates once, and a quota for open data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ their mean over questions. Definitions follow Järvelin and Kekäläinen 2002 (n
 and Voorhees 1999 (MRR); intervals are percentile bootstrap (Efron 1979).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,6 +99,7 @@ METRICS: Mapping[str, Metric] = {
     "R@1": lambda judged: hit_at(judged, 1),
     "hit@5": lambda judged: hit_at(judged, 5),
     "hit@10": lambda judged: hit_at(judged, TOP),
+    "all@5": lambda judged: all_evidence_at(judged, 5),
     "all@10": lambda judged: all_evidence_at(judged, TOP),
     "R@10": lambda judged: recall_at(judged, TOP),
     "MRR": reciprocal_rank,

@@ -17,6 +17,7 @@ from rayapp.search.rules.recipes import DenseWeights, Recipe
 from rayapp.text.analyser import score
 from rayapp.text.identifiers import identifiers_in
 from rayapp.text.normalize import normalize
+from rayapp.text.passages import LONGEST, is_whole
 from rayapp.text.tokens import Token, tokens
 
 # A candidate: an item with what each arm said about it, before scoring.
@@ -24,18 +25,29 @@ from rayapp.text.tokens import Token, tokens
 
 @dataclass(slots=True)
 class Evidence:
-    """Scores and ranks (from 1) of one point; None = the arm did not return it."""
+    """Scores and ranks (from 1) of one item; None = the arm did not return it. `…_passage`: which
+    passage of its text scored."""
 
     dense: float | None = None
     dense_rank: int | None = None
+    dense_passage: int = 0
     sparse: float | None = None
     sparse_rank: int | None = None
+    sparse_passage: int = 0
+
+
+class Worded(NamedTuple):
+    """The lexical score of a text that is not indexed yet, by its best passage."""
+
+    score: float
+    passage: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
-    its current state: see `pending_scores`."""
+    its current state: see `pending_scores`. `near_passage` is the one that is nearest in meaning,
+    `word_passage` the one whose words agree best."""
 
     item: MemoryItem
     dense: float | None = None
@@ -44,6 +56,8 @@ class Candidate:
     sparse_rank: int | None = None
     pending: float | None = None
     pending_rank: int | None = None
+    near_passage: int = 0
+    word_passage: int = 0
 
 
 def gather_evidence(
@@ -52,10 +66,13 @@ def gather_evidence(
     """Merge the per-tier lists of both arms by point id; ranks are over all tiers of an arm."""
     found: dict[str, Evidence] = {}
     for rank, point in enumerate(_merged(dense), start=1):
-        found[point.point_id] = Evidence(dense=max(0.0, point.score), dense_rank=rank)
+        found[point.point_id] = Evidence(
+            dense=max(0.0, point.score), dense_rank=rank, dense_passage=point.passage
+        )
     for rank, point in enumerate(_merged(sparse), start=1):
         evidence = found.setdefault(point.point_id, Evidence())
         evidence.sparse, evidence.sparse_rank = point.score, rank
+        evidence.sparse_passage = point.passage
     return found
 
 
@@ -69,7 +86,7 @@ def _merged(lists: Iterable[Sequence[ScoredPoint]]) -> list[ScoredPoint]:
 def to_candidates(
     items: Iterable[MemoryItem],
     evidence: Mapping[str, Evidence],
-    pending: Mapping[str, float],
+    pending: Mapping[str, Worded],
     vector_hashes: Mapping[str, str],
     wanted: Collection[str] = (),
 ) -> list[Candidate]:
@@ -80,16 +97,17 @@ def to_candidates(
     the current text would have.
     `wanted` names points that are candidates even if no arm returned them.
     """
-    ranked = sorted(pending, key=lambda point_id: (-pending[point_id], point_id))
+    ranked = sorted(pending, key=lambda point_id: (-pending[point_id].score, point_id))
     pending_rank = {point_id: rank for rank, point_id in enumerate(ranked, start=1)}
     candidates = []
     for item in items:
-        score = pending.get(item.point_id)
+        worded = pending.get(item.point_id)
         said = evidence.get(item.point_id)
         if said is None or is_stale(item, vector_hashes):
             said = Evidence()
-            if score is None and item.point_id not in wanted:
+            if worded is None and item.point_id not in wanted:
                 continue
+        fresh = worded is not None and said.sparse is None
         candidates.append(
             Candidate(
                 item=item,
@@ -97,8 +115,10 @@ def to_candidates(
                 dense_rank=said.dense_rank,
                 sparse=said.sparse,
                 sparse_rank=said.sparse_rank,
-                pending=score if said.sparse is None else None,
+                pending=worded.score if worded is not None and fresh else None,
                 pending_rank=pending_rank.get(item.point_id),
+                near_passage=said.dense_passage,
+                word_passage=worded.passage if worded and fresh else said.sparse_passage,
             )
         )
     return candidates
@@ -120,6 +140,8 @@ def is_stale(item: MemoryItem, vector_hashes: Mapping[str, str]) -> bool:
 # question, and all but the IDF is known. A word that no hit holds is rare: its IDF is counted over
 # the pending items, as if they were in the collection.
 
+# What the longest texts keep of their relevance, our choice.
+LEAST_FACTOR = 0.2
 # Indexed hits that are read for their IDF, the best ones: about 2 ms of analysis.
 HITS_READ = 32
 # Below this share of the largest, a combination of words is not told apart by the hits: the engine
@@ -137,22 +159,30 @@ class IndexedHit:
 
 def pending_scores(
     query: SparseVector,
-    pending: Mapping[str, SparseVector],
+    pending: Mapping[str, Sequence[SparseVector]],
     hits: Sequence[IndexedHit],
     indexed: int,
-) -> dict[str, float]:
+) -> dict[str, Worded]:
     """BM25 by point id of `pending`, those above 0.
 
     Args:
-        pending: document sides by point id.
+        pending: document sides of the passages of each item, by point id.
         indexed: points of the whole collection, 0 when not known.
     """
     known = engine_idf(query, hits)
     # Of a word as rare as the rarest of the hits there is one in so many texts at least.
     least = math.ceil(math.exp(max(known.values(), default=0.0)))
-    idf = rarity(query, tuple(pending.values()), max(indexed, least) + len(pending)) | known
-    found = {point: score(query, document, idf) for point, document in pending.items()}
-    return {point: value for point, value in found.items() if value > 0.0}
+    documents = [one for passages in pending.values() for one in passages]
+    idf = rarity(query, documents, max(indexed, least) + len(documents)) | known
+    found = {
+        point_id: max(
+            (Worded(score(query, one, idf), number) for number, one in enumerate(passages)),
+            # The first of equals, as the engine has it.
+            key=lambda worded: (worded.score, -worded.passage),
+        )
+        for point_id, passages in pending.items()
+    }
+    return {point_id: worded for point_id, worded in found.items() if worded.score > 0.0}
 
 
 def rarity(query: SparseVector, documents: Sequence[SparseVector], total: int) -> dict[int, float]:
@@ -189,7 +219,8 @@ def _pairs(document: SparseVector) -> zip[tuple[int, float]]:
 class Fused(NamedTuple):
     """0..1. `text`, `dense` and `held` are the scaled parts, the weights the shares used.
 
-    `held`: of the identifiers that the question names, see `held_shares`.
+    `held`: of the identifiers that the question names, see `held_shares`. `length`: what the score
+    was multiplied by for the length of the text. `passage`: the one that speaks for the item.
     """
 
     score: float
@@ -199,6 +230,8 @@ class Fused(NamedTuple):
     rrf: float
     held: float = 0.0
     identifier_weight: float = 0.0
+    length: float = 1.0
+    passage: int = 0
 
     @property
     def text_weight(self) -> float:
@@ -314,13 +347,36 @@ def _fuse_one(
     candidate: Candidate, recipe: Recipe, dense: Scale, text: Scale, share: float
 ) -> Fused:
     """`share`: of the dense arm, for the scripts of the question and of this item."""
-    said = text.of(_words(candidate))
-    near = dense.of(candidate.dense)
+    words = _words(candidate)
+    said, near = text.of(words), dense.of(candidate.dense)
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)
     score = rrf if recipe.fusion == "rrf" else share * near + (1.0 - share) * said
-    return Fused(score=score, text=said, dense=near, dense_weight=share, rrf=rrf)
+    by_words = candidate.dense is None or (
+        words is not None and (1.0 - share) * said >= share * near
+    )
+    length = length_factor(candidate.item.text, recipe.length_share)
+    return Fused(
+        score=score * length,
+        text=said,
+        dense=near,
+        dense_weight=share,
+        rrf=rrf,
+        length=length,
+        passage=candidate.word_passage if by_words else candidate.near_passage,
+    )
+
+
+def length_factor(text: str, share: float) -> float:
+    """What is left of the relevance of a text of several passages: `share` less for each doubling
+    of its length.
+
+    It is judged by the best of them, and the best of many is good by chance more often.
+    """
+    if is_whole(text):
+        return 1.0
+    return max(LEAST_FACTOR, 1.0 - share * math.log2(len(text) / LONGEST))
 
 
 def _words(candidate: Candidate) -> float | None:

@@ -2,8 +2,6 @@
 news.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

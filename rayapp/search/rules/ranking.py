@@ -2,8 +2,6 @@
 share it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +18,8 @@ from rayapp.search.rules.fusion import Candidate, DenseArm, Fused, fuse
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.turns import with_turns
 from rayapp.text.normalize import normalize
+from rayapp.text.passage import Passage
+from rayapp.text.passages import is_whole, passage_at
 from rayapp.text.tokens import tokens
 
 # How much outcome evidence counts: the maturity table, inside a relevance band (decision 0016).
@@ -343,6 +343,17 @@ class Ranked:
     named: tuple[str, ...] = ()
 
     @property
+    def passage(self) -> Passage | None:
+        """What of a long text speaks for the item; None: the whole text does."""
+        text, number = self.item.text, self.scored.fused.passage
+        return None if is_whole(text) else passage_at(text, number)
+
+    @property
+    def passage_text(self) -> str:
+        passage = self.passage
+        return self.item.text if passage is None else passage.of(self.item.text)
+
+    @property
     def dense_similarity(self) -> float | None:
         return self.scored.candidate.dense
 
@@ -355,6 +366,7 @@ class Ranked:
             dense_similarity=candidate.dense,
             text_similarity=fused.text,
             fused=self.scored.relevance,
+            length_factor=fused.length,
             rrf_score=fused.rrf,
             ce_score=self.ce_score,
             vector_rank=candidate.dense_rank,

@@ -1,7 +1,5 @@
 """A recipe: a named set of ranking parameters, and the same with features switched off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,8 +45,8 @@ class TurnShares(_Part):
 class RerankBlend(_Part):
     """Probabilities only, never raw logits: their scale differs from model to model."""
 
-    original: float = Field(0.4, ge=0, le=1, description="Weight of the score before.")
-    cross_encoder: float = Field(0.6, ge=0, le=1, description="Weight of the probability.")
+    original: float = Field(0.5, ge=0, le=1, description="Weight of the score before.")
+    cross_encoder: float = Field(0.5, ge=0, le=1, description="Weight of the probability.")
     top: int = Field(30, ge=1, le=200, description="Candidates reranked, by rank before.")
 
 
@@ -75,6 +73,9 @@ class Recipe(_Part):
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion (its paper: 60).")
     dense: DenseWeights = DenseWeights()
     turns: TurnShares = TurnShares()
+    length_share: float = Field(
+        0.08, ge=0, le=0.2, description="What each doubling takes of a text of several passages."
+    )
     expansion_weight: float = Field(0.6, ge=0, le=1, description="Weight of expansion terms.")
     # From 0.5 on no other part lifts a text without it past one that holds it (decision 0040).
     identifier_weight: float = Field(
@@ -173,6 +174,7 @@ FEATURES: Mapping[str, Callable[[Recipe], Recipe]] = {
     "dense": lambda recipe: _only(recipe, 0.0),
     "sparse": lambda recipe: _only(recipe, 1.0),
     "turns": _with(turns=TurnShares(**dict.fromkeys(TurnShares.model_fields, 0.0))),
+    "length": _with(length_share=0.0),
     "expansions": _with(expansion_weight=0.0),
     "identifiers": _with(identifier_weight=0.0),
     "rerank": _no_rerank,

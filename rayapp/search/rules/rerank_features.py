@@ -2,8 +2,6 @@
 them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +32,7 @@ FEATURES = (
       for weight in ("static", "list")),
     "bm25_static", "bm25_list", "bigrams", "bigrams_loose", "names", "numbers", "topic_soft",
     "all_matched", "cosine", "sentence_cosine", "speaker_named", "speaker_other", "asks",
-    "yes_asks", "length", "short", "same_script", "first_person",
+    "yes_asks", "length", "short", "same_script", "first_person", "own_words",
     *(column for column, _, _ in _WANTED), *(f"sentence_{column}" for column, _, _ in _WANTED),
     *(f"{name}_en" for name in _ENGLISH),
 )  # fmt: skip
@@ -49,7 +47,7 @@ STOP_WEIGHT = 0.2
 # A match that stands for the word itself in neighbours and counts (our choice).
 FIRM = 0.7
 QUESTION_WORDS = 24  # a longer question is cut (our choice)
-K1, B = 0.6, 0.4  # as in the lexical arm
+K1, B = 0.9, 0.5  # as in the lexical arm
 SHORT_WORDS = 5  # "Sure, see you!" (our choice)
 GAP = 4  # words between two texts laid side by side: more than a neighbour may be apart
 LOOSE_STEPS = (1, 2, 3)
@@ -84,6 +82,7 @@ class _Question:
     numbers: Bools
     vector: Floats
     hebrew: bool
+    first_person: bool
     asked: frozenset[str]
 
 
@@ -150,6 +149,7 @@ class Features:
             numbers=table.kinds[rows, Kind.NUMBER],
             vector=_unit(table.vectors_of(read.rows).sum(axis=0)),
             hebrew=read.hebrew,
+            first_person=read.first_person,
             asked=frozenset(
                 kind
                 for kind, words in _ASKED.items()
@@ -225,10 +225,7 @@ class Features:
         near, weight = np.add.reduceat(np.stack([dots, norms]), texts.sentences, axis=1)
         whole: Floats = np.add.reduceat(near, texts.firsts)
         whole /= np.add.reduceat(weight, texts.firsts)
-        return {
-            "cosine": whole,
-            "sentence_cosine": texts.top(near / weight),
-        }
+        return {"cosine": whole, "sentence_cosine": texts.top(near / weight)}
 
     def _answers(
         self, asked: _Question, texts: _Texts, near: Floats, best: Ints
@@ -367,6 +364,7 @@ def _manner(asked: _Question, texts: _Texts, near: Floats) -> dict[str, Floats]:
                 said = is_name[texts.place[begin : begin + one.speaker]].any()
                 named[at], other[at] = float(said), float(not said)
     asks = np.array([one.asks for one in found], np.float32)
+    first_person = np.array([one.first_person for one in found], np.float32)
     return {
         "speaker_named": named,
         "speaker_other": other,
@@ -375,7 +373,9 @@ def _manner(asked: _Question, texts: _Texts, near: Floats) -> dict[str, Floats]:
         "length": np.log1p(texts.lengths).astype(np.float32),
         "short": (texts.lengths < SHORT_WORDS).astype(np.float32),
         "same_script": np.array([one.hebrew == asked.hebrew for one in found], np.float32),
-        "first_person": np.array([one.first_person for one in found], np.float32),
+        "first_person": first_person,
+        # Who asks about themselves is answered by what they said.
+        "own_words": first_person * np.float32(asked.first_person),
     }
 
 

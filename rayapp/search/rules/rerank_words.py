@@ -5,8 +5,6 @@ all candidates in a few matrix products. Reading is two passes in C (a pattern, 
 analyser of the lexical arm looks at a word the first time that it is seen, not at every text.
 """
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence

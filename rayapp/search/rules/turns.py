@@ -5,8 +5,6 @@ turn takes over a share of the relevance of its neighbours, more of it from one 
 the question names one of the speakers, what that speaker says is nearer. Pure.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Sequence
@@ -17,6 +15,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.recipes import TurnShares
 from rayapp.text.hebrew import is_hebrew, without_prefixes
 from rayapp.text.normalize import normalize
+from rayapp.text.passages import is_whole
 from rayapp.text.tokens import tokens
 
 # Where exchanges are kept; a fact, a page or a dataset next to another one has no turn.
@@ -41,10 +40,7 @@ CACHE_TEXTS = 1 << 14
 
 
 def with_turns(
-    items: Sequence[MemoryItem],
-    relevance: Sequence[float],
-    question: str,
-    shares: TurnShares,
+    items: Sequence[MemoryItem], relevance: Sequence[float], question: str, shares: TurnShares
 ) -> list[float]:
     """`relevance` of the items with what their speakers and neighbours add, 0..1.
 
@@ -121,12 +117,18 @@ def _by_speaker(
     ]
 
 
+def _is_turn(item: MemoryItem) -> bool:
+    """A long text is a document, or an answer of an assistant, and says itself what it is about:
+    what it gives to its neighbours costs a chat a tenth of its questions (decision 0054)."""
+    return item.tier in TURN_TIERS and item.sequence > 0 and is_whole(item.text)
+
+
 def _from_neighbours(
     items: Sequence[MemoryItem], relevance: Sequence[float], shares: TurnShares
 ) -> dict[int, float]:
     """Index of an item to what its neighbours give it."""
     order = sorted(
-        (index for index, item in enumerate(items) if item.tier in TURN_TIERS and item.sequence),
+        (index for index, item in enumerate(items) if _is_turn(item)),
         key=lambda index: (
             items[index].source.conversation_id or "",
             items[index].sequence,

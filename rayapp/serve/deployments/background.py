@@ -1,10 +1,10 @@
 """Ray replicas in the background: the indexer, and maintenance with the owner's lease."""
 
-from __future__ import annotations
-
 import asyncio
+import itertools
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
@@ -20,61 +20,91 @@ from rayapp.serve.deployments.process import Process
 log = logging.getLogger("rayapp.maintenance")
 
 
-class _Owner(ABC):
+class Role(ABC):
+    """Work that runs by itself in a replica: the loops of one owner.
+
+    Not a replica of its own, so that a laptop needs one process for all of them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.loops = Loops()
+
+    @abstractmethod
+    def begin(self, container: Container) -> None:
+        """Start the loops, once everything is open."""
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Give back what is held; no loop runs any more."""
+
+    async def end(self) -> None:
+        """The work in hand ends first."""
+        await self.loops.stop()
+        await self.release()
+
+
+class BackgroundDeployment:
     """Serve's health check starts the loops of the replica and notices when one died."""
 
-    def __init__(self, settings: Settings, embedding: DeploymentHandle[Any]) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        embedding: DeploymentHandle[Any] | None,
+        roles: Sequence[type[Role]],
+    ) -> None:
         self._process = Process(settings, embedding)
         self._started = False
-        self._loops = Loops()
+        self._roles = [role(settings) for role in roles]
 
     async def check_health(self) -> None:
         """Never depends on a server: one blip would restart every replica."""
         if not self._started:
             self._started = True
             self._process.start(self._begin)
-        self._loops.check()
+        for role in self._roles:
+            role.loops.check()
 
-    @abstractmethod
     def _begin(self, container: Container) -> None:
-        """Start the loops, once everything is open."""
-
-    @abstractmethod
-    async def _release(self) -> None:
-        """Give back what is held; no loop runs any more."""
+        for role in self._roles:
+            role.begin(container)
 
     async def __del__(self) -> None:
-        """Serve awaits this when it drains a replica: the work in hand ends first."""
+        """Serve awaits this when it drains a replica. Every role ends, whatever befalls another."""
         try:
-            await self._loops.stop()
-            await self._release()
+            ended = await asyncio.gather(
+                *(role.end() for role in self._roles), return_exceptions=True
+            )
         finally:
             self._process.stop()
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
 
 
 # The indexer: drains pending items into the index. Several replicas share the work by claims.
 
-# How often a lost index and the backlog gauges are looked at, seconds.
-WATCH_S = 2.0
+# How often a lost index is looked at, seconds, and at every how manyth of these looks the backlog,
+# which counts all items.
+WATCH_S, BACKLOG_EVERY = 2.0, 5
 # Pause after an error of the truth itself, seconds.
 INDEX_ERROR_PAUSE_S = 0.5
 # Longest pause while a dependency is away, seconds: the backlog moves soon after it is back.
 OUTAGE_PAUSE_S = 5.0
 
 
-class IndexerDeployment(_Owner):
-    """One replica: claims give each item to one of several."""
+class Indexer(Role):
+    """Replicas may be several: claims give each item to one of them."""
 
     _service: IndexingService | None = None
 
-    def _begin(self, container: Container) -> None:
+    def begin(self, container: Container) -> None:
         self._service = service = container.indexing
-        self._loops.start(self._drain(service), self._watch(container))
+        self.loops.start(self._drain(service), self._watch(container))
 
     async def _drain(self, service: IndexingService) -> None:
         pause_s = self._settings.indexer.poll_s
-        while not self._loops.stopping:
+        while not self.loops.stopping:
             try:
                 worked = await service.run_once()
             except RayappError as error:
@@ -94,43 +124,49 @@ class IndexerDeployment(_Owner):
             if worked == 0:
                 await asyncio.sleep(pause_s)
 
-    async def _release(self) -> None:
+    async def release(self) -> None:
         if self._service is not None:
             await self._service.close()
 
     async def _watch(self, container: Container) -> None:
-        while not self._loops.stopping:
+        for look in itertools.count():
+            if self.loops.stopping:
+                return
             try:
                 await container.indexing.rebuild_if_lost()
-                backlog = await container.stores.items.backlog()
-                container.metrics.gauge("pending_items", backlog.pending)
-                container.metrics.gauge("pending_age_s", backlog.oldest_pending_s)
+                if look % BACKLOG_EVERY == 0:
+                    await self._measure(container)
             except RayappError as error:
                 log.info("cannot look at the index now: %s", error.message)
             await asyncio.sleep(WATCH_S)
+
+    async def _measure(self, container: Container) -> None:
+        backlog = await container.stores.items.backlog()
+        container.metrics.gauge("pending_items", backlog.pending)
+        container.metrics.gauge("pending_age_s", backlog.oldest_pending_s)
 
 
 # Maintenance: the owner of promotion and sweeps, the drain of the outbox. A lease makes it one.
 
 # Pause after an error of the truth itself, seconds.
 ERROR_PAUSE_S = 1.0
-# Pause between two looks at the owner's duties, seconds.
+# Pause between two looks at the leader's tasks, seconds.
 DUTY_PAUSE_S = 2.0
 # Pause between two looks for exchanges to learn from, seconds: a fact is needed in a later turn.
 LEARN_PAUSE_S = 2.0
 
 
-class MaintenanceDeployment(_Owner):
-    """Replicas may be several: all drain the outbox, the holder of the lease does the duties."""
+class Maintenance(Role):
+    """Replicas may be several: all drain the outbox, the leader runs the periodic tasks."""
 
     _service: MaintenanceService | None = None
 
-    def _begin(self, container: Container) -> None:
+    def begin(self, container: Container) -> None:
         self._service = service = container.maintenance
-        self._loops.start(self._drain(service), self._act(service), self._learn(service))
+        self.loops.start(self._drain(service), self._act(service), self._learn(service))
 
     async def _drain(self, service: MaintenanceService) -> None:
-        while not self._loops.stopping:
+        while not self.loops.stopping:
             try:
                 settled = await service.drain()
             except Exception as error:  # noqa: BLE001  # a bug in one kind must not stop the others
@@ -141,7 +177,7 @@ class MaintenanceDeployment(_Owner):
                 await asyncio.sleep(self._settings.learning.effects_poll_s)
 
     async def _act(self, service: MaintenanceService) -> None:
-        while not self._loops.stopping:
+        while not self.loops.stopping:
             try:
                 await service.act()
             except Exception as error:  # noqa: BLE001  # the same
@@ -149,8 +185,8 @@ class MaintenanceDeployment(_Owner):
             await asyncio.sleep(DUTY_PAUSE_S)
 
     async def _learn(self, service: MaintenanceService) -> None:
-        """Apart from the duties: a language model may take its time, the lease may not."""
-        while not self._loops.stopping:
+        """Apart from the tasks: a language model may take its time, the lease may not."""
+        while not self.loops.stopping:
             try:
                 learned = await service.learn()
             except Exception as error:  # noqa: BLE001  # the same
@@ -159,7 +195,7 @@ class MaintenanceDeployment(_Owner):
             if learned == 0:
                 await asyncio.sleep(LEARN_PAUSE_S)
 
-    async def _release(self) -> None:
+    async def release(self) -> None:
         try:
             if self._service is not None:
                 await self._service.release()

@@ -1,8 +1,4 @@
-"""Ray replicas of embedding and reranking: own deployments, for models, GPUs and
-batches live here.
-"""
-
-from __future__ import annotations
+"""Ray replicas of embedding and reranking, apart for their models, GPUs and batches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,15 +18,14 @@ from rayapp.serve.deployments.process import RayMetrics
 
 
 class _ModelDeployment:
-    """What the replicas of a model share.
-
-    Undecorated: `serve/app.py` wraps and binds them. Many callers share the batches of one replica,
-    so they are scaled by GPUs, not by traffic.
-    """
+    """What the replicas of a model share. Undecorated: `serve/app.py` wraps and binds them. Many
+    callers share the batches of one replica, so they are scaled by GPUs, not by traffic."""
 
     _service: EmbeddingService | RerankService
 
-    def __init__(self) -> None:
+    def __init__(self, build: Callable[[], Any]) -> None:
+        """`build` runs in the replica, because a loaded model cannot be sent to it."""
+        self._service = build()
         self._warm = False
 
     async def health(self) -> dict[str, Any]:
@@ -64,11 +59,6 @@ class EmbeddingDeployment(_ModelDeployment):
 
     _service: EmbeddingService
 
-    def __init__(self, build: Callable[[], EmbeddingService]) -> None:
-        """`build` runs in the replica, because a loaded model cannot be sent to it."""
-        super().__init__()
-        self._service = build()
-
     async def embed(self, texts: list[str], kind: TextKind, timeout_s: float) -> Vector:
         """float32 `[n, dims]`: one array crosses the handle, not n lists of floats."""
         vectors = await self._service.embed(texts, kind, timeout_s=timeout_s)
@@ -84,11 +74,6 @@ class RerankerDeployment(_ModelDeployment):
     """A shim over `RerankService`."""
 
     _service: RerankService
-
-    def __init__(self, build: Callable[[], RerankService]) -> None:
-        """`build` runs in the replica, because a loaded model cannot be sent to it."""
-        super().__init__()
-        self._service = build()
 
     async def rerank(
         self, query: str, documents: list[str], timeout_s: float

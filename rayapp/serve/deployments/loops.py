@@ -1,7 +1,5 @@
 """The loops of a background owner: started once, watched by Serve's health check, drained."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any

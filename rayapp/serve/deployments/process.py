@@ -1,8 +1,4 @@
-"""What search, indexer and maintenance replicas share: metrics and services, opened
-in the background.
-"""
-
-from __future__ import annotations
+"""What search, indexer and maintenance replicas share, opened in the background."""
 
 import asyncio
 import gc
@@ -19,6 +15,7 @@ from rayapp.core.errors import SchemaMismatch
 from rayapp.core.logging import configure_logging
 from rayapp.core.metrics import METRICS, InMemoryMetrics
 from rayapp.core.settings.model import Settings
+from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import adopt_ready
 from rayapp.inference.ports import Embedder, Reranker
@@ -28,8 +25,6 @@ from rayapp.serve.handles import HandleEmbedder
 from rayapp.serve.job_launcher import RayJobLauncher
 from rayapp.serve.startup import Startup
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-
-# Metrics through `ray.util.metrics`, beside the in-process copy that diagnostics reads.
 
 
 class RayMetrics(InMemoryMetrics):
@@ -68,20 +63,20 @@ class RayMetrics(InMemoryMetrics):
 def vector_index(settings: Settings) -> VectorIndex:
     """The Qdrant server when one is configured, else the embedded engine's actor."""
     if settings.qdrant.url:
-        return bootstrap.server_index(settings)
-    return QdrantEdgeIndex(RayTransport(settings), settings.qdrant)
+        return PassageIndex(bootstrap.server_index(settings))
+    return PassageIndex(QdrantEdgeIndex(RayTransport(settings), settings.qdrant))
 
 
 def query_embedder(
-    settings: Settings, embedding: DeploymentHandle[Any], metrics: RayMetrics
+    settings: Settings, embedding: DeploymentHandle[Any] | None, metrics: RayMetrics
 ) -> Embedder:
     """The gateway behind its caches; the static model right here (decision 0009).
 
     A static text costs 0.02 ms to embed and 2 ms to send: no cache and no hop can beat computing.
     """
-    if settings.embedding.backend == "static":
+    if embedding is None:
         return bootstrap.embedding_service(settings, metrics)
-    return bootstrap.cached(HandleEmbedder(embedding), settings, metrics, remote=True)
+    return bootstrap.with_cache(HandleEmbedder(embedding), settings, metrics, remote=True)
 
 
 log = logging.getLogger("rayapp.process")
@@ -98,7 +93,7 @@ class Process:
     def __init__(
         self,
         settings: Settings,
-        embedding: DeploymentHandle[Any],
+        embedding: DeploymentHandle[Any] | None,
         reranker: Reranker | None = None,
     ) -> None:
         configure_logging(settings.logging)

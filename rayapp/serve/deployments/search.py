@@ -4,8 +4,6 @@ A hop between deployments costs more than a whole search inside, so everything a
 here, and only models sit behind handles.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator
@@ -21,8 +19,8 @@ from rayapp.container.services import Container
 from rayapp.core.breaker import BreakerState
 from rayapp.core.errors import RayappError
 from rayapp.core.settings.model import Settings
-from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ReadScope
+from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.requests import SearchQuery
 from rayapp.serve.deployments.process import Process
 from rayapp.serve.handles import HandleReranker
@@ -35,22 +33,20 @@ WARM_UP_USER = "rayapp:warm-up"
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
 
-def search_reranker(settings: Settings, reranker: DeploymentHandle[Any]) -> Reranker | None:
-    """The model of a replica of its own; None: features, right here (decision 0024).
-
-    Features cost 2 ms for 30 candidates; sending the candidates away costs as much again.
-    """
-    return None if settings.reranker.backend == "features" else HandleReranker(reranker)
-
-
 class SearchDeployment:
     """One replica of the ingress. Scaled by replicas; holds no state of any user."""
 
     def __init__(
-        self, settings: Settings, embedding: DeploymentHandle[Any], reranker: DeploymentHandle[Any]
+        self,
+        settings: Settings,
+        embedding: DeploymentHandle[Any] | None,
+        reranker: DeploymentHandle[Any] | None,
     ) -> None:
-        self._process = Process(settings, embedding, search_reranker(settings, reranker))
+        """None: the model is static, or of features, and runs right here (decisions 0009, 0024)."""
+        by_handle = None if reranker is None else HandleReranker(reranker)
+        self._process = Process(settings, embedding, by_handle)
         self._services: Services | None = None
+        self._receipts: GroupedReceipts | None = None
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve once the replica is constructed."""
@@ -68,8 +64,11 @@ class SearchDeployment:
         self._process.stop()
         if self._services is not None:
             await self._services.models.close()
+        if self._receipts is not None:
+            await self._receipts.flush()
 
     def _serve(self, container: Container) -> None:
+        self._receipts = container.receipts
         self._process.keep(self._warm_up(container.services()))
         self._process.keep(self._watch(container))
 

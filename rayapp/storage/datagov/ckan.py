@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import orjson
 
+from rayapp.bulk.params import CKAN
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.core.retry import RetryPolicy, retry
@@ -84,7 +85,7 @@ class CkanSource:
 
     @property
     def origin(self) -> str:
-        return "ckan"
+        return CKAN
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -291,11 +292,6 @@ def _with_table(resource: Resource, table: Mapping[str, Any] | str | None) -> Re
                 fields.append(Field(name=one["id"], type=str(one.get("type") or "")))
         total = table["total"] if isinstance(table.get("total"), int) else None
     return replace(resource, fields=tuple(fields), total_records=total, error=error)
-
-
-# A source of catalogues for the job: what a reader reads is kept as a snapshot for the workers.
-
-CKAN = "ckan"
 
 
 class SnapshotSource:

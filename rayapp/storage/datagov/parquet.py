@@ -11,9 +11,8 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -28,7 +27,6 @@ KEPT = 4
 FORMAT = 1
 _KEY = re.compile(r"^(?P<origin>[a-z]+)-[0-9a-f]{16}$")
 _ABOUT = b"rayapp.catalogue"
-T = TypeVar("T")
 
 _TEXTS = pa.list_(pa.string())
 _FIELD = pa.struct([("name", pa.string()), ("type", pa.string()), ("semantic", pa.string())])
@@ -68,15 +66,15 @@ class ParquetSnapshots:
 
     async def keep(self, catalogue: Catalogue) -> str:
         """Store it and return its key; a file of that key is written anew."""
-        return await _in_thread(lambda: self._keep(catalogue))
+        return await asyncio.to_thread(self._keep, catalogue)
 
     async def load(self, key: str) -> Catalogue:
         """ConfigError when there is no such snapshot, or it cannot be read."""
-        return await _in_thread(lambda: self._load(key))
+        return await asyncio.to_thread(self._load, key)
 
     async def newest(self, origin: str) -> str | None:
         """The key of the latest snapshot of that origin."""
-        return await _in_thread(lambda: next(iter(self._by_age(origin)), None))
+        return next(iter(await asyncio.to_thread(self._by_age, origin)), None)
 
     def _keep(self, catalogue: Catalogue) -> str:
         rows = [dataset_document(dataset) for dataset in catalogue.datasets]
@@ -150,7 +148,3 @@ class ParquetSnapshots:
             if match is not None and match["origin"] == origin:
                 found.append((path.stat().st_mtime_ns, path.stem))
         return [key for _, key in sorted(found, reverse=True)]
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    return await asyncio.to_thread(call)

@@ -1,17 +1,12 @@
 """API keys, found by the SHA-256 of the key."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import Any
 
 from rayapp.admin.ports import ApiKey
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, first
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import API_KEYS
-from rayapp.storage.mongo.rows import from_row, utc
-
-Document = dict[str, Any]
+from rayapp.storage.mongo.rows import from_row, reader, to_row, utc
 
 
 class MongoApiKeyStore:
@@ -20,22 +15,12 @@ class MongoApiKeyStore:
 
     async def add(self, key: ApiKey) -> None:
         """Raises Conflict when the key is there already."""
-        doc = {
-            "key_hash": key.key_hash,
-            "principal": key.principal,
-            "user_id": key.user_id,
-            "scopes": sorted(key.scopes),
-            "created_at": utc(key.created_at),
-            "revoked_at": utc(key.revoked_at),
-        }
         with translated():
-            await self._keys.insert_one(doc)
+            await self._keys.insert_one(to_row(key) | {"scopes": sorted(key.scopes)})
 
     async def find(self, key_hash: str) -> ApiKey | None:
         """Revoked keys as well: the caller looks at `revoked_at`."""
-        with translated():
-            doc = await self._keys.find_one({"key_hash": {"$eq": key_hash}})
-        return from_row(ApiKey, doc) if doc else None
+        return await first(self._keys, {"key_hash": {"$eq": key_hash}}, reader(ApiKey))
 
     async def revoke(self, principal: str, at: datetime) -> int:
         """Returns how many keys of `principal` were revoked now."""

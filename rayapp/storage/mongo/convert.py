@@ -1,7 +1,5 @@
 """MemoryItem and MemoryVersion to documents and back; the server keeps milliseconds."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections import OrderedDict
@@ -40,7 +38,7 @@ ITEM_TIMES = (
 STATS_TIMES = ("last_outcome_at",)
 INDEX_TIMES = ("next_attempt_at", "indexed_at")
 
-may_lack(MemoryItem, "stored_by", "sequence", "context_prefix")
+may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction")
 from_document = reader(MemoryItem)
 version_from_document = reader(MemoryVersion)
 

@@ -1,27 +1,29 @@
 """The client of one MongoDB database: pool, time limits, write concern and schema."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pymongo
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import OperationFailure
+from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import ConfigError, SchemaMismatch
 from rayapp.core.settings.model import MongoSettings
+from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import INDEXES, RECEIPTS, IndexSpec, stored_options
+from rayapp.storage.mongo.indexes import CHANGES, INDEXES, RECEIPTS, IndexSpec, stored_options
 
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
+T = TypeVar("T")
 
 # Building indexes or touching every item of a large store takes minutes, not an operation's limit.
 LONG_TIMEOUT_S = 600.0
@@ -30,7 +32,8 @@ INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48
 
 DURABLE = WriteConcern(w="majority", j=True)
-# Receipts overlap with the answer and may be lost: the primary's word is enough.
+# Receipts overlap with the answer and may be lost: the primary's word is enough. A change is noted
+# before the write that it announces: where that one is durable, so is what stands before it.
 FAST = WriteConcern(w=1)
 
 
@@ -50,7 +53,7 @@ class MongoDatabase:
         return f"MongoDatabase({redacted(self.settings.uri)}, {self.settings.database!r})"
 
     def collection(self, name: str) -> Collection:
-        if name == RECEIPTS:
+        if name in (RECEIPTS, CHANGES):
             return self._database.get_collection(name, write_concern=FAST)
         return self._database.get_collection(name)
 
@@ -60,6 +63,29 @@ class MongoDatabase:
         with translated():
             await self.client.admin.command("ping")
         return time.perf_counter() - started
+
+    async def now(self) -> datetime:
+        """The server's clock."""
+        with translated():
+            hello = await self.client.admin.command("hello")
+        at: datetime = hello["localTime"]
+        return at.replace(tzinfo=UTC)
+
+    async def transaction(
+        self,
+        work: Callable[[AsyncClientSession], Coroutine[Any, Any, T]],
+        *,
+        passing: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> T:
+        """`work` in one transaction, which the driver repeats with jitter when the server asks for
+        that; errors as in `translated`."""
+        with translated(passing=passing):
+            # The session ends outside the limit: a transaction that is late is still aborted.
+            async with self.client.start_session() as session:
+                with pymongo.timeout(self.settings.timeout_s):
+                    return await session.with_transaction(
+                        work, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
+                    )
 
     async def ensure_schema(self) -> None:
         """Create what is missing, read all of it back; SchemaMismatch names what differs."""
@@ -116,10 +142,34 @@ class MongoDatabase:
                 raise _mismatch(name, spec.name)
 
 
+async def first(
+    rows: Collection, where: Mapping[str, Any], read: Callable[[Document], T], **how: Any
+) -> T | None:
+    """What `read` makes of the first row, None when there is none; `how` as in `find_one`."""
+    with translated():
+        doc = await rows.find_one(where, **how)
+    return None if doc is None else read(doc)
+
+
+async def listed(
+    rows: Collection,
+    where: Mapping[str, Any],
+    read: Callable[[Document], T],
+    *,
+    limit: int | None = None,
+    **how: Any,
+) -> list[T]:
+    """What `read` makes of the rows that it can read; `how` as in `find`, None is no limit."""
+    if limit is not None and limit < 1:
+        return []
+    with translated():
+        docs = await rows.find(where, limit=limit or 0, **how).to_list()
+    return readable(docs, read)
+
+
 def _client(settings: MongoSettings) -> AsyncMongoClient[Document]:
     """Not `timeoutMS`: with it the driver waits that long for an absent server, not
-    `serverSelectionTimeoutMS`, and a store that is down must be known quickly.
-    """
+    `serverSelectionTimeoutMS`, and a store that is down must be known quickly."""
     if not settings.uri:
         raise ConfigError("No MongoDB: set MONGODB_URI, or start the local stack.")
     if not settings.uri.startswith(("mongodb://", "mongodb+srv://")):

@@ -1,7 +1,5 @@
 """One table from driver errors to ours; the most specific class of an error decides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -29,6 +27,7 @@ DISK_RETRY_AFTER_S = 30.0
 
 # https://www.mongodb.com/docs/manual/reference/error-codes/
 AUTH_CODES = frozenset({13, 18, 8000})
+DUPLICATE_KEY = 11000
 TIMEOUT_CODES = frozenset({50, 262})
 # Write conflicts, shutdown, step-down and network codes: the server says "again, later".
 RETRY_CODES = frozenset(
@@ -42,53 +41,50 @@ RETRY_LABELS = ("TransientTransactionError", "RetryableWriteError")
 Translate = Callable[[Exception], RayappError]
 
 
-def _down(error: Exception) -> RayappError:
-    return StoreDown(
-        "MongoDB does not answer: check that it runs and that MONGODB_URI is right, then retry.",
-        details={"cause": type(error).__name__},
-        retry_after_s=RETRY_AFTER_S,
+def _said(
+    kind: type[RayappError], message: str, *, retry_after_s: float | None = None, cause: bool = True
+) -> Translate:
+    """Every driver error as this one; `cause`: with the name of its class."""
+    return lambda error: kind(
+        message,
+        details={"cause": type(error).__name__} if cause else None,
+        retry_after_s=retry_after_s,
     )
 
 
-def _no_room(error: Exception) -> RayappError:
-    return StoreFull(
-        "The disk of MongoDB is full: free space there or give it a larger one, then retry; "
-        "nothing was stored.",
-        details={"cause": type(error).__name__},
-        retry_after_s=DISK_RETRY_AFTER_S,
-    )
-
-
-def _full(error: Exception) -> RayappError:
-    return Overloaded(
-        "All MongoDB connections are busy: retry later, or raise mongo.pool_size.",
-        retry_after_s=RETRY_AFTER_S,
-    )
-
-
-def _late(error: Exception) -> RayappError:
-    return DeadlineExceeded(
-        "MongoDB did not finish within the time limit: narrow the request or retry.",
-        retry_after_s=RETRY_AFTER_S,
-    )
-
-
-def _config(error: Exception) -> RayappError:
-    return ConfigError(
-        "MongoDB refuses the connection settings: check MONGODB_URI, user and password.",
-        details={"cause": type(error).__name__},
-    )
-
-
-def _unfit(error: Exception) -> RayappError:
-    return InvalidInput(
-        "A value cannot be stored: send valid Unicode text and numbers of at most 64 bits.",
-        details={"cause": type(error).__name__},
-    )
-
-
-def _large(error: Exception) -> RayappError:
-    return TooLarge("The item is larger than 16 MB: send less text or fewer source fields.")
+_down = _said(
+    StoreDown,
+    "MongoDB does not answer: check that it runs and that MONGODB_URI is right, then retry.",
+    retry_after_s=RETRY_AFTER_S,
+)
+_no_room = _said(
+    StoreFull,
+    "The disk of MongoDB is full: free space there or give it a larger one, then retry; "
+    "nothing was stored.",
+    retry_after_s=DISK_RETRY_AFTER_S,
+)
+_full = _said(
+    Overloaded,
+    "All MongoDB connections are busy: retry later, or raise mongo.pool_size.",
+    retry_after_s=RETRY_AFTER_S,
+    cause=False,
+)
+_late = _said(
+    DeadlineExceeded,
+    "MongoDB did not finish within the time limit: narrow the request or retry.",
+    retry_after_s=RETRY_AFTER_S,
+    cause=False,
+)
+_config = _said(
+    ConfigError, "MongoDB refuses the connection settings: check MONGODB_URI, user and password."
+)
+_unfit = _said(
+    InvalidInput,
+    "A value cannot be stored: send valid Unicode text and numbers of at most 64 bits.",
+)
+_large = _said(
+    TooLarge, "The item is larger than 16 MB: send less text or fewer source fields.", cause=False
+)
 
 
 def _defect(error: Exception) -> RayappError:
@@ -139,6 +135,8 @@ def _bulk(error: Exception) -> RayappError:
         return _down(error)
     if codes & RETRY_CODES:
         return _down(error)
+    if codes == {DUPLICATE_KEY}:
+        return _duplicate(error)
     return _late(error) if codes & TIMEOUT_CODES else _defect(error)
 
 

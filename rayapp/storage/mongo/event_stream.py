@@ -23,9 +23,6 @@ from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
 from rayapp.storage.mongo.predicates import mine
 from rayapp.storage.mongo.rows import from_row, to_row
 
-# Events: transitions and repairs, kept 90 days.
-
-
 event_document = to_row
 
 
@@ -92,12 +89,7 @@ class MongoEventStream:
         self._database = database
 
     async def open(
-        self,
-        scope: ReadScope,
-        *,
-        after: str | None,
-        kinds: frozenset[StreamKind],
-        poll_s: float,
+        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
     ) -> MongoEventFeed:
         if after is not None and not _POSITION.fullmatch(after):
             raise position_lost()
@@ -209,12 +201,7 @@ def _conditions(kinds: frozenset[StreamKind]) -> tuple[list[Document], list[Docu
 
 
 def _is(collection: str, operation: str) -> Document:
-    return {
-        "$and": [
-            {"$eq": ["$ns.coll", collection]},
-            {"$eq": ["$operationType", operation]},
-        ]
-    }
+    return {"$and": [{"$eq": ["$ns.coll", collection]}, {"$eq": ["$operationType", operation]}]}
 
 
 def event_of(change: Mapping[str, Any]) -> StreamEvent:

@@ -4,14 +4,10 @@ Two processes that settle the same rows at once conflict; the driver repeats the
 one that lost, with a growing jittered pause, so nothing is counted twice or dropped.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import pymongo
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import InvalidInput
 from rayapp.core.settings.model import GraphSettings
@@ -23,12 +19,11 @@ from rayapp.graphs.records import (
     OutcomeChanges,
     RoutingIncrement,
 )
-from rayapp.graphs.rules.content import Refused, Room, admitted_content, admitted_routing
+from rayapp.graphs.rules.content import GraphQuota, Refused, admitted_content, admitted_routing
 from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope
-from rayapp.storage.mongo.database import DURABLE, Collection, MongoDatabase
-from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.database import Collection, MongoDatabase
 from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
 from rayapp.storage.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OUTCOMES, ROUTING
@@ -36,7 +31,6 @@ from rayapp.storage.mongo.outcome_convert import withdrawal_document
 from rayapp.storage.mongo.predicates import own
 
 Document = dict[str, Any]
-Settle = Callable[[AsyncClientSession], Coroutine[Any, Any, bool]]
 # A tombstone whose point is gone: nothing holds it once it counts nowhere.
 GONE: Document = {
     "status": Status.DELETED.value,
@@ -67,7 +61,7 @@ class GraphSettlement:
                 await session.abort_transaction()
                 return False
             admitted = OutcomeChanges(
-                routing=await self._admitted(owner, changes.routing, session),
+                routing=await self._admit(owner, changes.routing, session),
                 actions=changes.actions,
                 solutions=changes.solutions,
                 documents=changes.documents,
@@ -75,7 +69,7 @@ class GraphSettlement:
             await self._write(outcome_writes(owner["user_id"], admitted), session)
             return True
 
-        return await self._in_transaction(settle)
+        return await self._database.transaction(settle)
 
     async def settle_content(
         self, done: FollowUp, contribution: Contribution, changes: ContentChanges
@@ -108,27 +102,14 @@ class GraphSettlement:
                 await items.delete_one({"_id": doc["_id"], **GONE}, session=session)
             return True
 
-        return await self._in_transaction(settle)
-
-    async def _in_transaction(self, settle: Settle) -> bool:
-        limit_s = self._database.settings.timeout_s
-        with translated():
-            # The session ends outside the limit: a transaction that is late is still aborted.
-            async with self._database.client.start_session() as session:
-                with pymongo.timeout(limit_s):
-                    return await session.with_transaction(
-                        settle, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
-                    )
+        return await self._database.transaction(settle)
 
     async def _write(self, writes: dict[str, Operations], session: AsyncClientSession) -> None:
         for name, operations in writes.items():
             await self._database.collection(name).bulk_write(operations, session=session)
 
-    async def _admitted(
-        self,
-        owner: Document,
-        changes: Sequence[RoutingIncrement],
-        session: AsyncClientSession,
+    async def _admit(
+        self, owner: Document, changes: Sequence[RoutingIncrement], session: AsyncClientSession
     ) -> tuple[RoutingIncrement, ...]:
         keys = {change.concept.key for change in changes}
         rows = self._database.collection(ROUTING)
@@ -136,7 +117,7 @@ class GraphSettlement:
         found = await _fields(rows, {**owner, **where}, ("concept",), session)
         known = frozenset(key for (key,) in found)
         free = await _free(rows, owner, self._caps.max_concepts, keys - known, session)
-        return admitted_routing(changes, Room(known, free))
+        return admitted_routing(changes, GraphQuota(known, free))
 
     async def _admitted_content(
         self,
@@ -162,7 +143,11 @@ class GraphSettlement:
         free_nodes = await _free(nodes, owner, self._caps.max_nodes, keys - known_nodes, session)
         free_edges = await _free(edges, owner, self._caps.max_edges, pairs - known_edges, session)
         return admitted_content(
-            changes, after, refused, Room(known_nodes, free_nodes), Room(known_edges, free_edges)
+            changes,
+            after,
+            refused,
+            GraphQuota(known_nodes, free_nodes),
+            GraphQuota(known_edges, free_edges),
         )
 
     async def _remove_orphans(

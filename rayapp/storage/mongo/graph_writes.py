@@ -1,8 +1,4 @@
-"""What is written about graphs in other transactions: increments, merges,
-references, follow-ups.
-"""
-
-from __future__ import annotations
+"""Writes about graphs in other transactions: increments, merges, references, follow-ups."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,20 +10,7 @@ from pymongo import ASCENDING, DeleteOne, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.errors import InvalidInput
-from rayapp.graphs.records import (
-    CO_OCCURS,
-    ActionIncrement,
-    ContentChanges,
-    Counters,
-    DocumentIncrement,
-    EdgeIncrement,
-    Example,
-    FollowUp,
-    NodeIncrement,
-    OutcomeChanges,
-    RoutingIncrement,
-    SolutionIncrement,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.content import (
     ALIASES,
     CLOCK_SKEW,
@@ -39,21 +22,11 @@ from rayapp.graphs.rules.content import (
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import WriteScope
-from rayapp.storage.mongo.convert import from_document, readable
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo import indexes
+from rayapp.storage.mongo.convert import from_document
+from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document
-from rayapp.storage.mongo.indexes import (
-    ACTIONS,
-    BOOKS,
-    EDGES,
-    FOLLOW_UP,
-    FOLLOW_UP_ONLY,
-    ITEMS,
-    NODES,
-    ROUTING,
-    SOLUTIONS,
-)
 from rayapp.storage.mongo.predicates import own
 from rayapp.storage.mongo.rows import to_row, utc
 
@@ -88,7 +61,7 @@ class GraphMerges:
             # The same as `inherited_at`.
             "$max": {"examples.$[one].at": winner.stored_at},
         }
-        for name in (ROUTING, ACTIONS):
+        for name in (indexes.ROUTING, indexes.ACTIONS):
             await self._of(name).update_many(
                 {**owner, "examples.point_id": loser.point_id},
                 update,
@@ -101,7 +74,7 @@ class GraphMerges:
     ) -> None:
         """A problem that both solved has one row afterwards, with the successes of both."""
         writes: list[UpdateOne | DeleteOne] = []
-        async for row in self._of(SOLUTIONS).find(of_loser, session=session):
+        async for row in self._of(indexes.SOLUTIONS).find(of_loser, session=session):
             key = {"user_id": row["user_id"], "problem_hash": row["problem_hash"]}
             writes += [
                 DeleteOne({"user_id": row["user_id"], "_id": row["_id"]}),
@@ -116,7 +89,7 @@ class GraphMerges:
                 ),
             ]
         if writes:
-            await self._of(SOLUTIONS).bulk_write(writes, session=session)
+            await self._of(indexes.SOLUTIONS).bulk_write(writes, session=session)
 
 
 # References from the graphs to items: finding the dead ones, a page at a time, and removing them.
@@ -125,7 +98,7 @@ class GraphMerges:
 # a dead reference wastes a place and shows nothing.
 
 # The order in which a round visits the collections.
-REFERRING = (SOLUTIONS, ROUTING, ACTIONS)
+REFERRING = (indexes.SOLUTIONS, indexes.ROUTING, indexes.ACTIONS)
 
 
 class GraphReferences:
@@ -139,19 +112,19 @@ class GraphReferences:
             return 0
         forgotten = 0
         with translated():
-            solved = await self._of(SOLUTIONS).delete_many({**owner, "point_id": dead})
+            solved = await self._of(indexes.SOLUTIONS).delete_many({**owner, "point_id": dead})
             forgotten += solved.deleted_count
-            for name in (ROUTING, ACTIONS):
+            for name in (indexes.ROUTING, indexes.ACTIONS):
                 pulled = await self._of(name).update_many(
                     {**owner, "examples.point_id": dead},
                     {"$pull": {"examples": {"point_id": dead}}},
                 )
                 forgotten += pulled.modified_count
             # Nodes hold memory ids; an item without a row took its own back when it went.
-            cursor = self._of(ITEMS).find({**owner, "point_id": dead}, {"memory_id": 1})
+            cursor = self._of(indexes.ITEMS).find({**owner, "point_id": dead}, {"memory_id": 1})
             memory_ids = {"$in": [doc["memory_id"] async for doc in cursor]}
             if memory_ids["$in"]:
-                nodes = await self._of(NODES).update_many(
+                nodes = await self._of(indexes.NODES).update_many(
                     {**owner, "memory_ids": memory_ids}, {"$pull": {"memory_ids": memory_ids}}
                 )
                 forgotten += nodes.modified_count
@@ -170,11 +143,8 @@ class GraphReferences:
             cursor = self._of(name).find(where, fields, sort=[("_id", ASCENDING)], limit=limit)
             docs = await cursor.to_list()
             named = list(dict.fromkeys(pair for doc in docs for pair in _named(doc)))
-            living = self._of(ITEMS).find(
-                {
-                    "point_id": {"$in": [point for _, point in named]},
-                    "status": Status.ACTIVE.value,
-                },
+            living = self._of(indexes.ITEMS).find(
+                {"point_id": {"$in": [point for _, point in named]}, "status": Status.ACTIVE.value},
                 {"_id": 0, "user_id": 1, "point_id": 1},
             )
             alive = {(doc["user_id"], doc["point_id"]) async for doc in living}
@@ -208,28 +178,23 @@ def _position(after: str | None) -> tuple[str, ObjectId | None]:
 #
 # The mark is a date while a follow-up is owed. All comparisons use the server's time.
 
-IS_DUE: Document = {**FOLLOW_UP_ONLY, "$expr": {"$lte": ["$follow_up_at", "$$NOW"]}}
+IS_DUE: Document = {**indexes.FOLLOW_UP_ONLY, "$expr": {"$lte": ["$follow_up_at", "$$NOW"]}}
 
 
 class FollowUps:
     def __init__(self, database: MongoDatabase) -> None:
-        self._items = database.collection(ITEMS)
+        self._items = database.collection(indexes.ITEMS)
 
-    async def follow_ups(self, limit: int) -> list[FollowUp]:
-        if limit < 1:
-            return []
-        with translated():
-            cursor = self._items.find(
-                IS_DUE, sort=[("follow_up_at", ASCENDING)], limit=limit, hint=FOLLOW_UP.name
-            )
-            docs = await cursor.to_list()
-        return readable(docs, _follow_up)
+    async def follow_ups(self, limit: int) -> list[records.FollowUp]:
+        how = {"sort": [("follow_up_at", ASCENDING)], "hint": indexes.FOLLOW_UP.name}
+        return await listed(self._items, IS_DUE, _follow_up, limit=limit, **how)
 
     async def postpone(self, point_id: str, until: datetime) -> None:
         """An item that was settled meanwhile stays settled."""
         with translated():
             await self._items.update_one(
-                {"point_id": point_id, **FOLLOW_UP_ONLY}, {"$set": {"follow_up_at": utc(until)}}
+                {"point_id": point_id, **indexes.FOLLOW_UP_ONLY},
+                {"$set": {"follow_up_at": utc(until)}},
             )
 
     async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
@@ -254,37 +219,41 @@ class FollowUps:
         return done.matched_count
 
 
-def _follow_up(doc: Document) -> FollowUp:
+def _follow_up(doc: Document) -> records.FollowUp:
     contributed = contribution_of_document(doc.get("contribution"))[0]
-    return FollowUp(item=from_document(doc), contributed=contributed)
+    return records.FollowUp(item=from_document(doc), contributed=contributed)
 
 
 Operation = UpdateOne | DeleteOne
 Operations = list[Operation]
 
 
-def outcome_writes(user_id: str, changes: OutcomeChanges) -> dict[str, Operations]:
+def outcome_writes(user_id: str, changes: records.OutcomeChanges) -> dict[str, Operations]:
     """Collection -> its operations, in order; collections without any are left out."""
     writes: dict[str, Operations] = {
-        ROUTING: [op for change in changes.routing for op in _routing(user_id, change)],
-        ACTIONS: [op for change in changes.actions for op in _action(user_id, change)],
-        SOLUTIONS: [op for change in changes.solutions for op in _solution(user_id, change)],
-        BOOKS: [_document(user_id, change) for change in changes.documents],
+        indexes.ROUTING: [op for change in changes.routing for op in _routing(user_id, change)],
+        indexes.ACTIONS: [op for change in changes.actions for op in _action(user_id, change)],
+        indexes.SOLUTIONS: [
+            op for change in changes.solutions for op in _solution(user_id, change)
+        ],
+        indexes.BOOKS: [_document(user_id, change) for change in changes.documents],
     }
     return {name: operations for name, operations in writes.items() if operations}
 
 
-def content_writes(user_id: str, changes: ContentChanges, at: datetime) -> dict[str, Operations]:
+def content_writes(
+    user_id: str, changes: records.ContentChanges, at: datetime
+) -> dict[str, Operations]:
     """The same for the content graph; rows that nothing carries any more are removed."""
     utc(at)
     writes: dict[str, Operations] = {
-        NODES: [op for change in changes.nodes for op in _node(user_id, change, at)],
-        EDGES: [op for change in changes.edges for op in _edge(user_id, change, at)],
+        indexes.NODES: [op for change in changes.nodes for op in _node(user_id, change, at)],
+        indexes.EDGES: [op for change in changes.edges for op in _edge(user_id, change, at)],
     }
     return {name: operations for name, operations in writes.items() if operations}
 
 
-def _routing(user_id: str, change: RoutingIncrement) -> Operations:
+def _routing(user_id: str, change: records.RoutingIncrement) -> Operations:
     key = {"user_id": user_id, "concept": change.concept.key}
     if change.counters.uses < 1:
         path = f"tiers.{change.tier.value}"
@@ -309,7 +278,7 @@ def _routing(user_id: str, change: RoutingIncrement) -> Operations:
     ]
 
 
-def _action(user_id: str, change: ActionIncrement) -> Operations:
+def _action(user_id: str, change: records.ActionIncrement) -> Operations:
     key = {
         "user_id": user_id,
         "context_type": change.context_type,
@@ -328,12 +297,8 @@ def _action(user_id: str, change: ActionIncrement) -> Operations:
     return [UpdateOne(key, update, upsert=True)]
 
 
-def _solution(user_id: str, change: SolutionIncrement) -> Operations:
-    key = {
-        "user_id": user_id,
-        "problem_hash": change.problem_hash,
-        "memory_id": change.memory_id,
-    }
+def _solution(user_id: str, change: records.SolutionIncrement) -> Operations:
+    key = {"user_id": user_id, "problem_hash": change.problem_hash, "memory_id": change.memory_id}
     if change.count < 1:
         enough = {**key, "success_count": {"$gte": -change.count}}
         taken = UpdateOne(enough, {"$inc": {"success_count": change.count}})
@@ -346,7 +311,7 @@ def _solution(user_id: str, change: SolutionIncrement) -> Operations:
     return [UpdateOne(key, update, upsert=True)]
 
 
-def _document(user_id: str, change: DocumentIncrement) -> UpdateOne:
+def _document(user_id: str, change: records.DocumentIncrement) -> UpdateOne:
     if change.counters.uses < 1:
         key = {"user_id": user_id, "doc_id": change.doc_id}
         return _taken(key, "counters", change.counters)
@@ -357,11 +322,9 @@ def _document(user_id: str, change: DocumentIncrement) -> UpdateOne:
     return UpdateOne({"user_id": user_id, "doc_id": change.doc_id}, update, upsert=True)
 
 
-def _node(user_id: str, change: NodeIncrement, at: datetime) -> Operations:
+def _node(user_id: str, change: records.NodeIncrement, at: datetime) -> Operations:
     key = {"user_id": user_id, "node_id": change.concept.key}
-    update: Document = {
-        "$inc": {"mentions": change.mentions, "quality_sum": float(change.quality)},
-    }
+    update: Document = {"$inc": {"mentions": change.mentions, "quality_sum": float(change.quality)}}
     if change.mentions > 0:
         update |= {
             "$setOnInsert": {"label": change.concept.label, "type": change.concept.type},
@@ -376,12 +339,12 @@ def _node(user_id: str, change: NodeIncrement, at: datetime) -> Operations:
     return [UpdateOne(key, update), DeleteOne({**key, "mentions": {"$lte": 0}})]
 
 
-def _edge(user_id: str, change: EdgeIncrement, at: datetime) -> Operations:
+def _edge(user_id: str, change: records.EdgeIncrement, at: datetime) -> Operations:
     key = {
         "user_id": user_id,
         "source": change.source,
         "target": change.target,
-        "relation": CO_OCCURS,
+        "relation": records.CO_OCCURS,
     }
     update: Document = {"$inc": {"weight": float(change.weight)}}
     if change.weight > 0:
@@ -390,14 +353,14 @@ def _edge(user_id: str, change: EdgeIncrement, at: datetime) -> Operations:
     return [UpdateOne(key, update), DeleteOne({**key, "weight": {"$lte": EDGE_GONE}})]
 
 
-def _counted(path: str, counters: Counters) -> Document:
+def _counted(path: str, counters: records.Counters) -> Document:
     """`uses` is always named, so that a row never lacks it."""
     counts = {name: getattr(counters, name) for name in COUNTERS}
     return {f"{path}.{name}": n for name, n in counts.items() if n or name == "uses"}
 
 
 def _taken(
-    key: Document, path: str, counters: Counters, examples: Sequence[Example] = ()
+    key: Document, path: str, counters: records.Counters, examples: Sequence[records.Example] = ()
 ) -> UpdateOne:
     """Takes back from a row that has so much: a row that was cleared since has nothing to give."""
     counts = {f"{path}.{name}": getattr(counters, name) for name in COUNTERS}
@@ -410,7 +373,7 @@ def _taken(
     return UpdateOne({**key, f"{path}.uses": {"$gte": 0}, **enough}, update)
 
 
-def _examples(found: Sequence[Example]) -> Document:
+def _examples(found: Sequence[records.Example]) -> Document:
     if not found:
         return {}
     documents = [to_row(example) for example in found]

@@ -1,7 +1,5 @@
 """The MongoDB implementation of `GraphStore`. Every query carries equality on user_id."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -9,33 +7,17 @@ from typing import Any, TypeVar
 from pymongo import ASCENDING, DESCENDING
 
 from rayapp.core.settings.model import GraphSettings
-from rayapp.graphs.records import (
-    ActionRow,
-    ContentEdge,
-    ContentNode,
-    ContentStats,
-    GraphPriors,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.content import JUDGED_BOOKS, JUDGED_OFTEN, PRIOR_ACTIONS, PRIOR_SOLUTIONS
 from rayapp.memory.scope import ReadScope
+from rayapp.storage.mongo import graph_convert
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.graph_convert import (
-    action_row,
-    content_edge,
-    content_node,
-    document_effect,
-    known_solution,
-    routing_row,
-)
 from rayapp.storage.mongo.graph_settlement import GraphSettlement
 from rayapp.storage.mongo.graph_writes import FollowUps, GraphReferences
 from rayapp.storage.mongo.indexes import ACTIONS, BOOKS, EDGES, NODES, ROUTING, SOLUTIONS
 from rayapp.storage.mongo.predicates import mine
-
-# Reads of the graph collections. Every query carries equality on user_id.
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -55,7 +37,7 @@ class GraphReads:
         concepts: Sequence[str],
         context_type: str,
         problem_hash: str | None,
-    ) -> GraphPriors:
+    ) -> records.GraphPriors:
         """One aggregation; every stage tags its rows with `kind`."""
         stages = _priors(mine(scope), list(concepts), context_type, problem_hash)
         with translated():
@@ -65,24 +47,21 @@ class GraphReads:
         def of(kind: str, convert: Callable[[Document], T]) -> tuple[T, ...]:
             return tuple(readable([doc for doc in docs if doc["kind"] == kind], convert))
 
-        return GraphPriors(
-            routing=of(ROUTING, routing_row),
-            nodes=of(NODES, content_node),
-            actions=of(ACTIONS, action_row),
-            solutions=of(SOLUTIONS, known_solution),
-            documents=of(BOOKS, document_effect),
+        return records.GraphPriors(
+            routing=of(ROUTING, graph_convert.routing_row),
+            nodes=of(NODES, graph_convert.content_node),
+            actions=of(ACTIONS, graph_convert.action_row),
+            solutions=of(SOLUTIONS, graph_convert.known_solution),
+            documents=of(BOOKS, graph_convert.document_effect),
         )
 
-    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
-        if limit < 1:
-            return []
-        with translated():
-            cursor = self._routing.find(
-                mine(scope), sort=[("last_seen_at", DESCENDING)], limit=limit
-            )
-            return readable(await cursor.to_list(), routing_row)
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:
+        order = [("last_seen_at", DESCENDING)]
+        return await listed(
+            self._routing, mine(scope), graph_convert.routing_row, sort=order, limit=limit
+        )
 
-    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         if limit < 1:
             return []
         stages: list[Document] = [
@@ -93,42 +72,35 @@ class GraphReads:
         ]
         with translated():
             cursor = await self._nodes.aggregate(stages)
-            return readable(await cursor.to_list(), content_node)
+            return readable(await cursor.to_list(), graph_convert.content_node)
 
-    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
+    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[records.ContentNode]:
         if not node_ids:
             return []
-        with translated():
-            cursor = self._nodes.find({**mine(scope), "node_id": {"$in": list(node_ids)}})
-            return readable(await cursor.to_list(), content_node)
+        where = {**mine(scope), "node_id": {"$in": list(node_ids)}}
+        return await listed(self._nodes, where, graph_convert.content_node)
 
     async def edges_of(
         self, scope: ReadScope, node_ids: Sequence[str], limit: int
-    ) -> list[ContentEdge]:
-        if not node_ids or limit < 1:
+    ) -> list[records.ContentEdge]:
+        if not node_ids:
             return []
         touched = {"$in": list(node_ids)}
         # Equality on user_id stands in both branches, so that each can use its own index.
         where = {"$or": [{**mine(scope), end: touched} for end in ("source", "target")]}
         order = [("weight", DESCENDING), ("source", ASCENDING), ("target", ASCENDING)]
-        with translated():
-            cursor = self._edges.find(where, sort=order, limit=limit)
-            return readable(await cursor.to_list(), content_edge)
+        return await listed(self._edges, where, graph_convert.content_edge, sort=order, limit=limit)
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> list[ActionRow]:
-        if limit < 1:
-            return []
+    ) -> list[records.ActionRow]:
         where = {**mine(scope)}
         if context_type is not None:
             where["context_type"] = context_type
         order = [("counters.uses", DESCENDING), ("action", ASCENDING), ("tier", ASCENDING)]
-        with translated():
-            cursor = self._actions.find(where, sort=order, limit=limit)
-            return readable(await cursor.to_list(), action_row)
+        return await listed(self._actions, where, graph_convert.action_row, sort=order, limit=limit)
 
-    async def stats(self, scope: ReadScope) -> ContentStats:
+    async def stats(self, scope: ReadScope) -> records.ContentStats:
         """Counts of both collections in one round trip."""
         total = {"_id": None, "count": {"$sum": 1}, "last": {"$max": "$last_seen_at"}}
         counted: list[Document] = [{"$match": mine(scope)}, {"$group": total}]
@@ -139,7 +111,7 @@ class GraphReads:
             cursor = await self._nodes.aggregate(stages)
             found = {doc["kind"]: doc async for doc in cursor}
         times: list[datetime] = [doc["last"] for doc in found.values()]
-        return ContentStats(
+        return records.ContentStats(
             nodes=found[NODES]["count"] if NODES in found else 0,
             edges=found[EDGES]["count"] if EDGES in found else 0,
             last_updated_at=max(times, default=None),

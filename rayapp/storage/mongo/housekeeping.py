@@ -1,7 +1,5 @@
 """Rows over all users: sizes, cleanup, and the count of deleted memories."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,17 +14,9 @@ from rayapp.admin.ports import CollectionSize, Compaction, SessionUser
 from rayapp.admin.rules import KEPT_IN_RESET, SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import (
-    API_KEYS,
-    DELETIONS,
-    INDEXES,
-    ITEMS,
-    JOBS,
-    LEASES,
-    PARTITIONS,
-)
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 
 # How many memories a user deleted, per tier: deleted rows go with their points, counts stay.
@@ -36,7 +26,7 @@ Document = dict[str, Any]
 
 class Deletions:
     def __init__(self, database: MongoDatabase) -> None:
-        self._rows = database.collection(DELETIONS)
+        self._rows = database.collection(indexes.DELETIONS)
 
     async def add(self, gone: Iterable[Mapping[str, Any]], session: AsyncClientSession) -> None:
         """Count these item rows, in the transaction that deletes them."""
@@ -57,7 +47,9 @@ class Deletions:
 
 
 # Rows that no user owns, or that are a user's key.
-NOT_OF_A_USER = frozenset({ITEMS, API_KEYS, JOBS, PARTITIONS, LEASES})
+NOT_OF_A_USER = frozenset(
+    {indexes.ITEMS, indexes.API_KEYS, indexes.JOBS, indexes.PARTITIONS, indexes.LEASES}
+)
 OF_SESSIONS = {"user_id": {"$regex": SESSION_USER}}
 # Session users of one answer; the rest is found when these are gone.
 MOST_SESSION_USERS = 10_000
@@ -71,7 +63,7 @@ class MongoHousekeeping:
         self._database = database
 
     async def sizes(self) -> list[CollectionSize]:
-        found = await asyncio.gather(*(self._size(name) for name in sorted(INDEXES)))
+        found = await asyncio.gather(*(self._size(name) for name in sorted(indexes.INDEXES)))
         return [size for size in found if size is not None]
 
     async def compact(self, collection: str, timeout_s: float) -> Compaction:
@@ -110,7 +102,7 @@ class MongoHousekeeping:
             {"$limit": MOST_SESSION_USERS},
         ]
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            cursor = await self._database.collection(ITEMS).aggregate(pipeline)
+            cursor = await self._database.collection(indexes.ITEMS).aggregate(pipeline)
             return [
                 SessionUser(
                     user_id=row["_id"], memories=row["memories"], last_change=row["last_change"]
@@ -120,13 +112,13 @@ class MongoHousekeeping:
 
     async def forget_rows(self, user_id: str) -> int:
         owner = own(WriteScope(user_id))
-        names = sorted(INDEXES.keys() - NOT_OF_A_USER)
+        names = sorted(indexes.INDEXES.keys() - NOT_OF_A_USER)
         return sum([await self._remove(name, owner) for name in names])
 
     async def remove_points(self, point_ids: Sequence[str]) -> int:
         if not point_ids:
             return 0
-        return await self._remove(ITEMS, {"point_id": {"$in": list(point_ids)}})
+        return await self._remove(indexes.ITEMS, {"point_id": {"$in": list(point_ids)}})
 
     async def empty(self, collection: str) -> int:
         if _known(collection) in KEPT_IN_RESET:
@@ -161,6 +153,6 @@ class MongoHousekeeping:
 
 
 def _known(collection: str) -> str:
-    if collection not in INDEXES:
+    if collection not in indexes.INDEXES:
         raise InvalidInput("This is no collection of this service; see /api/system/data-sizes.")
     return collection

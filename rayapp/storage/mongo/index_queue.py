@@ -4,8 +4,6 @@ A pending item is due from `index.next_attempt_at`. Claiming it moves that time 
 claim, so one index finds new, backed-off and abandoned items alike. All times are the server's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -17,20 +15,13 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexBacklog, IndexResult
 from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo import indexes
+from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import (
-    FAILED_BY_USER,
-    ITEMS,
-    PENDING_BY_USER,
-    PENDING_SINCE,
-    SYNC_DUE,
-)
 from rayapp.storage.mongo.predicates import own
 from rayapp.storage.mongo.rows import utc
-
-# What an update writes to ask for another index write of an item.
 
 Document = dict[str, Any]
 
@@ -74,7 +65,8 @@ class IndexQueue:
     """Claims, results and counts of items that wait for the index."""
 
     def __init__(self, database: MongoDatabase) -> None:
-        self._items = database.collection(ITEMS)
+        self._items = database.collection(indexes.ITEMS)
+        self._changes = MongoChangeLog(database)
         self._ping = database.ping
         self._last_user = ""
 
@@ -83,6 +75,12 @@ class IndexQueue:
         if limit < 1:
             return []
         with translated():
+            # Asked ten times a second of an idle store: one look at an index, not three.
+            if (
+                await self._items.find_one(IS_PENDING, {"_id": 1}, hint=indexes.SYNC_DUE.name)
+                is None
+            ):
+                return []
             chosen = await self._shares(limit)
             if len(chosen) < limit:
                 chosen += await self._oldest(limit - len(chosen), chosen)
@@ -107,6 +105,7 @@ class IndexQueue:
             writes += _finish_writes(token, result, schema)
         points = [result.point_id for result in results]
         with translated():
+            await self._changes.note((result.user_id, result.point_id) for result in results)
             done = await self._items.bulk_write(writes, ordered=False)
             if done.matched_count + done.deleted_count < len(results):
                 # What still carries the claim has another rev: it changed while it was indexed.
@@ -152,7 +151,7 @@ class IndexQueue:
             )
         return done.modified_count
 
-    async def hasten(self, user_id: str | None) -> int:
+    async def requeue(self, user_id: str | None) -> int:
         """Failed items first: after that they are due, and the second statement leaves them."""
         retried = await self.retry_failed(user_id)
         with translated():
@@ -166,15 +165,19 @@ class IndexQueue:
         all_users = user_id is None
         total = 0
         with translated():
-            for where, index in ((IS_PENDING, PENDING_BY_USER), (IS_FAILED, FAILED_BY_USER)):
+            for where, index in (
+                (IS_PENDING, indexes.PENDING_BY_USER),
+                (IS_FAILED, indexes.FAILED_BY_USER),
+            ):
                 total += await self._items.count_documents(
-                    {**where, **_owner(user_id)}, hint=(SYNC_DUE if all_users else index).name
+                    {**where, **_owner(user_id)},
+                    hint=(indexes.SYNC_DUE if all_users else index).name,
                 )
         return total
 
     async def waiting_since(self, user_id: str | None, since: datetime) -> int:
         where = {**IS_PENDING, **_owner(user_id), "index.pending_since": {"$lte": since}}
-        index = PENDING_SINCE if user_id is None else PENDING_BY_USER
+        index = indexes.PENDING_SINCE if user_id is None else indexes.PENDING_BY_USER
         with translated():
             return await self._items.count_documents(where, hint=index.name)
 
@@ -184,46 +187,29 @@ class IndexQueue:
         with translated():
             for state in SyncState:
                 counts[state] = await self._items.count_documents(
-                    {"index.sync_state": state.value}, hint=SYNC_DUE.name
+                    {"index.sync_state": state.value}, hint=indexes.SYNC_DUE.name
                 )
-            age = {"$divide": [{"$subtract": ["$$NOW", "$index.pending_since"]}, 1000]}
-            cursor = await self._items.aggregate(
-                [
-                    {"$match": IS_PENDING},
-                    {"$sort": {"index.sync_state": 1, "index.pending_since": 1}},
-                    {"$limit": 1},
-                    {"$project": {"age_s": age}},
-                ],
-                hint=PENDING_SINCE.name,
-            )
-            oldest = await cursor.to_list()
-            cursor = await self._items.aggregate(
-                [
-                    {"$match": {**IS_PENDING, "index.attempts": 0}},
-                    {"$sort": {"index.sync_state": 1, "index.pending_since": 1}},
-                    {"$limit": 1},
-                    {"$project": {"age_s": age}},
-                ],
-                hint=PENDING_SINCE.name,
-            )
-            untried = await cursor.to_list()
+            oldest_s = await self._oldest_s(IS_PENDING)
+            untried_s = await self._oldest_s({**IS_PENDING, "index.attempts": 0})
         return IndexBacklog(
             pending=counts[SyncState.PENDING],
             synced=counts[SyncState.SYNCED],
             failed=counts[SyncState.FAILED],
-            oldest_pending_s=max(0.0, oldest[0]["age_s"]) if oldest else 0.0,
-            oldest_untried_s=max(0.0, untried[0]["age_s"]) if untried else None,
+            oldest_pending_s=oldest_s or 0.0,
+            oldest_untried_s=untried_s,
         )
 
-    async def oldest_due(self) -> datetime | None:
-        with translated():
-            doc = await self._items.find_one(
-                IS_PENDING,
-                {"index.next_attempt_at": 1},
-                sort=[("index.sync_state", 1), ("index.next_attempt_at", 1)],
-            )
-        due: datetime | None = doc["index"]["next_attempt_at"] if doc else None
-        return due
+    async def _oldest_s(self, where: Document) -> float | None:
+        age = {"$divide": [{"$subtract": ["$$NOW", "$index.pending_since"]}, 1000]}
+        stages: list[Document] = [
+            {"$match": where},
+            {"$sort": {"index.sync_state": 1, "index.pending_since": 1}},
+            {"$limit": 1},
+            {"$project": {"age_s": age}},
+        ]
+        cursor = await self._items.aggregate(stages, hint=indexes.PENDING_SINCE.name)
+        found = await cursor.to_list()
+        return max(0.0, found[0]["age_s"]) if found else None
 
     async def _shares(self, limit: int) -> list[Any]:
         """Ids of due items, an equal share per user, round-robin over all who wait."""
@@ -240,7 +226,7 @@ class IndexQueue:
             if count
             for stages in [_due_of(user, count, direction)]
         ]
-        unions = [{"$unionWith": {"coll": ITEMS, "pipeline": stages}} for stages in rest]
+        unions = [{"$unionWith": {"coll": indexes.ITEMS, "pipeline": stages}} for stages in rest]
         cursor = await self._items.aggregate(first + unions)
         return list(dict.fromkeys([doc["_id"] async for doc in cursor]))[:limit]
 
@@ -257,7 +243,7 @@ class IndexQueue:
                         {"$sort": {"_id": 1}},
                         {"$limit": room},
                     ],
-                    hint=PENDING_BY_USER.name,
+                    hint=indexes.PENDING_BY_USER.name,
                 )
                 users += [doc["_id"] async for doc in cursor]
         return users
@@ -266,7 +252,7 @@ class IndexQueue:
         cursor = (
             self._items.find({**IS_PENDING, **IS_DUE}, {"_id": 1})
             .sort([("index.sync_state", 1), ("index.next_attempt_at", 1)])
-            .hint(SYNC_DUE.name)
+            .hint(indexes.SYNC_DUE.name)
             .limit(count + len(chosen))
         )
         taken = set(chosen)

@@ -1,7 +1,5 @@
 """Every collection and index with all its options. `MongoDatabase.ensure_schema` reads it back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +33,7 @@ PERSONALITY = "personality"
 SESSIONS = "sessions"
 MODEL_USAGE = "model_usage"
 DELETIONS = "memory_deletions"
+CHANGES = "memory_changes"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -42,6 +41,7 @@ JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later,
 EXPIRES_FROM = "finished_at"
 MODEL_USAGE_TTL_S = 90 * 86_400  # a quarter, in which costs are asked about
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
+CHANGE_TTL_S = 3_600  # longer than a process keeps what it does not look at
 IDEMPOTENCY_TTL_S = 24 * 3_600  # our choice: a key is remembered for 24 hours
 
 # A field that no document has: an item's `lang` must never choose a stemmer, because the server
@@ -108,176 +108,150 @@ def stored_options(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-USER_TIER_STATUS = IndexSpec(
-    name="user_tier_status",
-    keys=(("user_id", ASCENDING), ("tier", ASCENDING), ("status", ASCENDING)),
-)
-USER_MEMORY = IndexSpec(
-    name="user_memory", keys=(("user_id", ASCENDING), ("memory_id", ASCENDING)), unique=True
-)
-POINT = IndexSpec(name="point", keys=(("point_id", ASCENDING),), unique=True)
-ACTIVE_TEXT = IndexSpec(
-    name="active_text",
-    keys=(
-        ("user_id", ASCENDING),
-        ("tier", ASCENDING),
-        ("dedup_scope", ASCENDING),
-        ("content_hash", ASCENDING),
-    ),
+def index(
+    name: str,
+    *paths: str,
+    unique: bool = False,
+    only: Mapping[str, Any] | None = None,
+    ttl_s: int | None = None,
+) -> IndexSpec:
+    """An index over these paths in their order; one that begins with `-` descends."""
+    keys = tuple((p.lstrip("-"), DESCENDING if p.startswith("-") else ASCENDING) for p in paths)
+    return IndexSpec(name=name, keys=keys, unique=unique, only=only, ttl_s=ttl_s)
+
+
+USER_TIER_STATUS = index("user_tier_status", "user_id", "tier", "status")
+USER_MEMORY = index("user_memory", "user_id", "memory_id", unique=True)
+POINT = index("point", "point_id", unique=True)
+ACTIVE_TEXT = index(
+    "active_text",
+    "user_id",
+    "tier",
+    "dedup_scope",
+    "content_hash",
     unique=True,
     only={"status": Status.ACTIVE.value},
 )
 # A fair claim needs the users that wait, and the due items of each,
 # without touching documents. It holds pending items only, so it is small in the steady state.
-PENDING_BY_USER = IndexSpec(
-    name="pending_by_user",
-    keys=(
-        ("index.sync_state", ASCENDING),
-        ("user_id", ASCENDING),
-        ("index.next_attempt_at", ASCENDING),
-    ),
-    only=PENDING_ONLY,
+PENDING_BY_USER = index(
+    "pending_by_user", "index.sync_state", "user_id", "index.next_attempt_at", only=PENDING_ONLY
 )
 # The age of the oldest pending item, for the alarm on it.
-PENDING_SINCE = IndexSpec(
-    name="pending_since",
-    keys=(("index.sync_state", ASCENDING), ("index.pending_since", ASCENDING)),
-    only=PENDING_ONLY,
-)
+PENDING_SINCE = index("pending_since", "index.sync_state", "index.pending_since", only=PENDING_ONLY)
 # What the index owes one user, counted from keys alone. It holds
 # only what gave up, so it is about empty.
-FAILED_BY_USER = IndexSpec(
-    name="failed_by_user",
-    keys=(("index.sync_state", ASCENDING), ("user_id", ASCENDING)),
+FAILED_BY_USER = index(
+    "failed_by_user",
+    "index.sync_state",
+    "user_id",
     only={"index.sync_state": SyncState.FAILED.value},
 )
-SYNC_DUE = IndexSpec(
-    name="sync_due", keys=(("index.sync_state", ASCENDING), ("index.next_attempt_at", ASCENDING))
-)
+SYNC_DUE = index("sync_due", "index.sync_state", "index.next_attempt_at")
 TEXT_SEARCH = IndexSpec(
     name="text_search",
     keys=(("user_id", ASCENDING), ("text", TEXT), ("summary", TEXT), ("tags", TEXT)),
     weights={"text": 10, "summary": 5, "tags": 3},
 )
 
-FOLLOW_UP = IndexSpec(name="follow_up", keys=(("follow_up_at", ASCENDING),), only=FOLLOW_UP_ONLY)
+FOLLOW_UP = index("follow_up", "follow_up_at", only=FOLLOW_UP_ONLY)
 # What a promotion cycle must look at, without reading every item.
 # In the order of its pages, so that each page goes on where the last one ended.
-JUDGED = IndexSpec(
-    name="judged",
-    keys=(("user_id", ASCENDING), ("point_id", ASCENDING)),
-    only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}},
+JUDGED = index(
+    "judged", "user_id", "point_id", only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}}
 )
 # The active items that have an expiry and that nobody judged, in
 # the order of a cycle. (tier, expires_at) goes on holding every item that was ever archived.
-EXPIRING = IndexSpec(
-    name="expiring",
-    keys=(("user_id", ASCENDING), ("point_id", ASCENDING), ("expires_at", ASCENDING)),
+EXPIRING = index(
+    "expiring",
+    "user_id",
+    "point_id",
+    "expires_at",
     only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": {"$type": "date"}},
 )
 # Who stored exchanges lately, answered from the index alone.
-WORKING_STORED = IndexSpec(
-    name="working_stored",
-    keys=(
-        ("tier", ASCENDING),
-        ("stored_at", ASCENDING),
-        ("user_id", ASCENDING),
-        ("source.conversation_id", ASCENDING),
-    ),
+WORKING_STORED = index(
+    "working_stored",
+    "tier",
+    "stored_at",
+    "user_id",
+    "source.conversation_id",
     only={"tier": Tier.WORKING.value},
 )
 # The ids that were merged into one, to point them at its winner.
-MERGED = IndexSpec(
-    name="merged",
-    keys=(("user_id", ASCENDING), ("merged_into", ASCENDING)),
-    only={"merged_into": {"$type": "string"}},
-)
-OWES_GRAPH = IndexSpec(name="owes_graph", keys=(("at", ASCENDING),), only={"effects.graph": True})
-OWES_PROMOTION = IndexSpec(
-    name="owes_promotion", keys=(("at", ASCENDING),), only={"effects.promotion": True}
-)
+MERGED = index("merged", "user_id", "merged_into", only={"merged_into": {"$type": "string"}})
+OWES_GRAPH = index("owes_graph", "at", only={"effects.graph": True})
+OWES_PROMOTION = index("owes_promotion", "at", only={"effects.promotion": True})
 
 # What was written to the index since a moment, for a reindex.
-INDEXED = IndexSpec(
-    name="indexed",
-    keys=(("index.indexed_at", ASCENDING), ("point_id", ASCENDING)),
+INDEXED = index(
+    "indexed",
+    "index.indexed_at",
+    "point_id",
     only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
 )
 
 # The newest patterns of a user, read for every prefetch. In the order
 # of the pages by time, so that no more rows are read than are shown.
-PATTERNS_NEWEST = IndexSpec(
-    name="patterns_newest",
-    keys=(
-        ("user_id", ASCENDING),
-        ("created_at", DESCENDING),
-        ("stats.score", DESCENDING),
-        ("updated_at", DESCENDING),
-        ("point_id", DESCENDING),
-    ),
+PATTERNS_NEWEST = index(
+    "patterns_newest",
+    "user_id",
+    "-created_at",
+    "-stats.score",
+    "-updated_at",
+    "-point_id",
     only={"tier": Tier.PATTERNS.value, "status": Status.ACTIVE.value},
 )
 
-# What a person hid, newest first; about empty for most users.
-HIDDEN = IndexSpec(
-    name="hidden",
-    keys=(("user_id", ASCENDING), ("archived_at", DESCENDING), ("point_id", DESCENDING)),
-    only=HIDDEN_ONLY,
+# The same of what asks something of every answer; about empty for most users.
+INSTRUCTIONS_NEWEST = index(
+    "instructions_newest",
+    "user_id",
+    "-created_at",
+    "-stats.score",
+    "-updated_at",
+    "-point_id",
+    only={"instruction": {"$type": "string"}, "status": Status.ACTIVE.value},
 )
+
+# What a person hid, newest first; about empty for most users.
+HIDDEN = index("hidden", "user_id", "-archived_at", "-point_id", only=HIDDEN_ONLY)
 
 # What is still to be learned from; empty while nothing waits. By user and time, because a claim
 # passes over a user of whom a turn is being worked on.
-EXCHANGES_BY_USER = IndexSpec(
-    name="exchanges_by_user",
-    keys=(("state", ASCENDING), ("user_id", ASCENDING), ("due_at", ASCENDING)),
-    only={"state": "waiting"},
+EXCHANGES_BY_USER = index(
+    "exchanges_by_user", "state", "user_id", "due_at", only={"state": "waiting"}
 )
 
 # The first turn of each user who waits, from keys alone: a user's turns are learned in their order.
-EXCHANGES_IN_ORDER = IndexSpec(
-    name="exchanges_in_order",
-    keys=(
-        ("state", ASCENDING),
-        ("user_id", ASCENDING),
-        ("at", ASCENDING),
-        ("message_id", ASCENDING),
-        ("due_at", ASCENDING),
-    ),
+EXCHANGES_IN_ORDER = index(
+    "exchanges_in_order",
+    "state",
+    "user_id",
+    "at",
+    "message_id",
+    "due_at",
     only={"state": "waiting"},
 )
 # Whether anything is due at all: a look that finds nothing reads one key.
-EXCHANGES_DUE = IndexSpec(
-    name="exchanges_due",
-    keys=(("state", ASCENDING), ("due_at", ASCENDING)),
-    only={"state": "waiting"},
-)
+EXCHANGES_DUE = index("exchanges_due", "state", "due_at", only={"state": "waiting"})
 
 # Newest first, and one order among equal times.
-NEWEST_JOB = (("created_at", DESCENDING), ("job_id", DESCENDING))
+NEWEST_JOB = ("-created_at", "-job_id")
 
 INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
         POINT,
         USER_TIER_STATUS,
-        IndexSpec(
-            name="user_status_updated",
-            keys=(("user_id", ASCENDING), ("status", ASCENDING), ("updated_at", DESCENDING)),
-        ),
+        index("user_status_updated", "user_id", "status", "-updated_at"),
         ACTIVE_TEXT,
-        IndexSpec(name="user_tags", keys=(("user_id", ASCENDING), ("tags", ASCENDING))),
-        IndexSpec(name="user_entities", keys=(("user_id", ASCENDING), ("entities", ASCENDING))),
-        IndexSpec(
-            name="user_pinned",
-            keys=(("user_id", ASCENDING), ("always_inject", ASCENDING), ("status", ASCENDING)),
-        ),
-        IndexSpec(name="tier_expiry", keys=(("tier", ASCENDING), ("expires_at", ASCENDING))),
+        index("user_tags", "user_id", "tags"),
+        index("user_entities", "user_id", "entities"),
+        index("user_pinned", "user_id", "always_inject", "status"),
+        index("tier_expiry", "tier", "expires_at"),
         SYNC_DUE,
-        IndexSpec(
-            name="user_pending_stored",
-            keys=(("user_id", ASCENDING), ("stored_at", ASCENDING)),
-            only=PENDING_ONLY,
-        ),
+        index("user_pending_stored", "user_id", "stored_at", only=PENDING_ONLY),
         PENDING_BY_USER,
         PENDING_SINCE,
         FAILED_BY_USER,
@@ -288,193 +262,100 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         MERGED,
         INDEXED,
         PATTERNS_NEWEST,
+        INSTRUCTIONS_NEWEST,
         HIDDEN,
         TEXT_SEARCH,
     ),
-    VERSIONS: (
-        IndexSpec(
-            name="user_memory_version",
-            keys=(("user_id", ASCENDING), ("memory_id", ASCENDING), ("version", DESCENDING)),
-            unique=True,
-        ),
+    VERSIONS: (index("user_memory_version", "user_id", "memory_id", "-version", unique=True),),
+    CHANGES: (
+        index("owner_at", "owner", "-at"),
+        index("change_expiry", "noted_at", ttl_s=CHANGE_TTL_S),
     ),
-    DELETIONS: (
-        IndexSpec(
-            name="user_tier", keys=(("user_id", ASCENDING), ("tier", ASCENDING)), unique=True
-        ),
-    ),
+    DELETIONS: (index("user_tier", "user_id", "tier", unique=True),),
     RECEIPTS: (
-        IndexSpec(name="receipt", keys=(("receipt_id", ASCENDING),), unique=True),
-        IndexSpec(name="receipt_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
-        IndexSpec(
-            name="conversation_receipts",
-            keys=(
-                ("user_id", ASCENDING),
-                ("conversation_id", ASCENDING),
-                ("at", DESCENDING),
-                ("receipt_id", DESCENDING),  # newest first, and one order among equal times
-            ),
+        index("receipt", "receipt_id", unique=True),
+        index("receipt_expiry", "expires_at", ttl_s=0),
+        index(
+            "conversation_receipts",
+            "user_id",
+            "conversation_id",
+            "-at",
+            "-receipt_id",
             only={"conversation_id": {"$type": "string"}},
         ),
     ),
     EVENTS: (
-        IndexSpec(name="event", keys=(("event_id", ASCENDING),), unique=True),
-        IndexSpec(name="user_events", keys=(("user_id", ASCENDING), ("at", DESCENDING))),
-        IndexSpec(name="event_expiry", keys=(("at", ASCENDING),), ttl_s=EVENT_TTL_S),
+        index("event", "event_id", unique=True),
+        index("user_events", "user_id", "-at"),
+        index("event_expiry", "at", ttl_s=EVENT_TTL_S),
     ),
     OUTCOMES: (
-        IndexSpec(
-            name="user_key",
-            keys=(("user_id", ASCENDING), ("idempotency_key", ASCENDING)),
-            unique=True,
-        ),
-        IndexSpec(
-            name="user_principal_at",
-            keys=(("user_id", ASCENDING), ("principal", ASCENDING), ("at", DESCENDING)),
-        ),
-        IndexSpec(
-            name="user_applied",
-            keys=(
-                ("user_id", ASCENDING),
-                ("applied.point_id", ASCENDING),
-                ("outcome", ASCENDING),
-                ("at", DESCENDING),
-            ),
-        ),
+        index("user_key", "user_id", "idempotency_key", unique=True),
+        index("user_principal_at", "user_id", "principal", "-at"),
+        index("user_applied", "user_id", "applied.point_id", "outcome", "-at"),
         OWES_GRAPH,
         OWES_PROMOTION,
     ),
     SOLUTIONS: (
-        IndexSpec(
-            name="user_problem_memory",
-            keys=(("user_id", ASCENDING), ("problem_hash", ASCENDING), ("memory_id", ASCENDING)),
-            unique=True,
-        ),
-        IndexSpec(name="user_point", keys=(("user_id", ASCENDING), ("point_id", ASCENDING))),
+        index("user_problem_memory", "user_id", "problem_hash", "memory_id", unique=True),
+        index("user_point", "user_id", "point_id"),
     ),
     ROUTING: (
-        IndexSpec(
-            name="user_concept", keys=(("user_id", ASCENDING), ("concept", ASCENDING)), unique=True
-        ),
-        IndexSpec(name="user_seen", keys=(("user_id", ASCENDING), ("last_seen_at", DESCENDING))),
+        index("user_concept", "user_id", "concept", unique=True),
+        index("user_seen", "user_id", "-last_seen_at"),
     ),
-    NODES: (
-        IndexSpec(
-            name="user_node", keys=(("user_id", ASCENDING), ("node_id", ASCENDING)), unique=True
-        ),
-    ),
+    NODES: (index("user_node", "user_id", "node_id", unique=True),),
     EDGES: (
-        IndexSpec(
-            name="user_edge",
-            keys=(
-                ("user_id", ASCENDING),
-                ("source", ASCENDING),
-                ("target", ASCENDING),
-                ("relation", ASCENDING),
-            ),
-            unique=True,
-        ),
-        IndexSpec(name="user_target", keys=(("user_id", ASCENDING), ("target", ASCENDING))),
+        index("user_edge", "user_id", "source", "target", "relation", unique=True),
+        index("user_target", "user_id", "target"),
     ),
     ACTIONS: (
-        IndexSpec(
-            name="user_context_action_tier",
-            keys=(
-                ("user_id", ASCENDING),
-                ("context_type", ASCENDING),
-                ("action", ASCENDING),
-                ("tier", ASCENDING),
-            ),
-            unique=True,
-        ),
+        index("user_context_action_tier", "user_id", "context_type", "action", "tier", unique=True),
     ),
-    BOOKS: (
-        IndexSpec(
-            name="user_doc", keys=(("user_id", ASCENDING), ("doc_id", ASCENDING)), unique=True
-        ),
-    ),
+    BOOKS: (index("user_doc", "user_id", "doc_id", unique=True),),
     JOBS: (
-        IndexSpec(name="job", keys=(("job_id", ASCENDING),), unique=True),
-        IndexSpec(name="kind_created", keys=(("kind", ASCENDING), *NEWEST_JOB)),
-        IndexSpec(name="created", keys=NEWEST_JOB),
-        IndexSpec(name="state_updated", keys=(("state", ASCENDING), ("updated_at", DESCENDING))),
-        IndexSpec(name="job_expiry", keys=((EXPIRES_FROM, ASCENDING),), ttl_s=JOB_TTL_S),
+        index("job", "job_id", unique=True),
+        index("kind_created", "kind", *NEWEST_JOB),
+        index("created", *NEWEST_JOB),
+        index("state_updated", "state", "-updated_at"),
+        index("job_expiry", EXPIRES_FROM, ttl_s=JOB_TTL_S),
     ),
     PARTITIONS: (
-        IndexSpec(
-            name="job_partition", keys=(("job_id", ASCENDING), ("index", ASCENDING)), unique=True
-        ),
-        IndexSpec(name="partition_expiry", keys=((EXPIRES_FROM, ASCENDING),), ttl_s=JOB_TTL_S),
+        index("job_partition", "job_id", "index", unique=True),
+        index("partition_expiry", EXPIRES_FROM, ttl_s=JOB_TTL_S),
     ),
     QUARANTINE: (
-        IndexSpec(
-            name="quarantined", keys=(("point_id", ASCENDING), ("rev", ASCENDING)), unique=True
-        ),
-        IndexSpec(name="quarantine_home", keys=(("home", ASCENDING),)),
-        IndexSpec(name="quarantine_expiry", keys=(("at", ASCENDING),), ttl_s=QUARANTINE_TTL_S),
+        index("quarantined", "point_id", "rev", unique=True),
+        index("quarantine_home", "home"),
+        index("quarantine_expiry", "at", ttl_s=QUARANTINE_TTL_S),
     ),
     SESSIONS: (
-        IndexSpec(
-            name="user_conversation",
-            keys=(("user_id", ASCENDING), ("conversation_id", ASCENDING)),
-            unique=True,
-        ),
-        IndexSpec(name="user_turn", keys=(("user_id", ASCENDING), ("turns.message_id", ASCENDING))),
+        index("user_conversation", "user_id", "conversation_id", unique=True),
+        index("user_turn", "user_id", "turns.message_id"),
         # A score by receipt alone; about as many rows as there are turns without a score.
-        IndexSpec(
-            name="user_owed",
-            keys=(("user_id", ASCENDING), ("owed_receipt", ASCENDING)),
-            only={"owed_receipt": {"$type": "string"}},
-        ),
-        IndexSpec(name="session_expiry", keys=(("expires_at", ASCENDING),), ttl_s=0),
+        index("user_owed", "user_id", "owed_receipt", only={"owed_receipt": {"$type": "string"}}),
+        index("session_expiry", "expires_at", ttl_s=0),
     ),
-    PERSONALITY: (IndexSpec(name="user", keys=(("user_id", ASCENDING),), unique=True),),
+    PERSONALITY: (index("user", "user_id", unique=True),),
     EXCHANGES: (
-        IndexSpec(
-            name="user_exchange",
-            keys=(
-                ("user_id", ASCENDING),
-                ("conversation_id", ASCENDING),
-                ("message_id", ASCENDING),
-            ),
-            unique=True,
-        ),
-        IndexSpec(
-            name="conversation_exchanges",
-            keys=(
-                ("user_id", ASCENDING),
-                ("conversation_id", ASCENDING),
-                ("at", DESCENDING),
-                ("message_id", DESCENDING),
-            ),
-        ),
+        index("user_exchange", "user_id", "conversation_id", "message_id", unique=True),
+        index("conversation_exchanges", "user_id", "conversation_id", "-at", "-message_id"),
         EXCHANGES_BY_USER,
         EXCHANGES_IN_ORDER,
         EXCHANGES_DUE,
         # Finds the texts of a memory that is deleted.
-        IndexSpec(
-            name="exchange_point",
-            keys=(("point_id", ASCENDING),),
-            only={"point_id": {"$type": "string"}},
-        ),
-        IndexSpec(name="exchange_expiry", keys=(("at", ASCENDING),), ttl_s=EXCHANGE_TTL_S),
+        index("exchange_point", "point_id", only={"point_id": {"$type": "string"}}),
+        index("exchange_expiry", "at", ttl_s=EXCHANGE_TTL_S),
     ),
     MODEL_USAGE: (
-        IndexSpec(name="user_usage", keys=(("user_id", ASCENDING), ("at", DESCENDING))),
-        IndexSpec(name="usage_expiry", keys=(("at", ASCENDING),), ttl_s=MODEL_USAGE_TTL_S),
+        index("user_usage", "user_id", "-at"),
+        index("usage_expiry", "at", ttl_s=MODEL_USAGE_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`
-    API_KEYS: (
-        IndexSpec(name="key_hash", keys=(("key_hash", ASCENDING),), unique=True),
-        IndexSpec(name="principal", keys=(("principal", ASCENDING),)),
-    ),
+    API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
     IDEMPOTENCY: (
-        IndexSpec(
-            name="user_route_key",
-            keys=(("user_id", ASCENDING), ("route", ASCENDING), ("key", ASCENDING)),
-            unique=True,
-        ),
-        IndexSpec(name="idempotency_expiry", keys=(("at", ASCENDING),), ttl_s=IDEMPOTENCY_TTL_S),
+        index("user_route_key", "user_id", "route", "key", unique=True),
+        index("idempotency_expiry", "at", ttl_s=IDEMPOTENCY_TTL_S),
     ),
 }
 

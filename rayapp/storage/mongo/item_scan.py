@@ -5,10 +5,8 @@ heard of too, and to know a user first would mean to read every row anyway. So n
 crosses to the API: services that answer people get stores that ask for a scope.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pymongo
@@ -19,7 +17,7 @@ from rayapp.index.ports import Requeue, RowState
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.convert import PLAIN, from_document, from_plain, readable
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatabase
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
@@ -86,16 +84,14 @@ class MongoItemScan:
     async def by_points(self, point_ids: Sequence[str]) -> list[MemoryItem]:
         if not point_ids:
             return []
-        with translated():
-            docs = await self._items.find({"point_id": {"$in": list(point_ids)}}).to_list()
-        return readable(docs, from_document)
+        where = {"point_id": {"$in": list(point_ids)}}
+        return await listed(self._items, where, from_document)
 
     async def states(self, point_ids: Sequence[str]) -> list[RowState]:
         if not point_ids:
             return []
-        with translated():
-            docs = await self._items.find({"point_id": {"$in": list(point_ids)}}, STATE).to_list()
-        return readable(docs, _state_of)
+        where = {"point_id": {"$in": list(point_ids)}}
+        return await listed(self._items, where, _state_of, projection=STATE)
 
     async def existing(self, point_ids: Sequence[str]) -> set[str]:
         if not point_ids:
@@ -161,10 +157,7 @@ class MongoItemScan:
         return done.modified_count
 
     async def now(self) -> datetime:
-        with translated():
-            hello = await self._database.client.admin.command("hello")
-        at: datetime = hello["localTime"]
-        return at.replace(tzinfo=UTC)
+        return await self._database.now()
 
 
 def _state_of(doc: Document) -> RowState:

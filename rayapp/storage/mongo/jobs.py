@@ -1,45 +1,27 @@
 """Bulk jobs and their partitions; leases with fences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import pymongo
 from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
-from pymongo.read_concern import ReadConcern
 
+from rayapp.bulk import rules
 from rayapp.bulk.model import (
     FINAL_STATES,
+    DesiredState,
     Job,
     JobState,
-    JobWish,
     PartitionRow,
     PartitionState,
     Plan,
     Step,
 )
 from rayapp.bulk.ports import Lease
-from rayapp.bulk.rules import (
-    IDLE_STATES,
-    SAMPLES_KEPT,
-    TAKEN_NO_MORE,
-    driven_by,
-    job_final,
-    lease_lost,
-    no_job,
-    no_partition,
-    plain,
-    plain_plan,
-    plain_step,
-    summed,
-)
 from rayapp.memory.requests import EPOCH
-from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import DURABLE, MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import EXPIRES_FROM, JOBS, LEASES, PARTITIONS
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row
@@ -71,14 +53,10 @@ class MongoLeaseStore:
             )
 
     async def last_released(self, name: str) -> datetime | None:
-        with translated():
-            doc = await self._leases.find_one({"_id": name}, {"released_at": 1})
-        return doc.get("released_at") if doc else None
+        return await first(self._leases, {"_id": name}, lambda doc: doc.get("released_at"))
 
     async def current(self, name: str) -> Lease | None:
-        with translated():
-            doc = await self._leases.find_one({"_id": name, "$expr": ALIVE})
-        return _lease(doc) if doc else None
+        return await first(self._leases, {"_id": name, "$expr": ALIVE}, _lease)
 
     async def _take(self, name: str, holder: str, ttl_s: float) -> Document | None:
         mine = {"$eq": ["$holder", {"$literal": holder}]}
@@ -115,9 +93,9 @@ UNFINISHED: Document = {"state": {"$nin": sorted(FINAL_STATES)}}
 # `can_be_taken`: what the server checks in the same step in which it changes the row.
 FAILED_WITH_PLAN: Document = {"state": JobState.FAILED.value, "planned": True}
 TAKEABLE: Document = {
-    "$or": [{"state": {"$nin": sorted({*TAKEN_NO_MORE, JobState.FAILED})}}, FAILED_WITH_PLAN]
+    "$or": [{"state": {"$nin": sorted({*rules.TAKEN_NO_MORE, JobState.FAILED})}}, FAILED_WITH_PLAN]
 }
-# `attempts_after_take`.
+# As `JobStore.take` says.
 ATTEMPTS: Document = {
     "$switch": {
         "branches": [
@@ -130,13 +108,13 @@ ATTEMPTS: Document = {
         "default": {"$max": [1, "$attempts"]},
     }
 }
-IS_IDLE: Document = {"$in": ["$state", sorted(IDLE_STATES)]}
+IS_IDLE: Document = {"$in": ["$state", sorted(rules.IDLE_STATES)]}
 TOUCHED: Document = {"$currentDate": {"updated_at": True}}
 
 
 class MongoJobStore:
     def __init__(self, database: MongoDatabase) -> None:
-        self._database = database
+        self._transaction = database.transaction
         self._jobs = database.collection(JOBS)
         self._rows = database.collection(PARTITIONS)
 
@@ -154,30 +132,22 @@ class MongoJobStore:
         return done.upserted_id is not None
 
     async def get(self, job_id: str) -> Job | None:
-        with translated():
-            doc = await self._jobs.find_one({"job_id": job_id})
-        return _job(doc) if doc else None
+        return await first(self._jobs, {"job_id": job_id}, _job)
 
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
-        if limit < 1:
-            return []
         where = {} if kind is None else {"kind": kind}
-        with translated():
-            docs = await self._jobs.find(where, sort=NEWEST, limit=limit).to_list()
-        return readable(docs, _job)
+        return await listed(self._jobs, where, _job, sort=NEWEST, limit=limit)
 
     async def unfinished(self, kind: str) -> list[Job]:
-        with translated():
-            docs = await self._jobs.find({"kind": kind, **UNFINISHED}, sort=NEWEST).to_list()
-        return readable(docs, _job)
+        return await listed(self._jobs, {"kind": kind, **UNFINISHED}, _job, sort=NEWEST)
 
     async def take(self, job_id: str, fence: int, *, submission_id: str | None) -> Job:
         """The job first: from then on its old driver plans, reports and ends nothing, and the new
         one reads the partitions when no worker of the old one can move them any more."""
-        paused = {"$eq": ["$wish", JobWish.PAUSE.value]}
+        paused = {"$eq": ["$wish", DesiredState.PAUSE.value]}
         change = {
             "state": JobState.RUNNING.value,
-            "wish": {"$cond": [paused, JobWish.RUN.value, "$wish"]},
+            "wish": {"$cond": [paused, DesiredState.RUN.value, "$wish"]},
             "fence": fence,
             "attempts": ATTEMPTS,
             "error": None,
@@ -195,7 +165,11 @@ class MongoJobStore:
             )
             if doc is None:
                 job = await self._found(job_id)
-                raise lease_lost(job_id) if job.fence > fence else job_final(job_id, job.state)
+                raise (
+                    rules.lease_lost(job_id)
+                    if job.fence > fence
+                    else rules.job_final(job_id, job.state)
+                )
             await self._rows.update_many(
                 {"job_id": job_id, "fence": {"$lte": fence}},
                 {"$set": {"fence": fence}, "$unset": {EXPIRES_FROM: True}},
@@ -211,13 +185,13 @@ class MongoJobStore:
             )
             if not done.matched_count:
                 await self._found(job_id)
-                raise lease_lost(job_id)
+                raise rules.lease_lost(job_id)
             await self._rows.update_many(
                 {"job_id": job_id, "fence": {"$lt": new}}, {"$set": {"fence": new}}
             )
 
     async def planned(self, job_id: str, fence: int, plan: Plan) -> None:
-        plan = plain_plan(plan)
+        plan = rules.plain_plan(plan)
 
         async def store(session: AsyncClientSession) -> None:
             done = await self._jobs.update_one(
@@ -226,7 +200,7 @@ class MongoJobStore:
                 session=session,
             )
             if not done.matched_count:
-                driven_by(await self._found(job_id, session), fence)
+                rules.driven_by(await self._found(job_id, session), fence)
                 return
             rows = [
                 PartitionRow(job_id=job_id, index=one.index, payload=one.payload, fence=fence)
@@ -236,13 +210,7 @@ class MongoJobStore:
                 documents = [to_row(row) for row in rows]
                 await self._rows.insert_many(documents, session=session)
 
-        with translated():
-            # The session ends outside the limit: a transaction that is late is still aborted.
-            async with self._database.client.start_session() as session:
-                with pymongo.timeout(self._database.settings.timeout_s):
-                    await session.with_transaction(
-                        store, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
-                    )
+        await self._transaction(store)
 
     async def partitions(self, job_id: str) -> list[PartitionRow]:
         """All or an error: a job that overlooked a partition would end as if it were complete."""
@@ -250,15 +218,15 @@ class MongoJobStore:
             cursor = self._rows.find({"job_id": job_id}, sort=[("index", ASCENDING)])
             return [_row(doc) async for doc in cursor]
 
-    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> DesiredState:
         """A partition that is done stays as it is: a last step that is repeated counts once."""
-        step = plain_step(step)
+        step = rules.plain_step(step)
         state = PartitionState.DONE if step.cursor is None else PartitionState.WAITING
         counts = {f"counts.{name}": n for name, n in step.counts.items()}
         change: Document = {
             "$inc": {"done": step.done, "failed": step.failed, "steps": 1, **counts},
             "$set": {"cursor": step.cursor, "state": state.value},
-            "$push": {"samples": {"$each": step.samples, "$slice": SAMPLES_KEPT}},
+            "$push": {"samples": {"$each": step.samples, "$slice": rules.SAMPLES_KEPT}},
             **TOUCHED,
         }
         key = {"job_id": job_id, "index": index}
@@ -267,10 +235,10 @@ class MongoJobStore:
             done = await self._rows.update_one({**key, **waiting}, change)
             job = await self._found(job_id)
             if not done.matched_count:
-                row = await self._rows.find_one(key)
+                row = await first(self._rows, key, _row)
                 if row is None:
-                    raise no_partition(job_id, index)
-                driven_by(_row(row), fence)
+                    raise rules.no_partition(job_id, index)
+                rules.driven_by(row, fence)
         return job.wish
 
     async def progress(self, job_id: str, fence: int) -> Job:
@@ -282,7 +250,9 @@ class MongoJobStore:
         found: Document = rows[0] if rows else {"done": 0, "failed": 0, "counts": []}
         total = {"done": found["done"], "failed": found["failed"]}
         return await self._driven(
-            job_id, fence, {"$set": {**total, "counts": summed(found["counts"])}, **TOUCHED}
+            job_id,
+            fence,
+            {"$set": {**total, "counts": rules.sum_counts(found["counts"])}, **TOUCHED},
         )
 
     async def stage(self, job_id: str, fence: int, name: str) -> None:
@@ -300,7 +270,7 @@ class MongoJobStore:
     ) -> Job:
         """A job that has ended stays as it is: a repeated end changes nothing."""
         final = state in FINAL_STATES
-        change: Document = {"state": state.value, "report": plain(report), "error": error}
+        change: Document = {"state": state.value, "report": rules.plain(report), "error": error}
         change["exit_code"] = exit_code
         times = {"updated_at": True, "finished_at": True} if final else {"updated_at": True}
         if not final:
@@ -308,22 +278,20 @@ class MongoJobStore:
         where = {"job_id": job_id, "fence": fence, **UNFINISHED}
         with translated():
             doc = await self._jobs.find_one_and_update(
-                where,
-                {"$set": change, "$currentDate": times},
-                return_document=ReturnDocument.AFTER,
+                where, {"$set": change, "$currentDate": times}, return_document=ReturnDocument.AFTER
             )
         job = _job(doc) if doc else await self._found(job_id)
-        driven_by(job, fence)
+        rules.driven_by(job, fence)
         await self._let_go(job)
         return job
 
-    async def wish(self, job_id: str, wish: JobWish) -> Job:
+    async def set_desired_state(self, job_id: str, wish: DesiredState) -> Job:
         change: Document = {"wish": wish.value, "updated_at": "$$NOW"}
         where: Document = {"job_id": job_id, **UNFINISHED}
-        if wish is JobWish.CANCEL:
+        if wish is DesiredState.CANCEL:
             change["state"] = {"$cond": [IS_IDLE, JobState.CANCELLED.value, "$state"]}
             change["finished_at"] = {"$cond": [IS_IDLE, "$$NOW", "$finished_at"]}
-        if wish is JobWish.RUN:
+        if wish is DesiredState.RUN:
             where = {"job_id": job_id, "$or": [UNFINISHED, FAILED_WITH_PLAN]}
             change |= _if_failed(state=JobState.SUBMITTED.value, attempts=0)
             change |= _if_failed(error=None, exit_code=None, finished_at=None)
@@ -332,7 +300,7 @@ class MongoJobStore:
                 where, [{"$set": change}], return_document=ReturnDocument.AFTER
             )
         if doc is None:
-            raise job_final(job_id, (await self._found(job_id)).state)
+            raise rules.job_final(job_id, (await self._found(job_id)).state)
         job = _job(doc)
         await self._let_go(job)
         return job
@@ -347,7 +315,7 @@ class MongoJobStore:
         with translated():
             done = await self._jobs.update_one({"job_id": job_id}, [{"$set": change}])
         if not done.matched_count:
-            raise no_job(job_id)
+            raise rules.no_job(job_id)
 
     async def _let_go(self, job: Job) -> None:
         """The partitions of a job that has ended expire with it."""
@@ -359,31 +327,29 @@ class MongoJobStore:
 
     async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
         """An update by a pipeline: names of a report may be paths to an ordinary one."""
-        report: Document = {"$mergeObjects": ["$report", {"$literal": plain(facts)}]}
+        report: Document = {"$mergeObjects": ["$report", {"$literal": rules.plain(facts)}]}
         with translated():
             done = await self._jobs.update_one(
                 {"job_id": job_id}, [{"$set": {"report": report, "updated_at": "$$NOW"}}]
             )
         if not done.matched_count:
-            raise no_job(job_id)
+            raise rules.no_job(job_id)
 
     async def _driven(self, job_id: str, fence: int, change: Document) -> Job:
-        """The job after `change` by its driver."""
         with translated():
             doc = await self._jobs.find_one_and_update(
                 {"job_id": job_id, "fence": fence}, change, return_document=ReturnDocument.AFTER
             )
         if doc is None:
             await self._found(job_id)
-            raise lease_lost(job_id)
+            raise rules.lease_lost(job_id)
         return _job(doc)
 
     async def _found(self, job_id: str, session: AsyncClientSession | None = None) -> Job:
-        with translated():
-            doc = await self._jobs.find_one({"job_id": job_id}, session=session)
-        if doc is None:
-            raise no_job(job_id)
-        return _job(doc)
+        job = await first(self._jobs, {"job_id": job_id}, _job, session=session)
+        if job is None:
+            raise rules.no_job(job_id)
+        return job
 
 
 def _if_failed(**values: Any) -> Document:
@@ -393,7 +359,7 @@ def _if_failed(**values: Any) -> Document:
 
 def _job_document(job: Job) -> Document:
     doc = to_row(job)
-    return doc | {name: plain(doc[name]) for name in ("params", "facts", "counts", "report")}
+    return doc | {name: rules.plain(doc[name]) for name in ("params", "facts", "counts", "report")}
 
 
 may_lack(Job)

@@ -1,12 +1,9 @@
 """The MongoDB implementation of `LifecycleStore`: what rules may touch, and their transitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import pymongo
 from pymongo import ASCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, DuplicateKeyError
@@ -15,28 +12,19 @@ from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError, VersionConflict
 from rayapp.learning.records import Move
 from rayapp.learning.rules import promotion as rules
-from rayapp.learning.rules.promotion import after_move, gone, winner_of
+from rayapp.learning.rules.promotion import after_move, not_found, winner_of
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.storage.mongo import indexes
+from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable, version_document
-from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.errors import translate, translated
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.graph_writes import GraphMerges
-from rayapp.storage.mongo.indexes import (
-    ACTIVE_TEXT,
-    EVENTS,
-    EXPIRING,
-    ITEMS,
-    JUDGED,
-    LEASES,
-    VERSIONS,
-    WORKING_STORED,
-    violated_index,
-)
-from rayapp.storage.mongo.memory_store import DUPLICATE_KEY, revision_document
+from rayapp.storage.mongo.memory_store import revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, own, owned_by
 
 Document = dict[str, Any]
@@ -49,12 +37,12 @@ DUPLICATES = (DuplicateKeyError, BulkWriteError)
 
 class MongoLifecycleStore:
     def __init__(self, database: MongoDatabase) -> None:
-        self._client = database.client
-        self._timeout_s = database.settings.timeout_s
-        self._items = database.collection(ITEMS)
-        self._versions = database.collection(VERSIONS)
-        self._events = database.collection(EVENTS)
-        self._leases = database.collection(LEASES)
+        self._transaction = database.transaction
+        self._items = database.collection(indexes.ITEMS)
+        self._versions = database.collection(indexes.VERSIONS)
+        self._events = database.collection(indexes.EVENTS)
+        self._leases = database.collection(indexes.LEASES)
+        self._changes = MongoChangeLog(database)
         self._graphs = GraphMerges(database)
 
     async def candidates(
@@ -66,14 +54,14 @@ class MongoLifecycleStore:
         after: MemoryItem | None,
         limit: int,
     ) -> list[MemoryItem]:
-        """Exactly what `could_move` says.
+        """Exactly what a rule could touch.
 
         The thresholds of all rules are in the query, so a cycle without work gets no item but
         those that only the other policy would move. The server walks one partial index in the
         order of pages, and each page goes on where the last one ended: over all pages it looks
         once at each judged item, or at each unjudged one whose time is over.
         """
-        index = JUDGED.name if judged else EXPIRING.name
+        index = indexes.JUDGED.name if judged else indexes.EXPIRING.name
         where: Document = {**ACTIVE, "stats.uses": 0, **_expired(now)}
         if judged:
             alternatives = [*_judged(now), _expired(now)]
@@ -93,9 +81,8 @@ class MongoLifecycleStore:
         if not memory_ids:
             return []
         named = {"memory_id": {"$in": list(memory_ids)}}
-        with translated():
-            docs = await self._items.find({**own(WriteScope(user_id)), **named, **ACTIVE}).to_list()
-        return readable(docs, from_document)
+        where = {**own(WriteScope(user_id)), **named, **ACTIVE}
+        return await listed(self._items, where, from_document)
 
     async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
         where = {
@@ -106,14 +93,12 @@ class MongoLifecycleStore:
             "content_hash": item.content_hash,
             "memory_id": {"$ne": item.memory_id},
         }
-        with translated():
-            doc = await self._items.find_one(where)
-        return from_document(doc) if doc else None
+        return await first(self._items, where, from_document)
 
     async def transition(
         self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
     ) -> list[MemoryItem]:
-        """One transaction; the driver repeats it with jitter when the server asks for that.
+        """One transaction.
 
         A transition whose events are there already, and whose items have left the version that
         was read, was made by an earlier try whose answer was lost: it changes nothing and answers
@@ -126,9 +111,7 @@ class MongoLifecycleStore:
             return await self._write(moves, events, session)
 
         try:
-            with translated(passing=DUPLICATES), pymongo.timeout(self._timeout_s):
-                async with self._client.start_session() as session:
-                    return await session.with_transaction(change)
+            return await self._transaction(change, passing=DUPLICATES)
         except (*DUPLICATES, VersionConflict, NotFound) as error:
             done = await self._happened(moves, events) if events else None
             if done is not None:
@@ -149,7 +132,7 @@ class MongoLifecycleStore:
             {"$sort": {"stored": -1, "_id": 1}},
         ]
         with translated():
-            cursor = await self._items.aggregate(stages, hint=WORKING_STORED.name)
+            cursor = await self._items.aggregate(stages, hint=indexes.WORKING_STORED.name)
             rows = await cursor.to_list()
         return [
             (row["_id"], row["stored"], sum(c is not None for c in row["conversations"]))
@@ -161,7 +144,6 @@ class MongoLifecycleStore:
     async def _page(
         self, where: Document, index: str, ranges: Sequence[Document], limit: int
     ) -> list[Document]:
-        """The first rows of `ranges`, one range after the other."""
         docs: list[Document] = []
         with translated():
             for one in ranges:
@@ -195,11 +177,12 @@ class MongoLifecycleStore:
         for move in moves:
             doc = stored.get(move.item.point_id)
             if doc is None:
-                raise gone(move)
+                raise not_found(move)
             item = after_move(from_document(doc), move)
             items.append(item)
             writes.append(ReplaceOne({"_id": doc["_id"]}, revision_document(item, doc)))
         if writes:
+            await self._changes.note(((i.user_id, i.point_id) for i in items), session)
             await self._items.bulk_write(writes, session=session)
             rows = [version_document(move.row) for move in moves]
             await self._versions.insert_many(rows, session=session)
@@ -224,10 +207,8 @@ class MongoLifecycleStore:
     async def _repoint(
         self, loser: MemoryItem, items: Sequence[MemoryItem], session: AsyncClientSession
     ) -> None:
-        """Chains are flattened when they are written, so that a read follows one step.
-
-        The winner is one of `items`, the items of this transition.
-        """
+        """Chains are flattened when they are written, so that a read follows one step. The winner
+        is one of `items`, the items of this transition."""
         await self._items.update_many(
             {
                 **own(WriteScope(loser.user_id)),
@@ -243,10 +224,8 @@ class MongoLifecycleStore:
     async def _happened(
         self, moves: Sequence[Move], events: Sequence[Event]
     ) -> list[MemoryItem] | None:
-        """The items as they are when an earlier try moved all of them, else None.
-
-        The events alone prove nothing: the items themselves must have left the version read.
-        """
+        """The items as they are when an earlier try moved all of them, else None. The events alone
+        prove nothing: the items themselves must have left the version read."""
         where = {
             **owned_by([event.user_id for event in events]),
             "event_id": {"$in": [event.event_id for event in events]},
@@ -268,7 +247,7 @@ class MongoLifecycleStore:
         """Why nothing was written; an equal active text is named."""
         if isinstance(error, RayappError):
             return error
-        if _violated(error) != ACTIVE_TEXT.name:
+        if _violated(error) != indexes.ACTIVE_TEXT.name:
             return translate(error)
         others = [
             await self.same_text(move.item, move.item.tier)
@@ -286,14 +265,12 @@ def _violated(error: Exception) -> str | None:
     details: Document = getattr(error, "details", None) or {}
     refused = details.get("writeErrors") or [details]
     codes = {entry.get("code") for entry in refused}
-    return violated_index(refused[0]) if codes == {DUPLICATE_KEY} else None
+    return indexes.violated_index(refused[0]) if codes == {DUPLICATE_KEY} else None
 
 
 def _after(user_id: str | None, last: tuple[str, str] | None) -> list[Document]:
-    """What comes after the pair `last` of user and point, as ranges of the index, in order.
-
-    Without a bound on the first key the server does not use the second one.
-    """
+    """What comes after the pair `last` of user and point, as ranges of the index, in order. Without
+    a bound on the first key the server does not use the second one."""
     if user_id is not None:
         point_id = "" if last is None else last[1]
         return [{**own(WriteScope(user_id)), "point_id": {"$gt": point_id}}]

@@ -1,7 +1,5 @@
 """The MongoDB implementation of `MemoryStore`: counts, reads, writes."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
@@ -16,35 +14,19 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from rayapp.core.errors import DuplicateMemory, NotFound, RayappError, StoreDown, VersionConflict
-from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState
+from rayapp.memory import requests
+from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
-from rayapp.memory.requests import (
-    SORT_KEYS,
-    SortKey,
-    SortValue,
-    decode_cursor,
-    encode_cursor,
-    sort_values,
-)
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import MANUAL_SOURCE
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
-from rayapp.storage.mongo.convert import (
-    PLAIN,
-    RAW,
-    ParsedRows,
-    from_document,
-    from_plain,
-    index_document,
-    readable,
-    to_document,
-    version_from_document,
-)
+from rayapp.storage.mongo import convert
+from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
-from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.errors import translate, translated
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.index_queue import IndexQueue
 from rayapp.storage.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
@@ -59,8 +41,6 @@ from rayapp.storage.mongo.predicates import (
     text_terms,
     visible,
 )
-
-# Aggregates over `memory_items` for insights and diagnostics.
 
 Document = dict[str, Any]
 
@@ -92,9 +72,7 @@ class ItemCounts:
             deleted = await self._deletions.by_tier(scope)
         return [
             TierCount(
-                tier=tier,
-                deleted=deleted.get(tier.value, 0),
-                **rows.get(tier.value, nothing),
+                tier=tier, deleted=deleted.get(tier.value, 0), **rows.get(tier.value, nothing)
             )
             for tier in Tier
             if tier.value in rows or tier.value in deleted
@@ -117,8 +95,6 @@ class ItemCounts:
         return [("", "", base), *rows]
 
 
-# Reads of `memory_items`: single items, pages, the pending arm and the text rung.
-
 TEXT_SCORE = {"$meta": "textScore"}
 
 
@@ -127,9 +103,9 @@ class ItemReads:
 
     def __init__(self, database: MongoDatabase) -> None:
         self._items = database.collection(ITEMS)
-        self._plain = self._items.with_options(codec_options=PLAIN)
-        self._raw = self._items.with_options(codec_options=RAW)
-        self._parsed = ParsedRows()
+        self._plain = self._items.with_options(codec_options=convert.PLAIN)
+        self._raw = self._items.with_options(codec_options=convert.RAW)
+        self._parsed = convert.ParsedRows()
         self._versions = database.collection(VERSIONS)
         self._text_timeout_s = database.settings.text_timeout_s
 
@@ -147,6 +123,14 @@ class ItemReads:
             rows = await self._raw.find(where, batch_size=len(point_ids) + 1).to_list()
         return self._parsed.items(rows)
 
+    async def searchable(self, scope: ReadScope, limit: int) -> list[MemoryItem] | None:
+        where = {**own(WriteScope(scope.user_id)), "status": Status.ACTIVE.value}
+        with translated():
+            if await self._items.count_documents(where, limit=limit + 1) > limit:
+                return None
+            rows = await self._raw.find(where, batch_size=limit).to_list()
+        return self._parsed.items(rows)
+
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
     ) -> MemoryItem | None:
@@ -157,27 +141,25 @@ class ItemReads:
             "content_hash": content_hash,
             "status": Status.ACTIVE.value,
         }
-        with translated():
-            doc = await self._items.find_one(where)
-        return from_document(doc) if doc else None
+        return await first(self._items, where, convert.from_document)
 
     async def page(
         self,
         scope: ReadScope,
         where: ItemFilter,
         *,
-        sort: SortKey,
+        sort: requests.SortKey,
         limit: int,
         cursor: str | None = None,
         offset: int = 0,
         text_query: str | None = None,
     ) -> Page:
-        last = decode_cursor(cursor, sort) if cursor is not None else None
+        last = requests.decode_cursor(cursor, sort) if cursor is not None else None
         extra = _page_conditions(sort, last, text_query)
         if limit < 1 or extra is None:
             return Page([], None)
         wanted = offset + limit + 1  # one more tells whether another page follows
-        order = [(path, DESCENDING) for path, _ in SORT_KEYS[sort]]
+        order = [(path, DESCENDING) for path, _ in requests.SORT_KEYS[sort]]
         with translated():
             lists = await asyncio.gather(
                 *(
@@ -185,13 +167,15 @@ class ItemReads:
                     for owned in selected(scope, where)
                 )
             )
-        sorted_lists = [readable(docs, from_document) for docs in lists]
-        merged = heapq.merge(*sorted_lists, key=lambda i: sort_values(i, sort), reverse=True)
+        sorted_lists = [convert.readable(docs, convert.from_document) for docs in lists]
+        merged = heapq.merge(
+            *sorted_lists, key=lambda i: requests.sort_values(i, sort), reverse=True
+        )
         found = list(islice(merged, offset, wanted))
         items = found[:limit]
         # A full list goes on, though rows of it that cannot be read are left out.
         more = len(found) > limit or any(len(docs) == wanted for docs in lists)
-        return Page(items, encode_cursor(items[-1], sort) if more and items else None)
+        return Page(items, requests.encode_cursor(items[-1], sort) if more and items else None)
 
     async def count(
         self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
@@ -226,7 +210,7 @@ class ItemReads:
                     for state in states
                 )
             )
-        items = [item for docs in lists for item in readable(docs, from_plain)]
+        items = [item for docs in lists for item in convert.readable(docs, convert.from_plain)]
         return heapq.nlargest(limit, items, key=lambda item: item.stored_at)
 
     async def text_search(
@@ -239,17 +223,15 @@ class ItemReads:
             lists = await asyncio.gather(
                 *(self._text_arm(owned, terms, limit) for owned in selected(scope, where))
             )
-        hits = [hit for docs in lists for hit in readable(docs, _hit)]
+        hits = [hit for docs in lists for hit in convert.readable(docs, _hit)]
         return heapq.nlargest(limit, hits, key=lambda hit: hit[1])
 
     async def versions(self, scope: ReadScope, memory_id: str, limit: int) -> list[MemoryVersion]:
-        if limit < 1:
-            return []
         where = {**mine(scope), "memory_id": memory_id}
-        with translated():
-            order = [("version", DESCENDING)]
-            docs = await self._versions.find(where, sort=order, limit=limit).to_list()
-        return readable(docs, version_from_document)
+        order = [("version", DESCENDING)]
+        return await listed(
+            self._versions, where, convert.version_from_document, sort=order, limit=limit
+        )
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
         if limit < 1:
@@ -265,7 +247,7 @@ class ItemReads:
         with translated():
             cursor = await self._items.aggregate(stages)
             docs = await cursor.to_list()
-        return readable(docs, from_document)
+        return convert.readable(docs, convert.from_document)
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
         where = {**visible(scope, (tier,)), "tier": tier.value, "status": Status.ACTIVE.value}
@@ -279,24 +261,21 @@ class ItemReads:
         with translated():
             docs = await self._items.find(where).to_list()
         docs.sort(key=lambda doc: doc["user_id"] != scope.user_id)
-        return from_document(docs[0]) if docs else None
+        return convert.from_document(docs[0]) if docs else None
 
     async def _text_arm(self, owned: Predicate, terms: str, limit: int) -> list[Document]:
         cursor = self._items.find(
-            {**owned, **text(terms)},
-            {"rank": TEXT_SCORE},
-            sort=[("rank", TEXT_SCORE)],
-            limit=limit,
+            {**owned, **text(terms)}, {"rank": TEXT_SCORE}, sort=[("rank", TEXT_SCORE)], limit=limit
         )
         return await cursor.to_list()
 
 
 def _hit(doc: Document) -> tuple[MemoryItem, float]:
-    return from_document(doc), float(doc["rank"])
+    return convert.from_document(doc), float(doc["rank"])
 
 
 def _page_conditions(
-    sort: SortKey, last: tuple[SortValue, ...] | None, text_query: str | None
+    sort: requests.SortKey, last: tuple[requests.SortValue, ...] | None, text_query: str | None
 ) -> list[Mapping[str, Any]] | None:
     """Conditions beside the filter; None when the text has no words, so nothing can match."""
     conditions: list[Mapping[str, Any]] = []
@@ -314,9 +293,6 @@ def _joined(owned: Predicate, conditions: list[Mapping[str, Any]]) -> Predicate:
     return {"$and": [owned, *conditions]} if conditions else owned
 
 
-# Inserts and compare-and-set edits of `memory_items`, with the version rows that edits leave.
-
-DUPLICATE_KEY = 11000
 # A clash whose other side is gone when it is read was a race: the insert is tried again.
 INSERT_TRIES = 3
 
@@ -325,17 +301,18 @@ class ItemWrites:
     """The truth changes only here and in IndexQueue."""
 
     def __init__(self, database: MongoDatabase) -> None:
-        self._client = database.client
-        self._timeout_s = database.settings.timeout_s
+        self._transaction = database.transaction
         self._items = database.collection(ITEMS)
         self._versions = database.collection(VERSIONS)
         self._deletions = Deletions(database)
+        self._changes = MongoChangeLog(database)
 
     async def insert(self, item: MemoryItem) -> InsertResult:
-        doc = to_document(queued(item))
+        doc = convert.to_document(queued(item))
         for _ in range(INSERT_TRIES):
             try:
                 with translated(passing=DuplicateKeyError):
+                    await self._changes.note([(item.user_id, item.point_id)])
                     await self._items.insert_one(doc)
                 return InsertResult(inserted=True)
             except DuplicateKeyError:
@@ -351,7 +328,8 @@ class ItemWrites:
         refused: set[int] = set()
         with translated():
             try:
-                docs = [to_document(queued(item)) for item in items]
+                docs = [convert.to_document(queued(item)) for item in items]
+                await self._changes.note((item.user_id, item.point_id) for item in items)
                 await self._items.insert_many(docs, ordered=False)
             except BulkWriteError as error:
                 refused = _refused_positions(error)
@@ -369,6 +347,7 @@ class ItemWrites:
 
     async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
         with translated():
+            await self._changes.note([(scope.user_id, point_id_of(scope.user_id, memory_id))])
             done = await self._items.update_one(
                 {**own(scope), "memory_id": memory_id, **NOT_DELETED},
                 {"$inc": {"quality.mentioned_count": 1}, "$max": {"updated_at": at}},
@@ -391,6 +370,7 @@ class ItemWrites:
         async def change(session: AsyncClientSession) -> MemoryItem:
             found = await self._items.find_one({**key, **NOT_DELETED}, session=session)
             doc, stored = _checked(found, item, expected_version)
+            await self._changes.note([(item.user_id, item.point_id)], session)
             new = revised(stored, item, row)
             await self._items.replace_one(
                 {"_id": doc["_id"]}, revision_document(new, doc), session=session
@@ -404,9 +384,7 @@ class ItemWrites:
             return new
 
         try:
-            with translated(passing=DuplicateKeyError), pymongo.timeout(self._timeout_s):
-                async with self._client.start_session() as session:
-                    return await session.with_transaction(change)
+            return await self._transaction(change, passing=DuplicateKeyError)
         except DuplicateKeyError as error:
             raise await self._edit_clash(item, error) from None
 
@@ -420,7 +398,7 @@ class ItemWrites:
         mine = {"user_id": winner.user_id, "merged_into": into, **NOT_DELETED}
         docs = await self._items.find(mine, session=session).to_list()
         for doc in docs:
-            loser = from_document(doc)
+            loser = convert.from_document(doc)
             gone = replace(deleted(loser, winner.updated_at), version=loser.version + 1)
             key = {"user_id": loser.user_id, "memory_id": loser.memory_id}
             await self._items.replace_one(
@@ -453,7 +431,7 @@ class ItemWrites:
             return found
         with translated():
             for way in ({"point_id": {"$in": [item.point_id for item in items]}}, *_texts(items)):
-                found += [from_document(doc) async for doc in self._items.find(way)]
+                found += [convert.from_document(doc) async for doc in self._items.find(way)]
         return found
 
     async def _revive(self, item: MemoryItem) -> InsertResult | None:
@@ -464,8 +442,8 @@ class ItemWrites:
             )
             if doc is None:
                 return None
-            revival = revived(from_document(doc), item)
-            new = {**to_document(revival), "contribution": doc.get("contribution")}
+            revival = revived(convert.from_document(doc), item)
+            new = {**convert.to_document(revival), "contribution": doc.get("contribution")}
             if new["contribution"] is not None:
                 new["follow_up_at"] = revival.stored_at
             guard = {"_id": doc["_id"], "version": doc["version"], "index.rev": doc["index"]["rev"]}
@@ -488,10 +466,8 @@ def _same_text(item: MemoryItem) -> Document:
 
 
 def _texts(items: Sequence[MemoryItem]) -> list[Document]:
-    """Queries for the active texts of `items`, one per user, tier and scope.
-
-    One `$or` over all of them is planned clause by clause: up to 1 ms for each.
-    """
+    """Queries for the active texts of `items`, one per user, tier and scope. One `$or` over all of
+    them is planned clause by clause: up to 1 ms for each."""
     hashes: dict[tuple[str, str, str], list[str]] = {}
     for item in items:
         user_id, tier, scope, content_hash = _text_key(item)
@@ -554,8 +530,8 @@ def revision_document(new: MemoryItem, old: Document) -> Document:
     contribution = old.get("contribution")
     followed = contribution is not None or new.tier in FOLLOWED_TIERS
     return {
-        **to_document(new),
-        "index": index_document(new.index, pending_since=since),
+        **convert.to_document(new),
+        "index": convert.index_document(new.index, pending_since=since),
         "follow_up_at": new.updated_at if followed else None,
         "contribution": contribution,
     }
@@ -567,7 +543,7 @@ def _checked(
     """`doc` and its item when it is the version that the editor saw."""
     if doc is None:
         raise _gone(item.memory_id)
-    stored = from_document(doc)
+    stored = convert.from_document(doc)
     if stored.version != expected_version:
         raise VersionConflict(
             f"{item.memory_id} changed meanwhile: read it again and repeat the edit.",

@@ -1,10 +1,8 @@
 """Outcome events as documents, and the pipeline that moves the counters of an item. Pure.
 
-The pipeline is `learning.rules.outcomes.judged` in the server's language; a property test holds
-both to the same numbers.
+The pipeline is `learning.rules.outcomes.apply_outcome` in the server's language; a property test
+holds both to the same numbers.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The MongoDB implementation of `OutcomeStore`."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
@@ -42,27 +40,11 @@ from rayapp.learning.rules.verdicts import (
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import DATAGOV_TIERS
-from rayapp.storage.mongo.convert import from_document, readable, to_document
-from rayapp.storage.mongo.database import DURABLE, MongoDatabase
+from rayapp.storage.mongo import indexes, outcome_convert
+from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.convert import from_document, to_document
+from rayapp.storage.mongo.database import DURABLE, MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translate, translated
-from rayapp.storage.mongo.indexes import (
-    ITEMS,
-    OUTCOMES,
-    OWES_GRAPH,
-    OWES_PROMOTION,
-    RECEIPTS,
-    IndexSpec,
-)
-from rayapp.storage.mongo.outcome_convert import (
-    APPLIED_FIELDS,
-    TARGET_FIELDS,
-    applied_of,
-    event_document,
-    event_from_document,
-    outcome_pipeline,
-    targets_of,
-    withdrawal_document,
-)
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 
 Document = dict[str, Any]
@@ -76,7 +58,10 @@ RETRY_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")
 # Outcomes of one user in this process follow one another: they would only make each other try
 # again. Users share a turn when their hashes meet.
 TURNS = 256
-OWING: dict[Effect, IndexSpec] = {"graph": OWES_GRAPH, "promotion": OWES_PROMOTION}
+OWING: dict[Effect, indexes.IndexSpec] = {
+    "graph": indexes.OWES_GRAPH,
+    "promotion": indexes.OWES_PROMOTION,
+}
 # The first result of a key counts once it can no longer be rolled back.
 DECIDED = ReadConcern("majority")
 LAST_CHARACTER = "\U0010ffff"
@@ -96,9 +81,11 @@ class MongoOutcomeStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._client = database.client
         self._timeout_s = database.settings.timeout_s
-        self._items = database.collection(ITEMS)
-        self._receipts = database.collection(RECEIPTS)
-        self._events = database.collection(OUTCOMES)
+        self._items = database.collection(indexes.ITEMS)
+        self._receipts = database.collection(indexes.RECEIPTS)
+        self._events = database.collection(indexes.OUTCOMES)
+        self._changes = MongoChangeLog(database)
+        self._decided = self._events.with_options(read_concern=DECIDED)
         self._turns = tuple(asyncio.Lock() for _ in range(TURNS))
 
     async def record(
@@ -126,27 +113,24 @@ class MongoOutcomeStore:
                 raise again.error from None
 
     async def find(self, scope: ReadScope, idempotency_key: str) -> OutcomeEvent | None:
-        doc = await self._first({**mine(scope), "idempotency_key": idempotency_key})
-        return event_from_document(doc) if doc else None
+        where = {**mine(scope), "idempotency_key": idempotency_key}
+        return await first(self._decided, where, outcome_convert.event_from_document)
 
     async def latest(self, scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
         if limit < 1:
             return []
         keys = {"$gte": prefix, "$lt": prefix + LAST_CHARACTER}
-        decided = self._events.with_options(read_concern=DECIDED)
         with translated():
-            cursor = decided.find({**mine(scope), "idempotency_key": keys}, limit=limit)
+            cursor = self._decided.find({**mine(scope), "idempotency_key": keys}, limit=limit)
             cursor = cursor.sort([("idempotency_key", DESCENDING)])
-            return [event_from_document(doc) async for doc in cursor]
+            return [outcome_convert.event_from_document(doc) async for doc in cursor]
 
     async def due(self, effect: Effect, limit: int, *, before: datetime) -> list[OutcomeEvent]:
-        if limit < 1:
-            return []
         where = {f"effects.{effect}": True, "at": {"$lt": before}}
-        with translated():
-            cursor = self._events.find(where, limit=limit).hint(OWING[effect].name)
-            docs = await cursor.sort([("at", ASCENDING)]).to_list()
-        return readable(docs, event_from_document)
+        how = {"sort": [("at", ASCENDING)], "hint": OWING[effect].name}
+        return await listed(
+            self._events, where, outcome_convert.event_from_document, limit=limit, **how
+        )
 
     async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
         keys: dict[str, list[str]] = {}
@@ -156,11 +140,7 @@ class MongoOutcomeStore:
         settled = 0
         with translated():
             for user_id, group in keys.items():
-                where = {
-                    **own(WriteScope(user_id)),
-                    "idempotency_key": {"$in": group},
-                    flag: True,
-                }
+                where = {**own(WriteScope(user_id)), "idempotency_key": {"$in": group}, flag: True}
                 done = await self._events.update_many(where, {"$set": {flag: False}})
                 settled += done.modified_count
         return settled
@@ -169,10 +149,11 @@ class MongoOutcomeStore:
         """Every event is counted once, though it may owe both effects."""
         with translated():
             graph = await self._events.count_documents(
-                {"effects.graph": True}, hint=OWES_GRAPH.name
+                {"effects.graph": True}, hint=indexes.OWES_GRAPH.name
             )
             other = await self._events.count_documents(
-                {"effects.promotion": True, "effects.graph": False}, hint=OWES_PROMOTION.name
+                {"effects.promotion": True, "effects.graph": False},
+                hint=indexes.OWES_PROMOTION.name,
             )
         return graph + other
 
@@ -181,11 +162,11 @@ class MongoOutcomeStore:
         if not points:
             return []
         first, *rest = [_newest_failure(scope, point) for point in points]
-        unions = [{"$unionWith": {"coll": OUTCOMES, "pipeline": stages}} for stages in rest]
+        unions = [{"$unionWith": {"coll": indexes.OUTCOMES, "pipeline": stages}} for stages in rest]
         with translated():
             cursor = await self._events.aggregate(first + unions)
             docs = {doc["idempotency_key"]: doc async for doc in cursor}
-        events = [event_from_document(doc) for doc in docs.values()]
+        events = [outcome_convert.event_from_document(doc) for doc in docs.values()]
         return sorted(events, key=lambda event: (event.at, event.idempotency_key), reverse=True)
 
     # --- one try
@@ -204,23 +185,21 @@ class MongoOutcomeStore:
 
     async def _known(self, event: OutcomeEvent, token: str) -> tuple[OutcomeEvent, bool] | None:
         """The event recorded with this key, and whether another call than `token` recorded it."""
-        doc = await self._first(
-            {**own(WriteScope(event.user_id)), "idempotency_key": event.idempotency_key}
+        key = {**own(WriteScope(event.user_id)), "idempotency_key": event.idempotency_key}
+        found = await first(
+            self._decided,
+            key,
+            lambda doc: (outcome_convert.event_from_document(doc), doc["token"] != token),
         )
-        if doc is None:
-            return None
-        first = event_from_document(doc)
-        check_same(first, event)
-        return first, doc["token"] != token
+        if found is not None:
+            check_same(found[0], event)
+        return found
 
     async def _transact(
         self, event: OutcomeEvent, limits: OutcomeLimits, strict: bool, token: str
     ) -> OutcomeEvent:
-        """Read the items, then write all of it in one transaction.
-
-        A hot item is held only while it is written; what changed since the read makes the
-        transaction start over.
-        """
+        """Read the items, then write all of it in one transaction. A hot item is held only while it
+        is written; what changed since the read makes the transaction start over."""
         found = await self._targets(event)
         try:
             with translated(passing=PyMongoError):
@@ -239,10 +218,6 @@ class MongoOutcomeStore:
                 raise _Again(translate(error)) from None
             raise translate(error) from None
 
-    async def _first(self, key: Document) -> Document | None:
-        with translated():
-            return await self._events.with_options(read_concern=DECIDED).find_one(key)
-
     async def _targets(self, event: OutcomeEvent) -> dict[str, Target]:
         names = list(event.memory_ids)
         if not names:
@@ -254,12 +229,12 @@ class MongoOutcomeStore:
         missing = sorted(set(winners) - {doc["memory_id"] for doc in docs})
         if missing:
             docs += await self._named(owned, missing)
-        return targets_of(names, docs)
+        return outcome_convert.targets_of(names, docs)
 
     async def _named(self, where: Document, names: Sequence[str]) -> list[Document]:
         with translated():
             query = {**where, "memory_id": {"$in": list(names)}}
-            return await self._items.find(query, TARGET_FIELDS).to_list()
+            return await self._items.find(query, outcome_convert.TARGET_FIELDS).to_list()
 
     async def _write(
         self,
@@ -274,12 +249,14 @@ class MongoOutcomeStore:
         plan = plan_outcome(event, found, guest=guest, strict=strict)
         if plan.closes_turn and event.receipt_id is not None:
             await self._close_turn(session, event, limits, plan)
+        moved = ((event.user_id, target.point_id) for target in plan.targets)
+        await self._changes.note(moved, session)
         before = await self._replace(session, event, found, plan)
         applied = await self._apply(session, event, plan)
         for point_id, item in before.items():
             applied[point_id] = movement(item, event, applied[point_id])
         done = recorded(event, plan, applied)
-        await self._events.insert_one(event_document(done, token), session=session)
+        await self._events.insert_one(outcome_convert.event_document(done, token), session=session)
         return done
 
     async def _guest(
@@ -336,21 +313,19 @@ class MongoOutcomeStore:
         plan: OutcomePlan,
     ) -> dict[str, MemoryItem]:
         """Take back what the verdicts before this one did; the items of a thumb as it finds them.
-
-        Only a thumb is replaced later, so only its items are read before they are moved.
-        """
+        Only a thumb is replaced later, so only its items are read before they are moved."""
         if event.replaces is None:
             return {}
         owned = own(WriteScope(event.user_id))
         wanted = {**owned, "idempotency_key": {"$in": list(event.replaces)}}
         docs = await self._events.find(wanted, session=session).to_list()
         owing = {doc["idempotency_key"]: bool(doc["effects"]["graph"]) for doc in docs}
-        earlier = {doc["idempotency_key"]: event_from_document(doc) for doc in docs}
+        earlier = {doc["idempotency_key"]: outcome_convert.event_from_document(doc) for doc in docs}
         change = replacement(earlier.values(), event, found, plan)
         items = await self._give_back(session, event, plan, change)
         for key, taken in change.withdrawn.items():
             changed, owes = withdrawing(earlier[key], taken, owes=owing[key])
-            values = {**withdrawal_document(changed), "effects.graph": owes}
+            values = {**outcome_convert.withdrawal_document(changed), "effects.graph": owes}
             where = {**owned, "idempotency_key": key}
             await self._events.update_one(where, {"$set": values}, session=session)
         return items
@@ -380,7 +355,7 @@ class MongoOutcomeStore:
         self, session: AsyncClientSession, event: OutcomeEvent, plan: OutcomePlan
     ) -> dict[str, AppliedOutcome]:
         """One atomic update per item, in one order for everybody."""
-        pipeline = outcome_pipeline(event.outcome, event.at)
+        pipeline = outcome_convert.outcome_pipeline(event.outcome, event.at)
         applied: dict[str, AppliedOutcome] = {}
         for target in sorted(plan.targets, key=lambda target: target.point_id):
             doc = await self._items.find_one_and_update(
@@ -391,13 +366,13 @@ class MongoOutcomeStore:
                     **NOT_DELETED,
                 },
                 pipeline,
-                projection=APPLIED_FIELDS,
+                projection=outcome_convert.APPLIED_FIELDS,
                 return_document=ReturnDocument.AFTER,
                 session=session,
             )
             if doc is None:
                 raise _Again(_moving())
-            applied[target.point_id] = applied_of(doc)
+            applied[target.point_id] = outcome_convert.applied_of(doc)
         return applied
 
 

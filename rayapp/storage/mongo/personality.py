@@ -1,14 +1,12 @@
 """Personalities: one row per user with its templates by id, so that every change is one update."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from rayapp.assistant.personality.rules import MAX_TEMPLATES, Shelf, Template, refuse_full
+from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary, refuse_full
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
@@ -31,16 +29,16 @@ class MongoPersonalityStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._rows = database.collection(PERSONALITY)
 
-    async def shelf(self, scope: ReadScope) -> Shelf:
+    async def library(self, scope: ReadScope) -> TemplateLibrary:
         with translated():
             doc = await self._rows.find_one(mine(scope))
         if doc is None:
-            return Shelf()
+            return TemplateLibrary()
         stored = doc.get("templates") or {}
         found = {
             name: from_row(Template, row | {"template_id": name}) for name, row in stored.items()
         }
-        return Shelf(templates=found, active=doc.get("active"))
+        return TemplateLibrary(templates=found, active=doc.get("active"))
 
     async def put(self, scope: WriteScope, template: Template, *, activate: bool) -> bool:
         place = f"templates.{template.template_id}"

@@ -1,7 +1,5 @@
 """The only place where scopes and filters become MongoDB predicates. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -105,6 +103,8 @@ def _conditions(where: ItemFilter) -> Predicate:
         predicate.setdefault("tags", {})["$all"] = list(where.tags_all)
     if where.always_inject is not None:
         predicate["always_inject"] = where.always_inject
+    if where.instruction is not None:
+        predicate["instruction"] = {"$type": "string"} if where.instruction else None
     if not where.include_superseded:
         predicate["superseded_by"] = None
     created = _range(where)

@@ -1,7 +1,5 @@
 """Points that were taken out of the index, whole, until the server forgets them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -13,8 +11,7 @@ from rayapp.bulk.rules import plain
 from rayapp.core.vectors import SparseVector
 from rayapp.index.records import StoredPoint
 from rayapp.index.rules.points import home_of
-from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import QUARANTINE, QUARANTINE_TTL_S
 
@@ -39,11 +36,7 @@ class MongoQuarantine:
             UpdateOne(
                 {"point_id": point.point_id, "rev": int(point.payload.get("rev", 0))},
                 {
-                    "$set": {
-                        "reason": reason,
-                        "home": home_of(point.payload),
-                        **_parts(point),
-                    },
+                    "$set": {"reason": reason, "home": home_of(point.payload), **_parts(point)},
                     "$currentDate": {"at": True},
                 },
                 upsert=True,
@@ -61,12 +54,8 @@ class MongoQuarantine:
             await self._points.delete_many({"$or": [{"point_id": any_of}, {"home": any_of}]})
 
     async def kept(self, limit: int) -> list[Kept]:
-        if limit < 1:
-            return []
         order = [("at", DESCENDING)]
-        with translated():
-            docs = await self._points.find(NOT_EXPIRED, sort=order, limit=limit).to_list()
-        return readable(docs, _kept)
+        return await listed(self._points, NOT_EXPIRED, _kept, sort=order, limit=limit)
 
 
 def _parts(point: StoredPoint) -> Document:

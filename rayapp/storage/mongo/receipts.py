@@ -1,7 +1,6 @@
 """Receipts of what was shown, and first answers by idempotency key. Both expire."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,17 +10,15 @@ from pymongo.errors import DuplicateKeyError
 from rayapp.admin.ports import IdempotencyRow
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import Receipt
-from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import IDEMPOTENCY, IDEMPOTENCY_TTL_S, RECEIPTS
 from rayapp.storage.mongo.predicates import mine
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
-# Answers of requests that carried an idempotency key, kept for 24 hours.
-
 Document = dict[str, Any]
 may_lack(Receipt, "principal", "scored_at")
+_receipt = reader(Receipt)
 LIFETIME = timedelta(seconds=IDEMPOTENCY_TTL_S)
 
 
@@ -67,36 +64,24 @@ class MongoReceiptStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._receipts = database.collection(RECEIPTS)
 
-    async def put(self, receipt: Receipt) -> None:
+    async def put_many(self, receipts: Sequence[Receipt]) -> None:
         with translated():
-            await self._receipts.insert_one(to_row(receipt))
+            await self._receipts.insert_many(map(to_row, receipts), ordered=False)
 
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
-        with translated():
-            doc = await self._receipts.find_one(
-                {**mine(scope), "receipt_id": receipt_id, **NOT_EXPIRED}
-            )
-        return from_row(Receipt, doc) if doc else None
+        where = {**mine(scope), "receipt_id": receipt_id, **NOT_EXPIRED}
+        return await first(self._receipts, where, _receipt)
 
     async def latest(
         self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
     ) -> list[Receipt]:
-        if limit < 1:
-            return []
         where = living(scope, conversation_id)
         if unscored:
             where["scored_at"] = None
-        with translated():
-            docs = await self._receipts.find(where, sort=NEWEST, limit=limit).to_list()
-        return readable(docs, reader(Receipt))
+        return await listed(self._receipts, where, _receipt, sort=NEWEST, limit=limit)
 
     async def questions(
-        self,
-        scope: ReadScope,
-        conversation_id: str,
-        limit: int,
-        *,
-        besides_turn: str | None = None,
+        self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         if limit < 1:
             return []
@@ -112,13 +97,8 @@ class MongoReceiptStore:
 
         `_id` grows with time, so the newest are found without one more index to write.
         """
-        if limit < 1:
-            return []
-        with translated():
-            docs = await self._receipts.find(
-                NOT_EXPIRED, sort=[("_id", DESCENDING)], limit=limit
-            ).to_list()
-        found = readable(docs, reader(Receipt))
+        order = [("_id", DESCENDING)]
+        found = await listed(self._receipts, NOT_EXPIRED, _receipt, sort=order, limit=limit)
         return sorted(found, key=lambda one: (one.at, one.receipt_id), reverse=True)
 
 

@@ -1,7 +1,5 @@
 """Conversations: one session row each, and the turns that wait to be learned from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -10,30 +8,16 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from rayapp.assistant import ports
 from rayapp.assistant.extraction.rules.facts import LearnedExchange, in_rounds
-from rayapp.assistant.ports import (
-    EXCHANGE_TTL_S,
-    MAX_INJECTED,
-    MAX_TURNS,
-    ClaimedExchange,
-    Session,
-    TurnRecord,
-    WorkEnd,
-)
 from rayapp.core.errors import Forbidden, InvalidInput, Overloaded
 from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import (
-    EXCHANGES,
-    EXCHANGES_BY_USER,
-    EXCHANGES_DUE,
-    EXCHANGES_IN_ORDER,
-    SESSIONS,
-)
 from rayapp.storage.mongo.predicates import mine, own
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
@@ -46,7 +30,9 @@ from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 Document = dict[str, Any]
 WAITING: Document = {"state": "waiting"}
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
-NOT_AGED: Document = {"$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", EXCHANGE_TTL_S * 1000]}]}}
+NOT_AGED: Document = {
+    "$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", ports.EXCHANGE_TTL_S * 1000]}]}
+}
 IS_WAITING: Document = {"$eq": ["$state", "waiting"]}
 # What is left of a turn whose memory is gone.
 ERASED: Document = {
@@ -67,7 +53,7 @@ class MongoExchangeQueue:
     """Implements `assistant.ports.ExchangeQueue`."""
 
     def __init__(self, database: MongoDatabase) -> None:
-        self._rows = database.collection(EXCHANGES)
+        self._rows = database.collection(indexes.EXCHANGES)
         self._last_user = ""
 
     async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
@@ -89,7 +75,7 @@ class MongoExchangeQueue:
 
     async def claim(
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
-    ) -> list[ClaimedExchange]:
+    ) -> list[ports.ClaimedExchange]:
         ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
         with translated():
             ids = await self._chosen(limit, limit if per_user is None else per_user)
@@ -117,14 +103,12 @@ class MongoExchangeQueue:
     async def _any_due(self) -> bool:
         """One key is read, however many rows wait for their time."""
         found = self._rows.find({**WAITING, **IS_DUE}, {"_id": 1}, limit=1)
-        return bool(await found.hint(EXCHANGES_DUE.name).to_list())
+        return bool(await found.hint(indexes.EXCHANGES_DUE.name).to_list())
 
     async def _next_users(self, limit: int) -> list[str]:
         """Users whose first row is due, in the order of their ids, from behind the last one served.
-
-        The server reads the first key of each user who waits, and none of a backlog behind it.
-        """
-        found = await self._rows.aggregate(self._heads(limit), hint=EXCHANGES_IN_ORDER.name)
+        The server reads the first key of each user who waits, and none of a backlog behind it."""
+        found = await self._rows.aggregate(self._heads(limit), hint=indexes.EXCHANGES_IN_ORDER.name)
         return [doc["_id"] for doc in await found.to_list()]
 
     def _heads(self, limit: int) -> list[Document]:
@@ -148,18 +132,18 @@ class MongoExchangeQueue:
         where = {**WAITING, "user_id": user_id}
         held: Document = {"$expr": {"$gt": ["$due_at", "$$NOW"]}, "claim": {"$ne": None}}
         busy = self._rows.find({**where, **held}, {"_id": 1}, limit=1)
-        if await busy.hint(EXCHANGES_BY_USER.name).to_list():
+        if await busy.hint(indexes.EXCHANGES_BY_USER.name).to_list():
             return []
         fields = {"due": IS_DUE["$expr"]}
         first = self._rows.find({**where, **NOT_AGED}, fields, sort=IN_ORDER, limit=most)
-        docs = await first.hint(EXCHANGES_IN_ORDER.name).to_list()
+        docs = await first.hint(indexes.EXCHANGES_IN_ORDER.name).to_list()
         return [doc["_id"] for doc in takewhile(lambda doc: doc["due"], docs)]
 
     async def keep(self, exchange: LearnedExchange, token: str, plan: Mapping[str, Any]) -> bool:
         return await self._change(exchange, token, {"plan": {"$literal": dict(plan)}})
 
     async def finish(
-        self, exchange: LearnedExchange, token: str, end: WorkEnd, notes: Mapping[str, str]
+        self, exchange: LearnedExchange, token: str, end: ports.WorkEnd, notes: Mapping[str, str]
     ) -> bool:
         change: Document = {"state": end, "claim": None, "notes": {"$literal": dict(notes)}}
         change |= {"plan": {"$literal": {}}, "finished_at": "$$NOW"}
@@ -179,13 +163,9 @@ class MongoExchangeQueue:
     async def earlier(
         self, scope: ReadScope, exchange: LearnedExchange, limit: int
     ) -> list[LearnedExchange]:
-        if limit < 1:
-            return []
         where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lt")}
         order = [("at", DESCENDING), ("message_id", DESCENDING)]
-        with translated():
-            docs = await self._rows.find(where, sort=order, limit=limit).to_list()
-        return readable(docs, reader(LearnedExchange))
+        return await listed(self._rows, where, reader(LearnedExchange), sort=order, limit=limit)
 
     async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
         where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lte")}
@@ -217,7 +197,7 @@ class MongoExchangeQueue:
 
     async def waiting(self) -> int:
         with translated():
-            return await self._rows.count_documents(WAITING, hint=EXCHANGES_BY_USER.name)
+            return await self._rows.count_documents(WAITING, hint=indexes.EXCHANGES_BY_USER.name)
 
     async def _change(self, exchange: LearnedExchange, token: str, change: Document) -> bool:
         with translated():
@@ -252,9 +232,9 @@ def _up_to(exchange: LearnedExchange, last: str) -> list[Document]:
     return [{"at": {"$lt": at}}, {"at": at, "message_id": {last: exchange.message_id}}]
 
 
-def _claimed(doc: Document) -> ClaimedExchange:
+def _claimed(doc: Document) -> ports.ClaimedExchange:
     exchange = from_row(LearnedExchange, doc)
-    return ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
+    return ports.ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
 
 
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
@@ -264,30 +244,24 @@ OWES: Document = {"$type": "string"}
 # Two first writes of a conversation race: the one that lost finds the row then.
 TRIES = 5
 # Each write of a session sets its own fields.
-may_lack(Session)
-may_lack(TurnRecord)
+may_lack(ports.Session)
+may_lack(ports.TurnRecord)
 
 
 class MongoSessionStore:
     """Implements `assistant.ports.SessionStore`. `keep`: lifetime after the last change."""
 
     def __init__(self, database: MongoDatabase, keep: timedelta) -> None:
-        self._rows = database.collection(SESSIONS)
+        self._rows = database.collection(indexes.SESSIONS)
         self._keep = keep
 
-    async def get(self, scope: ReadScope, conversation_id: str) -> Session | None:
-        where = {**mine(scope), "conversation_id": conversation_id, **NOT_EXPIRED}
-        with translated():
-            docs = await self._rows.find(where, limit=1).to_list()
-        return next(iter(readable(docs, reader(Session))), None)
+    async def get(self, scope: ReadScope, conversation_id: str) -> ports.Session | None:
+        return await self._newest(scope, {"conversation_id": conversation_id})
 
-    async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
-        where = {**mine(scope), "turns.message_id": message_id, **NOT_EXPIRED}
-        with translated():
-            docs = await self._rows.find(where, sort=NEWEST, limit=1).to_list()
-        return next(iter(readable(docs, reader(Session))), None)
+    async def by_message(self, scope: ReadScope, message_id: str) -> ports.Session | None:
+        return await self._newest(scope, {"turns.message_id": message_id})
 
-    async def remember_injected(
+    async def log_injected(
         self,
         scope: WriteScope,
         conversation_id: str,
@@ -295,18 +269,20 @@ class MongoSessionStore:
         at: datetime,
         receipt_id: str | None = None,
     ) -> None:
-        new = list(dict.fromkeys(fingerprints))[-MAX_INJECTED:]
+        new = list(dict.fromkeys(fingerprints))[-ports.MAX_INJECTED :]
         # $setDifference keeps the order of the first array, and its cost does not multiply.
         older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
         both = {"$concatArrays": [older, {"$literal": new}]}
         change: Document = {
-            "injected": {"$slice": [both, -MAX_INJECTED]},
+            "injected": {"$slice": [both, -ports.MAX_INJECTED]},
             "receipt_id": {"$literal": receipt_id},
             **self._times(at),
         }
         await self._change(scope, conversation_id, [{"$set": change}])
 
-    async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
+    async def add_turn(
+        self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
+    ) -> bool:
         where = {**own(scope), "conversation_id": conversation_id}
         change: Document = dict(self._times(turn.at))
         if turn.required:
@@ -314,7 +290,7 @@ class MongoSessionStore:
         update: Document = {
             "$set": change,
             "$inc": {"exchanges": 1},
-            "$push": {"turns": {"$each": [to_row(turn)], "$slice": -MAX_TURNS}},
+            "$push": {"turns": {"$each": [to_row(turn)], "$slice": -ports.MAX_TURNS}},
         }
         unknown = {**where, "turns.message_id": {"$ne": turn.message_id}}
         known = {**where, "turns.message_id": turn.message_id}
@@ -363,6 +339,12 @@ class MongoSessionStore:
         return int(doc["refinements"])
 
     # --- inside
+
+    async def _newest(self, scope: ReadScope, which: Document) -> ports.Session | None:
+        """None too when it cannot be read."""
+        where = {**mine(scope), **which, **NOT_EXPIRED}
+        found = await listed(self._rows, where, reader(ports.Session), sort=NEWEST, limit=1)
+        return found[0] if found else None
 
     def _times(self, at: datetime) -> Document:
         return {"updated_at": utc(at), "expires_at": utc(at + self._keep)}

@@ -1,7 +1,5 @@
 """The MongoDB implementation of `SharedItems`: the catalogue's items and graph, in transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,8 +15,7 @@ from rayapp.datagov.ports import PutCounts
 from rayapp.datagov.rules.changes import (
     Change,
     check_shared,
-    edge_changes,
-    node_changes,
+    graph_changes,
     put_change,
     retire_change,
 )
@@ -26,33 +23,27 @@ from rayapp.graphs.records import ContentEdge, ContentNode
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import DATAGOV_TIERS
-from rayapp.storage.mongo.convert import (
-    UNREADABLE,
-    from_document,
-    readable,
-    to_document,
-    version_document,
-)
+from rayapp.storage.mongo import convert
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translate, translated
 from rayapp.storage.mongo.graph_convert import content_edge, content_node
 from rayapp.storage.mongo.indexes import EDGES, ITEMS, NODES, VERSIONS
 from rayapp.storage.mongo.memory_store import INSERT_TRIES, revision_document
 from rayapp.storage.mongo.predicates import own
-from rayapp.storage.mongo.rows import utc
+from rayapp.storage.mongo.rows import to_row
 
 Document = dict[str, Any]
 SHARED: Document = own(WriteScope(SYSTEM_USER))
 # Items of one transaction: about 0.2 s of work, far below the limit of an operation.
 BATCH = 250
 # What two drivers that write the same item run into; the later one looks again.
+EDGE_KEY = ("source", "target", "relation")
 DUPLICATES = (DuplicateKeyError, BulkWriteError)
 
 
 class MongoSharedItems:
     def __init__(self, database: MongoDatabase) -> None:
-        self._client = database.client
-        self._timeout_s = database.settings.timeout_s
+        self._transaction = database.transaction
         self._items = database.collection(ITEMS)
         self._versions = database.collection(VERSIONS)
         self._nodes = database.collection(NODES)
@@ -67,7 +58,7 @@ class MongoSharedItems:
         fields = {"memory_id": 1, "status": 1, "source.datagov.record_hash": 1}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             docs = await self._items.find(where, fields).to_list()
-        return dict(readable(docs, _hash_of))
+        return dict(convert.readable(docs, _hash_of))
 
     async def put(self, items: Sequence[MemoryItem]) -> PutCounts:
         check_shared(items)
@@ -76,9 +67,7 @@ class MongoSharedItems:
             by_id = {item.memory_id: item for item in batch}
 
             def change(
-                memory_id: str,
-                stored: MemoryItem | None,
-                wanted: dict[str, MemoryItem] = by_id,
+                memory_id: str, stored: MemoryItem | None, wanted: dict[str, MemoryItem] = by_id
             ) -> Change | None:
                 return put_change(stored, wanted[memory_id])
 
@@ -100,23 +89,21 @@ class MongoSharedItems:
         async def write(session: AsyncClientSession) -> int:
             # Ids that a reader could not convert are written anew: they are not among the stored.
             docs = await self._nodes.find(SHARED, session=session).to_list()
-            node_writes = _node_writes(*node_changes(readable(docs, content_node), nodes))
+            changes = graph_changes(convert.readable(docs, content_node), nodes)
+            node_writes = _writes(("node_id",), *(list(map(_node_row, one)) for one in changes))
             docs = await self._edges.find(SHARED, session=session).to_list()
-            edge_writes = _edge_writes(*edge_changes(readable(docs, content_edge), edges))
+            moved = graph_changes(convert.readable(docs, content_edge), edges)
+            edge_writes = _writes(EDGE_KEY, *(list(map(to_row, one)) for one in moved))
             if node_writes:
                 await self._nodes.bulk_write(node_writes, session=session)
             if edge_writes:
                 await self._edges.bulk_write(edge_writes, session=session)
             return len(node_writes) + len(edge_writes)
 
-        with translated(), pymongo.timeout(self._timeout_s):
-            async with self._client.start_session() as session:
-                return await session.with_transaction(write)
+        return await self._transaction(write)
 
     async def _change(
-        self,
-        memory_ids: Sequence[str],
-        change: Callable[[str, MemoryItem | None], Change | None],
+        self, memory_ids: Sequence[str], change: Callable[[str, MemoryItem | None], Change | None]
     ) -> tuple[int, int]:
         """How many were inserted, and how many revised, all in one transaction."""
 
@@ -126,9 +113,7 @@ class MongoSharedItems:
         tries = INSERT_TRIES
         while True:
             try:
-                with translated(passing=DUPLICATES), pymongo.timeout(self._timeout_s):
-                    async with self._client.start_session() as session:
-                        return await session.with_transaction(write)
+                return await self._transaction(write, passing=DUPLICATES)
             except DUPLICATES as error:
                 tries -= 1
                 if not tries:
@@ -154,11 +139,11 @@ class MongoSharedItems:
             item, row = changed
             inserted += row is None
             if doc is None:
-                writes.append(InsertOne(to_document(item)))
+                writes.append(InsertOne(convert.to_document(item)))
             else:
                 writes.append(ReplaceOne({"_id": doc["_id"]}, revision_document(item, doc)))
             if row is not None:
-                rows.append(version_document(row))
+                rows.append(convert.version_document(row))
         if writes:
             await self._items.bulk_write(writes, ordered=True, session=session)
         if rows:
@@ -173,8 +158,8 @@ def _batches(values: Sequence[Any]) -> Iterator[list[Any]]:
 
 def _item(doc: Document) -> MemoryItem:
     try:
-        return from_document(doc)
-    except UNREADABLE:
+        return convert.from_document(doc)
+    except convert.UNREADABLE:
         raise NotFound(
             f"The row of {doc.get('memory_id')} cannot be read: remove it and run the job again."
         ) from None
@@ -185,45 +170,20 @@ def _hash_of(doc: Document) -> tuple[str, tuple[str, Status]]:
     return doc["memory_id"], (str(datagov.get("record_hash", "")), Status(doc["status"]))
 
 
-def _node_writes(
-    changed: Sequence[ContentNode], gone: Sequence[ContentNode]
+def _writes(
+    key: tuple[str, ...], changed: Sequence[Document], gone: Sequence[Document]
 ) -> list[ReplaceOne[Document] | DeleteOne]:
-    writes: list[ReplaceOne[Document] | DeleteOne] = []
-    for node in changed:
-        key = {**SHARED, "node_id": node.node_id}
-        document = {
-            **key,
-            "label": node.label,
-            "type": node.type,
-            "mentions": node.mentions,
-            "quality_sum": node.quality_sum,
-            "first_seen_at": utc(node.first_seen_at),
-            "last_seen_at": utc(node.last_seen_at),
-            "memory_ids": list(reversed(node.memory_ids)),
-        }
-        writes.append(ReplaceOne(key, document, upsert=True))
-    return [*writes, *(DeleteOne({**SHARED, "node_id": node.node_id}) for node in gone)]
+    """Rows of the catalogue's graph, each known by the fields of `key`."""
+
+    def key_of(row: Document) -> Document:
+        return {**SHARED, **{name: row[name] for name in key}}
+
+    return [
+        *(ReplaceOne(key_of(row), {**SHARED, **row}, upsert=True) for row in changed),
+        *(DeleteOne(key_of(row)) for row in gone),
+    ]
 
 
-def _edge_writes(
-    changed: Sequence[ContentEdge], gone: Sequence[ContentEdge]
-) -> list[ReplaceOne[Document] | DeleteOne]:
-    writes: list[ReplaceOne[Document] | DeleteOne] = []
-    for edge in changed:
-        document = {
-            **_edge_key(edge),
-            "weight": edge.weight,
-            "first_seen_at": utc(edge.first_seen_at),
-            "last_seen_at": utc(edge.last_seen_at),
-        }
-        writes.append(ReplaceOne(_edge_key(edge), document, upsert=True))
-    return [*writes, *(DeleteOne(_edge_key(edge)) for edge in gone)]
-
-
-def _edge_key(edge: ContentEdge) -> Document:
-    return {
-        **SHARED,
-        "source": edge.source,
-        "target": edge.target,
-        "relation": edge.relation,
-    }
+def _node_row(node: ContentNode) -> Document:
+    """Rows keep the memories in the order in which they came."""
+    return to_row(node) | {"memory_ids": list(reversed(node.memory_ids))}

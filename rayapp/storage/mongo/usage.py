@@ -1,9 +1,6 @@
 """The ledger of model calls: one row per call, summed per user on demand."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import Any
 
 from pymongo import DESCENDING
 
@@ -13,20 +10,8 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import MODEL_USAGE, MODEL_USAGE_TTL_S
 from rayapp.storage.mongo.predicates import mine
-from rayapp.storage.mongo.rows import utc
+from rayapp.storage.mongo.rows import to_row, utc
 
-FIELDS = (
-    "user_id",
-    "helper",
-    "model",
-    "prompt_version",
-    "at",
-    "cost",
-    "ok",
-    "duration_ms",
-    "ask_id",
-    "answered",
-)
 SEEN = tuple(CallSeen.__dataclass_fields__)
 # The TTL monitor runs once a minute; an expired row counts as gone at once.
 OLDEST_AT = {"$subtract": ["$$NOW", MODEL_USAGE_TTL_S * 1000]}
@@ -39,13 +24,9 @@ class MongoUsageStore:
         self._rows = database.collection(MODEL_USAGE)
 
     async def add(self, row: UsageRow) -> None:
-        utc(row.at)
-        document: dict[str, Any] = {name: getattr(row, name) for name in FIELDS}
-        document["prompt_tokens"] = row.usage.prompt_tokens
-        document["completion_tokens"] = row.usage.completion_tokens
-        document["estimated"] = row.usage.estimated
+        document = to_row(row)
         with translated():
-            await self._rows.insert_one(document)
+            await self._rows.insert_one(document | document.pop("usage"))
 
     async def total(self, scope: ReadScope, since: datetime) -> UsageTotal:
         utc(since)

@@ -1,7 +1,5 @@
 """Rows of one user as a whole, and the first client's old collection of facts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -21,28 +19,14 @@ from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo.convert import from_document, readable
-from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo import indexes
+from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.convert import from_document
+from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
-from rayapp.storage.mongo.indexes import (
-    ACTIONS,
-    BOOKS,
-    EDGES,
-    EXCHANGES,
-    HIDDEN_ONLY,
-    ITEMS,
-    NODES,
-    RECEIPTS,
-    ROUTING,
-    SESSIONS,
-    SOLUTIONS,
-    VERSIONS,
-)
 from rayapp.storage.mongo.memory_store import revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
-
-# The first client's old collection of facts: read, marked as moved, and emptied by a reset.
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -102,17 +86,18 @@ class MongoUserRows:
         self._database = database
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        if limit < 1:
-            return []
-        where = {**mine(scope), **HIDDEN_ONLY}
-        items = self._database.collection(ITEMS)
-        with translated():
-            docs = await items.find(where, sort=NEWEST_HIDDEN, limit=limit).to_list()
-        return readable(docs, from_document)
+        items, where = (
+            self._database.collection(indexes.ITEMS),
+            {**mine(scope), **indexes.HIDDEN_ONLY},
+        )
+        return await listed(items, where, from_document, sort=NEWEST_HIDDEN, limit=limit)
 
     async def counts(self, scope: ReadScope) -> RowCounts:
         sessions, nodes, edges, *learned = await asyncio.gather(
-            *(self._count(name, mine(scope)) for name in (SESSIONS, NODES, EDGES, *LEARNED))
+            *(
+                self._count(name, mine(scope))
+                for name in (indexes.SESSIONS, indexes.NODES, indexes.EDGES, *LEARNED)
+            )
         )
         return RowCounts(sessions=sessions, nodes=nodes, edges=edges, learned=sum(learned))
 
@@ -120,7 +105,10 @@ class MongoUserRows:
         if limit < 1:
             return 0
         owner = own(scope)
-        items, versions = self._database.collection(ITEMS), self._database.collection(VERSIONS)
+        items, versions = (
+            self._database.collection(indexes.ITEMS),
+            self._database.collection(indexes.VERSIONS),
+        )
         deletions = Deletions(self._database)
         wanted = {**owner, "tier": tier.value, **NOT_DELETED}
 
@@ -134,22 +122,21 @@ class MongoUserRows:
             merged["_id"] = {"$nin": [doc["_id"] for doc in docs]}
             docs += await items.find(merged, session=session).to_list()
             gone = [ReplaceOne({"_id": doc["_id"]}, _tombstone(doc, at)) for doc in docs]
+            touched = ((scope.user_id, doc["point_id"]) for doc in docs)
+            await MongoChangeLog(self._database).note(touched, session)
             await items.bulk_write(gone, ordered=False, session=session)
             ids = [doc["memory_id"] for doc in docs]
             await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
             await deletions.add(docs, session)
             return len(docs)
 
-        limit_s = self._database.settings.timeout_s
-        with translated(), pymongo.timeout(limit_s):
-            async with self._database.client.start_session() as session:
-                return await session.with_transaction(delete, write_concern=DURABLE)
+        return await self._database.transaction(delete)
 
     async def clear_sessions(self, scope: WriteScope) -> int:
         """Receipts first: a session that is left shows that the rest is to be repeated."""
-        await self._clear(RECEIPTS, own(scope))
-        await self._clear(EXCHANGES, own(scope))
-        return await self._clear(SESSIONS, own(scope))
+        await self._clear(indexes.RECEIPTS, own(scope))
+        await self._clear(indexes.EXCHANGES, own(scope))
+        return await self._clear(indexes.SESSIONS, own(scope))
 
     async def clear_graph(self, scope: WriteScope) -> int:
         """What items say that they added goes first: a node that is left shows that the rest is to
@@ -158,13 +145,13 @@ class MongoUserRows:
         owner = own(scope)
         added = {**owner, "contribution": {"$ne": None}}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            await self._database.collection(ITEMS).update_many(
+            await self._database.collection(indexes.ITEMS).update_many(
                 added, {"$set": {"contribution": None}}
             )
         return sum([await self._clear(name, owner) for name in GRAPHS])
 
     async def clear_documents(self, scope: WriteScope) -> int:
-        return await self._clear(BOOKS, own(scope))
+        return await self._clear(indexes.BOOKS, own(scope))
 
     async def _count(self, name: str, where: Document) -> int:
         with translated():
@@ -181,5 +168,5 @@ def _tombstone(doc: Document, at: datetime) -> Document:
     return revision_document(replace(deleted(item, at), version=item.version + 1), doc)
 
 
-LEARNED = (ROUTING, ACTIONS, SOLUTIONS)
-GRAPHS = (*LEARNED, EDGES, NODES)
+LEARNED = (indexes.ROUTING, indexes.ACTIONS, indexes.SOLUTIONS)
+GRAPHS = (*LEARNED, indexes.EDGES, indexes.NODES)

@@ -1,7 +1,5 @@
 """`VectorIndex` over the embedded engine, which lives behind a transport."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -25,11 +23,9 @@ class Transport(Protocol):
 
     async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
         """The engine's answer. IndexDown when the engine is away or late; its own errors else."""
-        ...
 
     async def close(self) -> None:
         """Let go of the connection; an engine shared with others stays up."""
-        ...
 
 
 class QdrantEdgeIndex:

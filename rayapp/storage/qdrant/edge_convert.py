@@ -1,7 +1,5 @@
 """Our values to and from the objects of the embedded engine. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,23 +7,11 @@ import numpy as np
 import qdrant_edge as edge
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.vectors import IndexSchema, SparseVector
+from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import BM25, DENSE, Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
 from rayapp.index.rules.points import VECTOR_HASH
-from rayapp.storage.qdrant.predicate import (
-    BOOL_FIELDS,
-    FLOAT_FIELDS,
-    INTEGER_FIELDS,
-    KEYWORD_FIELDS,
-    TENANT_FIELD,
-    AnyOf,
-    Clause,
-    Flag,
-    HasIds,
-    OneOf,
-    Predicate,
-    not_newer_than,
-)
+from rayapp.storage.qdrant import predicate as clauses
+from rayapp.storage.qdrant.points import payload_of, stored_point
 
 # The ids and the scores of one arm: cheaper to send between processes than one object per hit.
 ArmHits = tuple[list[str], list[float]]
@@ -58,35 +44,34 @@ def shard_config(schema: IndexSchema) -> edge.EdgeConfig:
 
 def field_indexes() -> list[edge.UpdateOperation]:
     create = edge.UpdateOperation.create_field_index
-    kinds = edge.PayloadSchemaType
     return [
-        create(TENANT_FIELD, edge.KeywordIndexParams(is_tenant=True)),
-        *(create(key, kinds.Keyword) for key in KEYWORD_FIELDS),
-        *(create(key, kinds.Float) for key in FLOAT_FIELDS),
-        *(create(key, kinds.Bool) for key in BOOL_FIELDS),
-        *(create(key, kinds.Integer) for key in INTEGER_FIELDS),
+        create(clauses.TENANT_FIELD, edge.KeywordIndexParams(is_tenant=True)),
+        *(
+            create(key, getattr(edge.PayloadSchemaType, kind.capitalize()))
+            for key, kind in clauses.FIELD_KINDS.items()
+        ),
     ]
 
 
-def filter_of(predicate: Predicate) -> edge.Filter:
+def filter_of(predicate: clauses.Predicate) -> edge.Filter:
     return edge.Filter(
         must=[_condition(clause) for clause in predicate.must],
         must_not=[_condition(clause) for clause in predicate.must_not],
     )
 
 
-def _condition(clause: Clause) -> edge.FieldCondition | edge.HasIdCondition | edge.Filter:
-    if isinstance(clause, AnyOf):
+def _condition(clause: clauses.Clause) -> edge.FieldCondition | edge.HasIdCondition | edge.Filter:
+    if isinstance(clause, clauses.AnyOf):
         if len(clause.values) == 1:
             return edge.FieldCondition(clause.key, match=edge.MatchValue(clause.values[0]))
         return edge.FieldCondition(clause.key, match=edge.MatchAny(list(clause.values)))
-    if isinstance(clause, Flag):
+    if isinstance(clause, clauses.Flag):
         # The binding reads a Python bool as an integer, which matches no boolean payload.
         value: Any = np.bool_(clause.value)
         return edge.FieldCondition(clause.key, match=edge.MatchValue(value))
-    if isinstance(clause, HasIds):
+    if isinstance(clause, clauses.HasIds):
         return edge.HasIdCondition(set(clause.point_ids))
-    if isinstance(clause, OneOf):
+    if isinstance(clause, clauses.OneOf):
         return edge.Filter(should=[filter_of(option) for option in clause.options])
     bounds = edge.RangeFloat(gt=clause.gt, gte=clause.gte, lt=clause.lt, lte=clause.lte)
     return edge.FieldCondition(clause.key, range=bounds)
@@ -117,14 +102,14 @@ def _copy_of(point: PointCopy, record: edge.Record | None) -> edge.Point | None:
         return None
     if (record.payload or {}).get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
         return None
-    return edge.Point(point.point_id, record.vector, _payload_of(point))
+    return edge.Point(point.point_id, record.vector, payload_of(point))
 
 
 def payload_operations(updates: Sequence[PayloadUpdate]) -> list[edge.UpdateOperation]:
     """One guarded write per update; InvalidInput as in `points_of`."""
     operations = []
     for update in updates:
-        guard = filter_of(not_newer_than(update.rev, (update.point_id,)))
+        guard = filter_of(clauses.not_newer_than(update.rev, (update.point_id,)))
         payload = {**update.payload, "rev": update.rev}
         try:
             operations.append(edge.UpdateOperation.set_payload_by_filter(guard, payload))
@@ -139,13 +124,7 @@ def _point_of(point: IndexPoint) -> edge.Point:
         DENSE: point.dense.tolist(),
         BM25: edge.SparseVector(point.sparse.indices, point.sparse.values),
     }
-    return edge.Point(point.point_id, vectors, _payload_of(point))
-
-
-def _payload_of(point: IndexPoint | PointCopy) -> dict[str, Any]:
-    payload = {key: value for key, value in point.payload.items() if value is not None}
-    payload["rev"] = point.rev
-    return payload
+    return edge.Point(point.point_id, vectors, payload_of(point))
 
 
 def query_of(arm: Arm, predicate: edge.Filter) -> edge.QueryRequest:
@@ -161,16 +140,4 @@ def hits_of(scored: Sequence[edge.ScoredPoint]) -> ArmHits:
 
 
 def stored_point_of(record: edge.Record) -> StoredPoint:
-    vectors = record.vector
-    dense = sparse = None
-    if isinstance(vectors, dict):
-        dense = np.asarray(vectors[DENSE], dtype=np.float32)
-        stored = vectors.get(BM25)
-        sparse = (
-            SparseVector(list(stored.indices), list(stored.values))
-            if isinstance(stored, edge.SparseVector)
-            else SparseVector([], [])
-        )
-    return StoredPoint(
-        point_id=str(record.id), payload=record.payload or {}, dense=dense, sparse=sparse
-    )
+    return stored_point(record, edge.SparseVector)

@@ -4,10 +4,8 @@ The engine never releases the GIL, so this lives in a process of its own; `Qdran
 reaches it through a transport.
 """
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import qdrant_edge as edge
@@ -15,60 +13,31 @@ import qdrant_edge as edge
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import Arm, IndexHealth, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
-from rayapp.index.rules.points import (
-    VECTOR_HASH,
-    check_moved,
-    check_schema,
-    checked_arms,
-    checked_collection,
-    checked_copies,
-    checked_ids,
-    checked_points,
-    checked_updates,
-    collection_name,
-    page_of,
-)
+from rayapp.index.rules import points as checks
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant import edge_convert as convert
 from rayapp.storage.qdrant.edge_scheduler import Pieces, exhaust, parts
 from rayapp.storage.qdrant.edge_shards import CollectionState, EdgeShards, save_state
-from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
+from rayapp.storage.qdrant.points import asked, no_collection, payload_keys
+from rayapp.storage.qdrant.predicate import count_predicate
 
 ENGINE_NAME = "qdrant-edge"
 # What a transport may call.
 OPERATIONS = frozenset(
     {
-        "open",
-        "upsert",
-        "copy",
-        "set_payload",
-        "delete",
-        "query",
-        "retrieve",
-        "scroll",
-        "count",
-        "create_collection",
-        "drop_collection",
-        "collections",
-        "schema_of",
-        "switch_alias",
-        "rebuilt",
-        "health",
+        *("open", "health", "rebuilt", "query", "count", "retrieve", "scroll"),
+        *("upsert", "copy", "set_payload", "delete"),
+        *("collections", "create_collection", "drop_collection", "schema_of", "switch_alias"),
     }
 )
-
-# Operations on many points, and the methods that do them in pieces.
-IN_PIECES = {
-    "upsert": "upserted",
-    "copy": "copied",
-    "retrieve": "retrieved",
-    "scroll": "scrolled",
-}
 SCROLL_POINTS = 256  # 6 ms of reading with whole payloads
 
 
 class EdgeEngine(EdgeShards):
-    """`VectorIndex` without the await: same operations, same errors."""
+    """`VectorIndex` without the await: same operations, same errors.
+
+    Operations on many points come in pieces. Another call may come between two of them.
+    """
 
     def call(self, operation: str, args: tuple[Any, ...]) -> Any:
         """One operation by name: the door of every transport."""
@@ -79,29 +48,24 @@ class EdgeEngine(EdgeShards):
         all of it: 256 points are written in 50 ms, a search takes 2 (our benchmark)."""
         if operation not in OPERATIONS:
             raise InvalidInput(f"The vector engine has no operation {operation!r}.")
-        if operation in IN_PIECES:
-            return (yield from getattr(self, IN_PIECES[operation])(*args))
-        return getattr(self, operation)(*args)
+        done = getattr(self, operation)(*args)
+        return (yield from done) if isinstance(done, Generator) else done
 
     def open(self, schema: IndexSchema) -> None:
         state = self._state()
         target = state.aliases.get(self._alias)
         if target is None:
-            first = collection_name(self._alias, schema, None)
+            first = checks.collection_name(self._alias, schema, None)
             if first not in state.collections:
                 self._create(first, CollectionState(schema, needs_rebuild=True))
             self.switch_alias(first)
             target = first
-        check_schema(target, state.collections[target].schema, schema)
+        checks.check_schema(target, state.collections[target].schema, schema)
         self._target(None)
 
-    def upsert(self, points: Sequence[IndexPoint], collection: str | None = None) -> None:
-        exhaust(self.upserted(points, collection))
-
-    def upserted(self, points: Sequence[IndexPoint], collection: str | None = None) -> Pieces[None]:
-        """`upsert` in pieces. Another call may come between two of them."""
+    def upsert(self, points: Sequence[IndexPoint], collection: str | None = None) -> Pieces[None]:
         name = self._target(collection)
-        batch = checked_points(points, self._state().collections[name].schema)
+        batch = checks.checked_points(points, self._state().collections[name].schema)
         # Built whole before the engine is asked: a value that it cannot take writes nothing.
         pieces = []
         for part in parts(batch):
@@ -113,26 +77,21 @@ class EdgeEngine(EdgeShards):
 
     def copy(
         self, points: Sequence[PointCopy], source: str, collection: str | None = None
-    ) -> list[str]:
-        return exhaust(self.copied(points, source, collection))
-
-    def copied(
-        self, points: Sequence[PointCopy], source: str, collection: str | None = None
     ) -> Pieces[list[str]]:
-        """`copy` in pieces: vectors go from the engine's records into its points as they are."""
+        """Vectors go from the engine's records into its points as they are."""
         name = self._target(collection)
-        batch = checked_copies(points)
+        batch = checks.checked_copies(points)
         known = self._state().collections
         self._target(source)
         if known[source].schema != known[name].schema:
             return [point.point_id for point in batch]
         left: list[str] = []
-        # Built whole before anything is written, as in `upserted`.
+        # Built whole before anything is written, as in `upsert`.
         pieces = []
         for part in parts(batch):
             with self._engine(self._target(source)) as shard:
                 ids: list[Any] = [point.point_id for point in part]
-                records = shard.retrieve(ids, [VECTOR_HASH], True)
+                records = shard.retrieve(ids, [checks.VECTOR_HASH], True)
             found = convert.copies_of(part, records)
             left += [p.point_id for p, row in zip(part, found, strict=True) if row is None]
             pairs = [(p, row) for p, row in zip(part, found, strict=True) if row is not None]
@@ -158,7 +117,7 @@ class EdgeEngine(EdgeShards):
 
     def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
         name = self._target(None)
-        batch = checked_updates(updates)
+        batch = checks.checked_updates(updates)
         operations = convert.payload_operations(batch)
         with self._engine(name) as shard:
             for operation in operations:
@@ -172,7 +131,7 @@ class EdgeEngine(EdgeShards):
         collection: str | None = None,
     ) -> None:
         name = self._target(collection)
-        ids: list[str] = checked_ids(point_ids)
+        ids: list[str] = checks.checked_ids(point_ids)
         if not ids:
             return
         with self._engine(name) as shard:
@@ -197,22 +156,16 @@ class EdgeEngine(EdgeShards):
     ) -> list[convert.ArmHits]:
         """One (ids, scores) pair per arm, best first, from one engine call."""
         name = self._target(collection)
-        checked_arms(arms, self._state().collections[name].schema)
-        predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
-        filters = {
-            tiers: convert.filter_of(predicate)
-            for tiers, predicate in predicates.items()
-            if not predicate.matches_nothing
-        }
+        checks.checked_arms(arms, self._state().collections[name].schema)
         answers: list[convert.ArmHits] = [([], []) for _ in arms]
-        asked = [i for i, arm in enumerate(arms) if arm.tiers in filters]
-        if not asked:
+        wanted = asked(scope, where, arms, convert.filter_of)
+        if not wanted:
             return answers
         with self._engine(name) as shard:
-            requests = [convert.query_of(arms[i], filters[arms[i].tiers]) for i in asked]
+            requests = [convert.query_of(arms[at], predicate) for at, predicate in wanted]
             batches = shard.query_batch(edge.QueryBatchRequest(requests))
-            for i, scored in zip(asked, batches, strict=True):
-                answers[i] = convert.hits_of(scored)
+            for (at, _), scored in zip(wanted, batches, strict=True):
+                answers[at] = convert.hits_of(scored)
         return answers
 
     def retrieve(
@@ -221,31 +174,17 @@ class EdgeEngine(EdgeShards):
         with_vectors: bool,
         keys: Sequence[str] | None = None,
         collection: str | None = None,
-    ) -> list[StoredPoint]:
-        return exhaust(self.retrieved(point_ids, with_vectors, keys, collection))
-
-    def retrieved(
-        self,
-        point_ids: Sequence[str],
-        with_vectors: bool,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
     ) -> Pieces[list[StoredPoint]]:
-        """`retrieve` in pieces. Another call may come between two of them."""
-        ids, name = checked_ids(point_ids), self._target(collection)
+        ids, name = checks.checked_ids(point_ids), self._target(collection)
         found: list[StoredPoint] = []
         for part in parts(ids):
             with self._engine(self._target(name)) as shard:
-                records = shard.retrieve(list(part), _wanted(keys), with_vectors)
+                records = shard.retrieve(list(part), payload_keys(keys), with_vectors)
             found += map(convert.stored_point_of, records)
             yield
         return found
 
-    def scroll(self, *args: Any) -> tuple[list[StoredPoint], str | None]:
-        """As `scrolled`."""
-        return exhaust(self.scrolled(*args))
-
-    def scrolled(
+    def scroll(
         self,
         after: str | None,
         until: str | None,
@@ -254,9 +193,8 @@ class EdgeEngine(EdgeShards):
         keys: Sequence[str] | None = None,
         collection: str | None = None,
     ) -> Pieces[tuple[list[StoredPoint], str | None]]:
-        """`scroll` in pieces. Another call may come between two of them."""
-        start = checked_ids([after])[0] if after is not None else None
-        end = checked_ids([until])[0] if until is not None else None
+        start = checks.checked_ids([after])[0] if after is not None else None
+        end = checks.checked_ids([until])[0] if until is not None else None
         name = self._target(collection)
         offset: Any = start
         points: list[StoredPoint] = []
@@ -264,25 +202,35 @@ class EdgeEngine(EdgeShards):
             # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
             wanted = min(SCROLL_POINTS, limit + (start is not None) - len(points))
             request = edge.ScrollRequest(
-                offset=offset, limit=wanted, with_payload=_wanted(keys), with_vector=with_vectors
+                offset=offset,
+                limit=wanted,
+                with_payload=payload_keys(keys),
+                with_vector=with_vectors,
             )
             with self._engine(self._target(name)) as shard:
                 records, offset = shard.scroll(request)
             points += [convert.stored_point_of(r) for r in records if str(r.id) != start]
             beyond = end is not None and points and points[-1].point_id > end
             if offset is None or len(points) >= limit or beyond:
-                return page_of(points, limit, end, more=offset is not None or len(points) > limit)
+                return checks.page_of(
+                    points, limit, end, more=offset is not None or len(points) > limit
+                )
             yield
 
     def count(
         self, scope: ReadScope | None, where: ItemFilter | None, collection: str | None
     ) -> int:
-        return self._count(self._target(collection), count_predicate(scope, where))
+        name, predicate = self._target(collection), count_predicate(scope, where)
+        if predicate.matches_nothing:
+            return 0
+        with self._engine(name) as shard:
+            kept = convert.filter_of(predicate)
+            return shard.count(edge.CountRequest(exact=True, filter=kept))
 
     def create_collection(
         self, name: str, schema: IndexSchema, needs_rebuild: bool = False
     ) -> None:
-        known = self._state().collections.get(checked_collection(name))
+        known = self._state().collections.get(checks.checked_collection(name))
         if known is None:
             self._create(name, CollectionState(schema, needs_rebuild=needs_rebuild))
         elif known.schema != schema:
@@ -290,7 +238,7 @@ class EdgeEngine(EdgeShards):
 
     def drop_collection(self, name: str) -> None:
         state = self._state()
-        if checked_collection(name) in state.aliases.values():
+        if checks.checked_collection(name) in state.aliases.values():
             raise Conflict(f"Collection {name} is behind the alias: switch the alias first.")
         if state.collections.pop(name, None) is None:
             return
@@ -312,7 +260,7 @@ class EdgeEngine(EdgeShards):
         if name not in state.collections:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
         # One thread runs all calls: nothing comes between this look and the move.
-        check_moved(state.aliases.get(self._alias), name, expected)
+        checks.check_moved(state.aliases.get(self._alias), name, expected)
         # What is behind the alias counts as filled, after a power loss too.
         self.flush(name)
         state.aliases[self._alias] = name
@@ -327,14 +275,7 @@ class EdgeEngine(EdgeShards):
     def health(self) -> IndexHealth:
         state = self._state()
         if self._alias not in state.aliases:
-            return IndexHealth(
-                ready=False,
-                engine=ENGINE_NAME,
-                collection=None,
-                points=0,
-                needs_rebuild=True,
-                detail="no collection yet",
-            )
+            return no_collection(ENGINE_NAME)
         target = self._target(None)
         # What the segments hold by their own count. Every process looks each second, and counting
         # 136,000 points one by one kept the searches waiting for 13 ms (measured).
@@ -349,27 +290,3 @@ class EdgeEngine(EdgeShards):
             detail=self._last_failure,
             facts={"folder": str(self._folder), "dirty": len(self._dirty)},
         )
-
-    def _count(self, name: str, predicate: Predicate | None) -> int:
-        if predicate is not None and predicate.matches_nothing:
-            return 0
-        kept = None if predicate is None else convert.filter_of(predicate)
-        with self._engine(name) as shard:
-            return shard.count(edge.CountRequest(exact=True, filter=kept))
-
-
-class InProcessTransport:
-    """The engine in this process, for tests and one-process tools: calls block the event loop."""
-
-    def __init__(self, engine: EdgeEngine) -> None:
-        self._engine = engine
-
-    async def call(self, method: str, *args: Any, timeout_s: float) -> Any:
-        return self._engine.call(method, args)
-
-    async def close(self) -> None:
-        self._engine.close()
-
-
-def _wanted(keys: Sequence[str] | None) -> bool | list[str]:
-    return True if keys is None else list(keys)

@@ -1,7 +1,5 @@
 """Who is served when by the one thread of the embedded engine: searches first, bulk in chunks."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -12,8 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from rayapp.core.errors import IndexDown
-
-# Long work on the embedded engine as short pieces, between which others get their turn.
 
 PIECE_POINTS = 32  # 7 ms of writing at 256 dimensions (our benchmark)
 
@@ -66,7 +62,7 @@ class Engine(Protocol):
     def flush(self, name: str) -> None: ...
 
 
-class EngineTurns:
+class PriorityScheduler:
     """Calls of one engine on one event loop."""
 
     def __init__(

@@ -1,7 +1,5 @@
 """The folder of the embedded engine: its state file, its lock and its shards."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Errors of a Qdrant server as errors of ours: one table."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,23 +18,11 @@ RETRY_AFTER_S = 1.0
 
 # Every gRPC status; HTTP answers are mapped to one of them first.
 STATUS_ERRORS: dict[grpc.StatusCode, type[RayappError]] = {
-    grpc.StatusCode.OK: IndexDown,
-    grpc.StatusCode.CANCELLED: IndexDown,
-    grpc.StatusCode.UNKNOWN: IndexDown,
+    **dict.fromkeys(grpc.StatusCode, IndexDown),
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInput,
-    grpc.StatusCode.DEADLINE_EXCEEDED: IndexDown,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidInput,
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.ALREADY_EXISTS: Conflict,
-    grpc.StatusCode.PERMISSION_DENIED: IndexDown,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: IndexDown,
-    grpc.StatusCode.FAILED_PRECONDITION: IndexDown,
-    grpc.StatusCode.ABORTED: IndexDown,
-    grpc.StatusCode.OUT_OF_RANGE: InvalidInput,
-    grpc.StatusCode.UNIMPLEMENTED: IndexDown,
-    grpc.StatusCode.INTERNAL: IndexDown,
-    grpc.StatusCode.UNAVAILABLE: IndexDown,
-    grpc.StatusCode.DATA_LOSS: IndexDown,
-    grpc.StatusCode.UNAUTHENTICATED: IndexDown,
 }
 HTTP_STATUS: dict[int, grpc.StatusCode] = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -52,7 +38,7 @@ ADVICE: dict[type[RayappError], str] = {
 }
 
 
-def translated(status: grpc.StatusCode, text: str, *, named: bool = True) -> RayappError:
+def translate_error(status: grpc.StatusCode, text: str, *, named: bool = True) -> RayappError:
     kind = STATUS_ERRORS[status]
     if kind is NotFound and not named:
         kind = IndexDown
@@ -76,11 +62,11 @@ async def qdrant_errors(timeout_s: float, *, named: bool = False) -> AsyncIterat
             yield
     except TimeoutError as error:
         late = f"no answer within {timeout_s} s"
-        raise translated(grpc.StatusCode.DEADLINE_EXCEEDED, late) from error
+        raise translate_error(grpc.StatusCode.DEADLINE_EXCEEDED, late) from error
     except grpc.aio.AioRpcError as error:
-        raise translated(error.code(), error.details() or "", named=named) from error
+        raise translate_error(error.code(), error.details() or "", named=named) from error
     except UnexpectedResponse as error:
         status = HTTP_STATUS.get(error.status_code or 0, grpc.StatusCode.UNAVAILABLE)
-        raise translated(status, str(error), named=named) from error
+        raise translate_error(status, str(error), named=named) from error
     except (ResponseHandlingException, ApiException, httpx.HTTPError, OSError) as error:
-        raise translated(grpc.StatusCode.UNAVAILABLE, str(error)) from error
+        raise translate_error(grpc.StatusCode.UNAVAILABLE, str(error)) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.index.rules.points import epoch_s
+from rayapp.index.rules.points import PASSAGE, epoch_s
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
 
@@ -17,26 +17,15 @@ from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
 
 # First in every predicate and the unit of data locality: the engine's tenant index.
 TENANT_FIELD: Final = "user_id"
-KEYWORD_FIELDS: Final = (
-    "tier",
-    "status",
-    "lang",
-    "tags",
-    "entities",
-    "conversation_id",
-    "source_type",
-    "tool_name",
-    "doc_id",
-    "subject_id",
-    "category",
-    "format",
-    "organization",
-    "flags",
-)
-FLOAT_FIELDS: Final = ("created_at", "expires_at", "valid_from", "valid_to", "score")
-BOOL_FIELDS: Final = ("superseded", "always_inject")
-INTEGER_FIELDS: Final = ("rev",)
-
+# The others, by how the engines call what they hold.
+FIELD_KINDS: Final = {
+    **dict.fromkeys(("tier", "status", "lang", "tags", "entities", "flags"), "keyword"),
+    **dict.fromkeys(("conversation_id", "source_type", "tool_name", "doc_id"), "keyword"),
+    **dict.fromkeys(("subject_id", "category", "format", "organization"), "keyword"),
+    **dict.fromkeys(("created_at", "expires_at", "valid_from", "valid_to", "score"), "float"),
+    **dict.fromkeys(("superseded", "always_inject"), "bool"),
+    **dict.fromkeys(("rev", PASSAGE), "integer"),
+}
 
 SHARED_TIERS: frozenset[Tier] = frozenset(t for t, p in TIER_POLICY.items() if p.shared)
 
@@ -122,13 +111,14 @@ def predicate_of(
     return Predicate(owner + _conditions(where, wanted), _exclusions(where))
 
 
-def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predicate | None:
-    """For counts only: scope None counts all users, and None means no condition at all."""
+def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predicate:
+    """Of items, for counts only: scope None counts those of all users."""
     where = where if where is not None else EVERYTHING
+    owner: tuple[Clause, ...] = ()
     if scope is not None:
-        return predicate_of(scope, where)
-    made = Predicate(_conditions(where, where.tiers), _exclusions(where))
-    return made if made.must or made.must_not else None
+        owner = (_readable(scope, where.tiers),)
+    others = Range(key=PASSAGE, gte=1.0)
+    return Predicate(owner + _conditions(where, where.tiers), (*_exclusions(where), others))
 
 
 def not_newer_than(rev: int, point_ids: tuple[str, ...] | None = None) -> Predicate:

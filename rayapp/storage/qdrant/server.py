@@ -1,7 +1,5 @@
 """`VectorIndex` over a Qdrant server; each process has its own client."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -22,23 +20,12 @@ from rayapp.index.records import (
     ScoredPoint,
     StoredPoint,
 )
-from rayapp.index.rules.points import (
-    VECTOR_HASH,
-    check_moved,
-    check_schema,
-    checked_arms,
-    checked_collection,
-    checked_copies,
-    checked_ids,
-    checked_points,
-    checked_updates,
-    collection_name,
-    page_of,
-)
+from rayapp.index.rules import points as checks
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
-from rayapp.storage.qdrant.predicate import count_predicate, not_newer_than, predicate_of
+from rayapp.storage.qdrant.points import asked, no_collection, payload_keys
+from rayapp.storage.qdrant.predicate import count_predicate, not_newer_than
 
 ENGINE_NAME = "qdrant-server"
 
@@ -61,12 +48,12 @@ class QdrantServerIndex:
             info = await self._client.get_collection(target)
             stored = convert.stored_schema(info.config)
             problems = convert.layout_problems(info.config)
-            check_schema(target, stored, schema, problems)
+            checks.check_schema(target, stored, schema, problems)
             await self._ensure_field_indexes(target, set(info.payload_schema))
         self._schema = schema
 
     async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
-        batch = checked_points(points, await self._schema_of(collection))
+        batch = checks.checked_points(points, await self._schema_of(collection))
         name = collection or self._alias
         named = collection is not None
         async with qdrant_errors(self._settings.write_timeout_s, named=named):
@@ -83,13 +70,13 @@ class QdrantServerIndex:
     async def copy(
         self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
     ) -> list[str]:
-        batch = checked_copies(points)
+        batch = checks.checked_copies(points)
         if await self._schema_of(source) != await self._schema_of(collection):
             return [point.point_id for point in batch]
         stored = await self.retrieve(
             [point.point_id for point in batch],
             with_vectors=True,
-            keys=[VECTOR_HASH],
+            keys=[checks.VECTOR_HASH],
             collection=source,
         )
         old = {point.point_id: point for point in stored}
@@ -104,7 +91,9 @@ class QdrantServerIndex:
         return left
 
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
-        operations = [convert.payload_operation(update) for update in checked_updates(updates)]
+        operations = [
+            convert.payload_operation(update) for update in checks.checked_updates(updates)
+        ]
         if not operations:
             return
         async with qdrant_errors(self._settings.write_timeout_s):
@@ -117,7 +106,7 @@ class QdrantServerIndex:
         revs: Mapping[str, int] | None = None,
         collection: str | None = None,
     ) -> None:
-        ids = checked_ids(point_ids)
+        ids = checks.checked_ids(point_ids)
         if not ids:
             return
         named = collection is not None
@@ -133,23 +122,17 @@ class QdrantServerIndex:
         *,
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
-        checked_arms(arms, await self._schema_of(collection))
-        predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
-        filters = {
-            tiers: convert.filter_of(predicate)
-            for tiers, predicate in predicates.items()
-            if not predicate.matches_nothing
-        }
+        checks.checked_arms(arms, await self._schema_of(collection))
         answers: list[list[ScoredPoint]] = [[] for _ in arms]
-        asked = [i for i, arm in enumerate(arms) if arm.tiers in filters]
-        if not asked:
+        wanted = asked(scope, where, arms, convert.filter_of)
+        if not wanted:
             return answers
-        requests = [convert.query_of(arms[i], filters[arms[i].tiers]) for i in asked]
+        requests = [convert.query_of(arms[at], predicate) for at, predicate in wanted]
         named = collection is not None
         async with qdrant_errors(self._settings.timeout_s, named=named):
             batches = await self._client.query_batch_points(collection or self._alias, requests)
-        for i, batch in zip(asked, batches, strict=True):
-            answers[i] = [ScoredPoint(str(hit.id), hit.score) for hit in batch.points]
+        for (at, _), batch in zip(wanted, batches, strict=True):
+            answers[at] = [ScoredPoint(str(hit.id), hit.score) for hit in batch.points]
         return answers
 
     async def retrieve(
@@ -160,7 +143,7 @@ class QdrantServerIndex:
         keys: Sequence[str] | None = None,
         collection: str | None = None,
     ) -> list[StoredPoint]:
-        ids = checked_ids(point_ids)
+        ids = checks.checked_ids(point_ids)
         # Whole points are read in bulk by jobs, which may wait as long as a write does.
         rules = self._settings
         limit_s = rules.write_timeout_s if with_vectors else rules.timeout_s
@@ -168,7 +151,7 @@ class QdrantServerIndex:
             records = await self._client.retrieve(
                 collection or self._alias,
                 list(ids),
-                with_payload=convert.payload_keys(keys),
+                with_payload=payload_keys(keys),
                 with_vectors=with_vectors,
             )
         return [convert.stored_point_of(record) for record in records]
@@ -183,8 +166,8 @@ class QdrantServerIndex:
         with_vectors: bool = False,
         collection: str | None = None,
     ) -> tuple[list[StoredPoint], str | None]:
-        start = checked_ids([after])[0] if after is not None else None
-        end = checked_ids([until])[0] if until is not None else None
+        start = checks.checked_ids([after])[0] if after is not None else None
+        end = checks.checked_ids([until])[0] if until is not None else None
         # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
         named = collection is not None
         async with qdrant_errors(self._settings.write_timeout_s, named=named):
@@ -192,12 +175,12 @@ class QdrantServerIndex:
                 collection or self._alias,
                 offset=start,
                 limit=limit + (start is not None),
-                with_payload=convert.payload_keys(keys),
+                with_payload=payload_keys(keys),
                 with_vectors=with_vectors,
             )
         points = [convert.stored_point_of(r) for r in records if str(r.id) != start]
         more = following is not None or len(points) > limit
-        return page_of(points, limit, end, more=more)
+        return checks.page_of(points, limit, end, more=more)
 
     async def count(
         self,
@@ -207,9 +190,9 @@ class QdrantServerIndex:
         collection: str | None = None,
     ) -> int:
         predicate = count_predicate(scope, where)
-        if predicate is not None and predicate.matches_nothing:
+        if predicate.matches_nothing:
             return 0
-        kept = None if predicate is None else convert.filter_of(predicate)
+        kept = convert.filter_of(predicate)
         named = collection is not None
         async with qdrant_errors(self._settings.timeout_s, named=named):
             answer = await self._client.count(
@@ -221,7 +204,7 @@ class QdrantServerIndex:
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
     ) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
-            if not await self._client.collection_exists(checked_collection(name)):
+            if not await self._client.collection_exists(checks.checked_collection(name)):
                 # Another process may make it at the same moment: what counts is what is there.
                 with contextlib.suppress(Conflict):
                     await self._create(name, schema, needs_rebuild=needs_rebuild)
@@ -234,7 +217,7 @@ class QdrantServerIndex:
     async def drop_collection(self, name: str) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
             aliases = (await self._client.get_aliases()).aliases
-            if checked_collection(name) in {alias.collection_name for alias in aliases}:
+            if checks.checked_collection(name) in {alias.collection_name for alias in aliases}:
                 raise Conflict(f"Collection {name} is behind the alias: switch the alias first.")
             await self._client.delete_collection(name)
         self._schemas.pop(name, None)
@@ -246,14 +229,14 @@ class QdrantServerIndex:
 
     async def schema_of(self, collection: str) -> IndexSchema:
         self._schemas.pop(collection, None)  # it may have been dropped by another process
-        return await self._schema_of(checked_collection(collection))
+        return await self._schema_of(checks.checked_collection(collection))
 
     async def switch_alias(self, name: str, expected: str | None = None) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
-            if not await self._client.collection_exists(checked_collection(name)):
+            if not await self._client.collection_exists(checks.checked_collection(name)):
                 raise NotFound(f"There is no collection {name}: create it before switching to it.")
             # The server has no conditional move; the caller looks again afterwards.
-            check_moved(await self._target(), name, expected)
+            checks.check_moved(await self._target(), name, expected)
             create = models.CreateAlias(collection_name=name, alias_name=self._alias)
             await self._client.update_collection_aliases(
                 [models.CreateAliasOperation(create_alias=create)]
@@ -270,14 +253,7 @@ class QdrantServerIndex:
         async with qdrant_errors(self._settings.timeout_s):
             target = await self._target()
             if target is None:
-                return IndexHealth(
-                    ready=False,
-                    engine=ENGINE_NAME,
-                    collection=None,
-                    points=0,
-                    needs_rebuild=True,
-                    detail="no collection yet",
-                )
+                return no_collection(ENGINE_NAME)
             info = await self._client.get_collection(target)
         metadata = info.config.metadata or {}
         return IndexHealth(
@@ -315,7 +291,7 @@ class QdrantServerIndex:
 
     async def _create_first(self, schema: IndexSchema) -> str:
         """Idempotent, so that processes which start together end with the same collection."""
-        name = collection_name(self._alias, schema, None)
+        name = checks.collection_name(self._alias, schema, None)
         if not await self._client.collection_exists(name):
             with contextlib.suppress(Conflict):
                 await self._create(name, schema, needs_rebuild=True)
@@ -328,7 +304,7 @@ class QdrantServerIndex:
     async def _create(self, name: str, schema: IndexSchema, *, needs_rebuild: bool) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
             await self._client.create_collection(
-                checked_collection(name),
+                checks.checked_collection(name),
                 vectors_config=convert.vectors_config(schema),
                 sparse_vectors_config=convert.sparse_config(),
                 hnsw_config=convert.graph_config(self._settings.hnsw_m),

@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 from qdrant_client import models
 
-from rayapp.core.vectors import IndexSchema, SparseVector
+from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import BM25, DENSE, Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
 from rayapp.index.rules.points import VECTOR_HASH
-from rayapp.storage.qdrant.predicate import (
-    BOOL_FIELDS,
-    FLOAT_FIELDS,
-    INTEGER_FIELDS,
-    KEYWORD_FIELDS,
-    TENANT_FIELD,
-    AnyOf,
-    Clause,
-    Flag,
-    HasIds,
-    OneOf,
-    Predicate,
-    not_newer_than,
-)
+from rayapp.storage.qdrant import predicate as clauses
+from rayapp.storage.qdrant.points import payload_of, stored_point
 
 META_MODEL = "model"
 META_DIMS = "dims"
@@ -49,14 +37,10 @@ def metadata_of(schema: IndexSchema, *, needs_rebuild: bool) -> dict[str, Any]:
 
 
 def field_schemas() -> dict[str, FieldSchema]:
-    kinds = models.PayloadSchemaType
     tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
     return {
-        TENANT_FIELD: tenant,
-        **dict.fromkeys(KEYWORD_FIELDS, kinds.KEYWORD),
-        **dict.fromkeys(FLOAT_FIELDS, kinds.FLOAT),
-        **dict.fromkeys(BOOL_FIELDS, kinds.BOOL),
-        **dict.fromkeys(INTEGER_FIELDS, kinds.INTEGER),
+        clauses.TENANT_FIELD: tenant,
+        **{key: models.PayloadSchemaType(kind) for key, kind in clauses.FIELD_KINDS.items()},
     }
 
 
@@ -105,37 +89,37 @@ def _dense_params(config: models.CollectionConfig) -> models.VectorParams | None
     return vectors.get(DENSE) if isinstance(vectors, dict) else None
 
 
-def filter_of(predicate: Predicate) -> models.Filter:
+def filter_of(predicate: clauses.Predicate) -> models.Filter:
     return models.Filter(
         must=[_condition(clause) for clause in predicate.must],
         must_not=[_condition(clause) for clause in predicate.must_not],
     )
 
 
-def _condition(clause: Clause) -> models.FieldCondition | models.HasIdCondition | models.Filter:
-    if isinstance(clause, AnyOf):
+def _condition(
+    clause: clauses.Clause,
+) -> models.FieldCondition | models.HasIdCondition | models.Filter:
+    if isinstance(clause, clauses.AnyOf):
         if len(clause.values) == 1:
             only = models.MatchValue(value=clause.values[0])
             return models.FieldCondition(key=clause.key, match=only)
         return models.FieldCondition(key=clause.key, match=models.MatchAny(any=list(clause.values)))
-    if isinstance(clause, Flag):
+    if isinstance(clause, clauses.Flag):
         return models.FieldCondition(key=clause.key, match=models.MatchValue(value=clause.value))
-    if isinstance(clause, HasIds):
+    if isinstance(clause, clauses.HasIds):
         return models.HasIdCondition(has_id=list(clause.point_ids))
-    if isinstance(clause, OneOf):
+    if isinstance(clause, clauses.OneOf):
         return models.Filter(should=[filter_of(option) for option in clause.options])
     bounds = models.Range(gt=clause.gt, gte=clause.gte, lt=clause.lt, lte=clause.lte)
     return models.FieldCondition(key=clause.key, range=bounds)
 
 
 def point_of(point: IndexPoint) -> models.PointStruct:
-    payload = {key: value for key, value in point.payload.items() if value is not None}
-    payload["rev"] = point.rev
     vectors: dict[str, Any] = {
         DENSE: point.dense.tolist(),
         BM25: models.SparseVector(indices=point.sparse.indices, values=point.sparse.values),
     }
-    return models.PointStruct(id=point.point_id, vector=vectors, payload=payload)
+    return models.PointStruct(id=point.point_id, vector=vectors, payload=payload_of(point))
 
 
 def copied_point(point: PointCopy, stored: StoredPoint | None) -> IndexPoint | None:
@@ -153,12 +137,8 @@ def copied_point(point: PointCopy, stored: StoredPoint | None) -> IndexPoint | N
     )
 
 
-def payload_keys(keys: Sequence[str] | None) -> bool | list[str]:
-    return True if keys is None else list(keys)
-
-
 def payload_operation(update: PayloadUpdate) -> models.SetPayloadOperation:
-    guard = filter_of(not_newer_than(update.rev, (update.point_id,)))
+    guard = filter_of(clauses.not_newer_than(update.rev, (update.point_id,)))
     payload = {**update.payload, "rev": update.rev}
     return models.SetPayloadOperation(set_payload=models.SetPayload(payload=payload, filter=guard))
 
@@ -191,18 +171,7 @@ def query_of(arm: Arm, predicate: models.Filter) -> models.QueryRequest:
 
 
 def stored_point_of(record: models.Record) -> StoredPoint:
-    dense = sparse = None
-    if isinstance(record.vector, dict):
-        dense = np.asarray(record.vector[DENSE], dtype=np.float32)
-        stored = record.vector.get(BM25)
-        sparse = (
-            SparseVector(list(stored.indices), list(stored.values))
-            if isinstance(stored, models.SparseVector)
-            else SparseVector([], [])
-        )
-    return StoredPoint(
-        point_id=str(record.id), payload=record.payload or {}, dense=dense, sparse=sparse
-    )
+    return stored_point(record, models.SparseVector)
 
 
 def delete_selectors(
@@ -215,6 +184,6 @@ def delete_selectors(
     for point_id in ids:
         by_rev.setdefault(revs[point_id], []).append(point_id)
     return [
-        models.FilterSelector(filter=filter_of(not_newer_than(rev, tuple(group))))
+        models.FilterSelector(filter=filter_of(clauses.not_newer_than(rev, tuple(group))))
         for rev, group in by_rev.items()
     ]

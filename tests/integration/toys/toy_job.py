@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 from jobs.frame import run_main
 from jobs.spec import JobSpec
 from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.params import JobParams
 from rayapp.core.errors import InvalidInput
 from rayapp.core.settings.model import Settings
 
@@ -24,7 +24,7 @@ class Toy:
         self._folder = Path(params["folder"])
         self._parts, self._size = params["parts"], params["size"]
         self._pause_s, self._batch = params["pause_s"], params["batch"]
-        self._breaks = params["breaks"]
+        self._breaks = params.get("breaks")
 
     async def plan(self) -> Plan:
         partitions = [
@@ -59,20 +59,17 @@ class Toy:
         """Holds nothing."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", default="")
-    parser.add_argument("--parts", type=int, default=4)
-    parser.add_argument("--size", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=5)
-    parser.add_argument("--pause-s", type=float, default=0.0)
-    parser.add_argument("--breaks", action="store_true")
+class ToyParams(JobParams):
+    folder: str = ""
+    parts: int = 4
+    size: int = 20
+    batch: int = 5
+    pause_s: float = 0.0
+    breaks: bool = False
 
-
-def params_of(options: argparse.Namespace) -> Mapping[str, Any]:
-    if options.parts < 1:
-        raise InvalidInput("--parts must be 1 or more.")
-    names = ("folder", "parts", "size", "batch", "pause_s", "breaks")
-    return {name: getattr(options, name) for name in names}
+    def refuse_pairs(self, *, local: bool) -> None:
+        if self.parts < 1:
+            raise InvalidInput("--parts must be 1 or more.")
 
 
 async def open_work(_settings: Settings, params: Mapping[str, Any]) -> Toy:
@@ -82,8 +79,7 @@ async def open_work(_settings: Settings, params: Mapping[str, Any]) -> Toy:
 SPEC = JobSpec(
     kind="toy_job",
     description="Counts numbers.",
-    add_arguments=add_arguments,
-    params_of=params_of,
+    params=ToyParams,
     open_work=open_work,
 )
 

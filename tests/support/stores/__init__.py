@@ -27,7 +27,7 @@ from rayapp.memory.rules.filtering import (
     bare_words,
     checked_user,
     matches,
-    may_read,
+    readable,
 )
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
@@ -37,6 +37,14 @@ from tests.support.stores.rows import Row, stored_form, to_ms, version_form
 
 TEXT_WEIGHT, SUMMARY_WEIGHT, TAG_WEIGHT = 10, 5, 3  # the weights of the text index
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def may_read(scope: ReadScope, item: MemoryItem) -> bool:
+    """Whether `item` is inside `scope`."""
+    return any(
+        item.user_id == owner.user_id and (owner.tiers is None or item.tier in owner.tiers)
+        for owner in readable(scope)
+    )
 
 
 class InMemoryMemoryStore(InMemoryQueue):
@@ -132,6 +140,11 @@ class InMemoryMemoryStore(InMemoryQueue):
     async def by_points(self, scope: ReadScope, point_ids: Sequence[str]) -> list[MemoryItem]:
         wanted = set(point_ids)
         return [item for item in self._living(scope) if item.point_id in wanted]
+
+    async def searchable(self, scope: ReadScope, limit: int) -> list[MemoryItem] | None:
+        own = ReadScope(scope.user_id, include_shared=False)
+        found = [item for item in self._living(own) if item.status is Status.ACTIVE]
+        return found if len(found) <= limit else None
 
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str

@@ -29,8 +29,8 @@ from rayapp.graphs.rules.content import (
     JUDGED_OFTEN,
     PRIOR_ACTIONS,
     PRIOR_SOLUTIONS,
+    GraphQuota,
     Refused,
-    Room,
     admitted_content,
     admitted_routing,
 )
@@ -145,7 +145,7 @@ class InMemoryGraphStore:
         if not self._outcomes.settle_graph(events):
             return False
         known = frozenset(key[1] for key in self._rows.routing if key[0] == user_id)
-        room = Room(known, self._caps.max_concepts - len(known))
+        room = GraphQuota(known, self._caps.max_concepts - len(known))
         for routing in admitted_routing(changes.routing, room):
             self._rows.add_routing(user_id, routing)
         for action in changes.actions:
@@ -272,12 +272,12 @@ class InMemoryGraphStore:
         return sorted(found, key=lambda row: (-row.counters.uses, row.doc_id))
 
     @staticmethod
-    def _room(rows: Sequence[ContentNode] | Sequence[ContentEdge], cap: int) -> Room:
+    def _room(rows: Sequence[ContentNode] | Sequence[ContentEdge], cap: int) -> GraphQuota:
         known = frozenset(
             row.node_id if isinstance(row, ContentNode) else (row.source, row.target)
             for row in rows
         )
-        return Room(known, cap - len(known))
+        return GraphQuota(known, cap - len(known))
 
 
 def _as_read(row: Row, done: FollowUp) -> bool:

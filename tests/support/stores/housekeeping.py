@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from rayapp.admin.ports import CollectionSize, Compaction, LegacyFact, SessionUser
-from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, is_session_user
+from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.rules.filtering import checked_user
@@ -41,7 +42,8 @@ class InMemoryHousekeeping:
     async def session_users(self) -> list[SessionUser]:
         by_user: dict[str, list[MemoryItem]] = {}
         for row in self._items.values():
-            if is_session_user(row.item.user_id) and row.item.status is not Status.DELETED:
+            known = re.fullmatch(SESSION_USER, row.item.user_id)
+            if known and row.item.status is not Status.DELETED:
                 by_user.setdefault(row.item.user_id, []).append(row.item)
         found = [
             SessionUser(

@@ -26,6 +26,7 @@ from rayapp.index.records import (
     StoredPoint,
 )
 from rayapp.index.rules.points import (
+    PASSAGE,
     VECTOR_HASH,
     check_moved,
     check_schema,
@@ -163,7 +164,9 @@ class InMemoryIndex:
     ) -> int:
         points = self._rows(collection).points.values()
         return sum(
-            (scope is None or _readable(scope, p)) and (where is None or _kept(where, p))
+            PASSAGE not in p.payload
+            and (scope is None or _readable(scope, p))
+            and (where is None or _kept(where, p))
             for p in points
         )
 

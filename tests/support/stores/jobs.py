@@ -7,21 +7,20 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rayapp.bulk.model import Job, JobState, JobWish, PartitionRow, PartitionState, Plan, Step
+from rayapp.bulk.model import DesiredState, Job, JobState, PartitionRow, PartitionState, Plan, Step
 from rayapp.bulk.rules import (
-    attempts_after_take,
+    IDLE_STATES,
+    SAMPLES_KEPT,
     can_be_taken,
-    cancelled_at_once,
     driven_by,
     job_final,
-    joined,
     lease_lost,
     no_job,
     no_partition,
     plain,
     plain_plan,
     plain_step,
-    summed,
+    sum_counts,
 )
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
@@ -34,6 +33,12 @@ from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.rows import Row, to_ms
 
 QUARANTINE_LIFETIME = timedelta(days=30)
+
+
+def _attempts_after_take(job: Job) -> int:
+    if job.state is JobState.RUNNING:
+        return job.attempts + 1
+    return 1 if job.state is JobState.FAILED else max(1, job.attempts)
 
 
 class InMemoryJobStore:
@@ -73,9 +78,9 @@ class InMemoryJobStore:
         taken = self._save(
             job,
             state=JobState.RUNNING,
-            wish=JobWish.RUN if job.wish is JobWish.PAUSE else job.wish,
+            wish=DesiredState.RUN if job.wish is DesiredState.PAUSE else job.wish,
             fence=fence,
-            attempts=attempts_after_take(job),
+            attempts=_attempts_after_take(job),
             error=None,
             exit_code=None,
             submission_id=submission_id,
@@ -113,7 +118,7 @@ class InMemoryJobStore:
         rows = self._rows.get(job_id, {})
         return [rows[index] for index in sorted(rows)]
 
-    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+    async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> DesiredState:
         step, job = plain_step(step), self._job(job_id)
         row = self._rows.get(job_id, {}).get(index)
         if row is None:
@@ -126,8 +131,8 @@ class InMemoryJobStore:
                 cursor=step.cursor,
                 done=row.done + step.done,
                 failed=row.failed + step.failed,
-                counts=summed([row.counts, step.counts]),
-                samples=joined(row.samples, step.samples),
+                counts=sum_counts([row.counts, step.counts]),
+                samples=(*row.samples, *step.samples)[:SAMPLES_KEPT],
                 steps=row.steps + 1,
                 updated_at=self._now(),
             )
@@ -139,7 +144,7 @@ class InMemoryJobStore:
             job,
             done=sum(row.done for row in rows),
             failed=sum(row.failed for row in rows),
-            counts=summed(row.counts for row in rows),
+            counts=sum_counts(row.counts for row in rows),
         )
 
     async def stage(self, job_id: str, fence: int, name: str) -> None:
@@ -167,14 +172,14 @@ class InMemoryJobStore:
             finished_at=self._now() if ended.final else None,
         )
 
-    async def wish(self, job_id: str, wish: JobWish) -> Job:
+    async def set_desired_state(self, job_id: str, wish: DesiredState) -> Job:
         job = self._job(job_id)
-        if job.state is JobState.FAILED and job.planned and wish is JobWish.RUN:
+        if job.state is JobState.FAILED and job.planned and wish is DesiredState.RUN:
             job = replace(job, state=JobState.SUBMITTED, attempts=0, error=None, finished_at=None)
             job = replace(job, exit_code=None)
         if job.final:
             raise job_final(job_id, job.state)
-        if cancelled_at_once(job.state, wish):
+        if wish is DesiredState.CANCEL and job.state in IDLE_STATES:
             job = replace(job, state=JobState.CANCELLED, finished_at=self._now())
         return self._save(job, wish=wish)
 

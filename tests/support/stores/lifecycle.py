@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.learning.records import Move
-from rayapp.learning.rules.promotion import after_move, could_move, gone, winner_of
+from rayapp.learning.rules.promotion import (
+    PromotionParams,
+    after_move,
+    decide,
+    not_found,
+    winner_of,
+)
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.filtering import checked_user
@@ -19,21 +25,22 @@ from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.rows import Row, stored_form, version_form
 from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
 
+EVERY_POLICY = (PromotionParams(policy="score"), PromotionParams(policy="wilson"))
 
+
+def could_move(item: MemoryItem, now: datetime) -> bool:
+    """Whether a rule moves the item under one of the policies: what a cycle must look at."""
+    return any(decide(item, now, params).action != "keep" for params in EVERY_POLICY)
+
+
+@dataclass(eq=False)
 class InMemoryLifecycleStore:
     """`graphs` holds what the graphs remember of the items; None where they are not looked at."""
 
-    def __init__(
-        self,
-        items: InMemoryMemoryStore,
-        events: InMemoryEventStore,
-        leases: InMemoryLeaseStore,
-        graphs: InMemoryGraphStore | None = None,
-    ) -> None:
-        self._items = items
-        self._events = events
-        self._leases = leases
-        self._graphs = graphs
+    _items: InMemoryMemoryStore
+    _events: InMemoryEventStore
+    _leases: InMemoryLeaseStore
+    _graphs: InMemoryGraphStore | None = None
 
     async def candidates(
         self,
@@ -138,7 +145,7 @@ class InMemoryLifecycleStore:
     def _row(self, move: Move) -> Row:
         row = self._items._rows.get(move.item.point_id)
         if row is None or row.item.status is Status.DELETED:
-            raise gone(move)
+            raise not_found(move)
         return row
 
     def _equal(self, item: MemoryItem, new: dict[str, MemoryItem]) -> MemoryItem | None:

@@ -15,9 +15,9 @@ from rayapp.learning.rules.outcomes import (
     GuestLimits,
     OutcomePlan,
     Target,
+    apply_outcome,
     check_same,
     guest_limits,
-    judged,
     plan_outcome,
     recorded,
 )
@@ -33,6 +33,7 @@ from rayapp.memory.rules.creation import dedup_scope
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import TIER_POLICY, Tier
+from tests.support.builders import applied_to
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.rows import to_ms
 from tests.support.stores.stores import InMemoryReceiptStore
@@ -208,17 +209,8 @@ class InMemoryOutcomeStore:
 
     def _apply(self, event: OutcomeEvent, target: Target) -> AppliedOutcome:
         row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
-        item = judged(row.item, event.outcome, event.at, now)
+        item = apply_outcome(row.item, event.outcome, event.at, now)
         before = row.item
         row.hold(item, now)
-        applied = AppliedOutcome(
-            memory_id=item.memory_id,
-            point_id=item.point_id,
-            tier=item.tier,
-            uses=item.stats.uses,
-            success_count=item.stats.success_count,
-            score=item.stats.score,
-            wilson_score=item.stats.wilson_score,
-            doc_id=item.source.doc_id,
-        )
+        applied = applied_to(item, doc_id=item.source.doc_id)
         return applied if event.replaces is None else movement(before, event, applied)

@@ -72,7 +72,7 @@ class InMemoryQueue:
             row.hold(replace(item, index=requeued(item.index, item.index.op, now)), now)
         return len(failed)
 
-    async def hasten(self, user_id: str | None) -> int:
+    async def requeue(self, user_id: str | None) -> int:
         changed, now = await self.retry_failed(user_id), self._now()
         for row in self._of(user_id):
             state = row.item.index
@@ -96,9 +96,6 @@ class InMemoryQueue:
     def _failed(self, user_id: str | None = None) -> list[MemoryItem]:
         items = (row.item for row in self._of(user_id))
         return [item for item in items if item.index.sync_state is SyncState.FAILED]
-
-    async def oldest_due(self) -> datetime | None:
-        return min((row.due_at for row in self._rows.values() if row.due_at), default=None)
 
     def _now(self) -> datetime:
         now = self._clock.now()

@@ -37,7 +37,7 @@ class InMemorySessionStore:
 
         return self._newest(fits)
 
-    async def remember_injected(
+    async def log_injected(
         self,
         scope: WriteScope,
         conversation_id: str,

@@ -11,8 +11,7 @@ from rayapp.datagov.ports import PutCounts
 from rayapp.datagov.rules.changes import (
     Change,
     check_shared,
-    edge_changes,
-    node_changes,
+    graph_changes,
     put_change,
     retire_change,
 )
@@ -67,13 +66,13 @@ class InMemorySharedItems:
     async def put_graph(self, nodes: Sequence[ContentNode], edges: Sequence[ContentEdge]) -> int:
         rows = self._graphs._rows
         known = [node for key, node in rows.nodes.items() if key[0] == SYSTEM_USER]
-        changed, gone = node_changes(known, nodes)
+        changed, gone = graph_changes(known, nodes)
         for node in gone:
             del rows.nodes[SYSTEM_USER, node.node_id]
         for node in changed:
             rows.nodes[SYSTEM_USER, node.node_id] = _in_ms(node)
         linked = [edge for key, edge in rows.edges.items() if key[0] == SYSTEM_USER]
-        drawn, cut = edge_changes(linked, edges)
+        drawn, cut = graph_changes(linked, edges)
         for edge in cut:
             rows.edges = {key: kept for key, kept in rows.edges.items() if kept is not edge}
         for edge in drawn:

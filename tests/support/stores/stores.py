@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from rayapp.admin.ports import ApiKey, IdempotencyRow
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import Clock
-from rayapp.memory.ports import Event
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import Change, Event
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import Receipt
+from tests.support.stores import InMemoryMemoryStore
 
 EVENT_LIFETIME = timedelta(days=90)
 IDEMPOTENCY_LIFETIME = timedelta(hours=24)
+RowT = TypeVar("RowT")
+
+
+def add_row(rows: dict[str, RowT], key: str, row: RowT) -> None:
+    if key in rows:
+        raise Conflict("The same row exists already: read it instead of adding it.")
+    rows[key] = row
 
 
 class InMemoryReceiptStore:
@@ -23,10 +34,9 @@ class InMemoryReceiptStore:
         self._clock = clock
         self._receipts: dict[str, Receipt] = {}
 
-    async def put(self, receipt: Receipt) -> None:
-        if receipt.receipt_id in self._receipts:
-            raise Conflict("The same row exists already: read it instead of adding it.")
-        self._receipts[receipt.receipt_id] = receipt
+    async def put_many(self, receipts: Sequence[Receipt]) -> None:
+        for receipt in receipts:
+            add_row(self._receipts, receipt.receipt_id, receipt)
 
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
         user_id, receipt = checked_user(scope.user_id), self._receipts.get(receipt_id)
@@ -86,9 +96,7 @@ class InMemoryEventStore:
         self._events: dict[str, Event] = {}
 
     async def add(self, event: Event) -> None:
-        if event.event_id in self._events:
-            raise Conflict("The same row exists already: read it instead of adding it.")
-        self._events[event.event_id] = event
+        add_row(self._events, event.event_id, event)
 
     async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]:
         """Newest first."""
@@ -188,3 +196,33 @@ class InMemoryIdempotencyStore:
 
 def _key(row: IdempotencyRow) -> tuple[str, str, str]:
     return row.user_id, row.route, row.key
+
+
+class InMemoryChangeLog:
+    """Finds out by looking: an item is another object after each write."""
+
+    def __init__(self, items: InMemoryMemoryStore) -> None:
+        self._items = items
+        self._known: dict[str, MemoryItem] = {}
+        self._changes: dict[str, list[Change]] = {}
+        self._at = 0
+
+    async def since(self, user_id: str, newest: int | None, limit: int) -> list[Change]:
+        await self._items.ping()  # it is one store with the items: away when they are
+        self._look()
+        found = [one for one in self._changes.get(user_id, []) if one.at >= (newest or 0)]
+        return found[: -limit - 1 : -1]
+
+    async def settled(self, after_s: float) -> int:
+        """Whoever writes has written."""
+        return self._at + 1
+
+    def _look(self) -> None:
+        now = {point_id: row.item for point_id, row in self._items._rows.items()}
+        gone = [item for point_id, item in self._known.items() if point_id not in now]
+        changed = [item for point_id, item in now.items() if self._known.get(point_id) is not item]
+        for item in (*gone, *changed):
+            self._at += 1
+            change = Change(str(self._at), self._at, (item.point_id,))
+            self._changes.setdefault(item.user_id, []).append(change)
+        self._known = now

@@ -16,7 +16,8 @@ from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.api.auth import ROUTE_SCOPES
 from rayapp.api.routes.jobs import HEARTBEAT_S, LOOK_S, event_id, progress_events, rounds_within
-from rayapp.bulk.model import DEFERRED, REINDEX, Job, JobState, Step
+from rayapp.bulk.model import Job, JobState, Step
+from rayapp.bulk.params import DEFERRED, REINDEX
 from rayapp.bulk.service import START_S
 from rayapp.core.errors import JobsDown, RayappError, StoreDown
 from rayapp.wire.jobs import JobView

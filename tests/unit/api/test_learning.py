@@ -75,18 +75,20 @@ async def shown(world: Harness, receipt_id: str, *memory_ids: str, user: str = "
         Shown(memory_id=one, tier=Tier.WORKING, position=n, final=0.5)
         for n, one in enumerate(memory_ids, 1)
     )
-    await world.receipts.put(
-        Receipt(
-            receipt_id=receipt_id,
-            user_id=user,
-            query="tea",
-            recipe="default",
-            shown=rows,
-            at=now,
-            expires_at=now + timedelta(days=1),
-            conversation_id="conv-1",
-            principal="local",
-        )
+    await world.receipts.put_many(
+        [
+            Receipt(
+                receipt_id=receipt_id,
+                user_id=user,
+                query="tea",
+                recipe="default",
+                shown=rows,
+                at=now,
+                expires_at=now + timedelta(days=1),
+                conversation_id="conv-1",
+                principal="local",
+            )
+        ]
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from rayapp.api import middleware
 from rayapp.api.app import create_api
+from tests.support.asgi import posted
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_idempotency import Gated
@@ -186,22 +187,7 @@ class Connection:
         self.gone = asyncio.Event()
         self.sent: list[Any] = []
         self._body = [{"type": "http.request", "body": body, "more_body": False}]
-        self.scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": b"",
-            "headers": [
-                (b"host", b"localhost"),
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body) if length is None else length).encode()),
-            ],
-        }
+        self.scope = posted(path, len(body) if length is None else length)
 
     @property
     def was_read(self) -> bool:
@@ -217,14 +203,20 @@ class Connection:
         self.sent.append(message)
 
 
+async def left(connection: Connection, world: Harness, began: asyncio.Event) -> asyncio.Task[None]:
+    """The request, whose caller went away when it began."""
+    app = create_api(world.services)
+    serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
+    await began.wait()
+    connection.gone.set()
+    return serving
+
+
 async def test_a_caller_that_goes_away_cancels_its_search() -> None:
     slow = Slow()
     world = Harness.ready(search=slow)
     connection = Connection(SEARCH, b'{"query": "tea"}')
-    app = create_api(world.services)
-    serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
-    await slow.began.wait()
-    connection.gone.set()
+    serving = await left(connection, world, slow.began)
     await asyncio.wait_for(serving, 1)
     assert slow.cancelled.is_set()
     assert connection.sent == []
@@ -236,10 +228,7 @@ async def test_a_write_is_finished_although_its_caller_went_away() -> None:
     gated = Gated()
     world = Harness.ready(memories=gated)
     connection = Connection(STORE, b'{"text": "tea"}')
-    app = create_api(world.services)
-    serving = asyncio.create_task(app(connection.scope, connection.receive, connection.send))
-    await gated.began.wait()
-    connection.gone.set()
+    serving = await left(connection, world, gated.began)
     await asyncio.sleep(0.01)
     gated.open.set()
     await asyncio.wait_for(serving, 1)

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from rayapp.admin.health import HealthService
-from rayapp.bulk.model import CONSISTENCY, DATAGOV, REINDEX, Job, JobState, Step
+from rayapp.bulk.model import Job, JobState, Step
+from rayapp.bulk.params import CONSISTENCY, DATAGOV, REINDEX
 from rayapp.core.errors import EmbedderDown, IndexDown, JobsDown
 from rayapp.index.consistency.rules import Drift, Issue, SweepReport
 from rayapp.memory.item import SyncState

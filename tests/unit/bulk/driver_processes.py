@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rayapp.bulk.lease import Pace, PartitionSteps, RunRequest
+from rayapp.bulk.lease import JobRate, PartitionSteps, RunRequest
 from rayapp.bulk.model import Job, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.rules import JobResult
 from rayapp.bulk.runner import JobRunner, JobStores
@@ -168,8 +168,8 @@ class ProcessWorkers:
             return False
         clock = LoopClock()
         store: Any = Through(self._jobs, self._process)
-        pace = Pace(None, clock, self._process.sleep)
-        steps = PartitionSteps(store, SlowWork(self._world), pace, clock, self._process.sleep)
+        rate = JobRate(None, clock, self._process.sleep)
+        steps = PartitionSteps(store, SlowWork(self._world), rate, clock, self._process.sleep)
         self._running.add(steps)
         task = asyncio.create_task(steps.run(row, job.fence))
         self._tasks.add(task)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rayapp.bulk.lease import Pace, PartitionSteps
+from rayapp.bulk.lease import JobRate, PartitionSteps
 from rayapp.bulk.model import Finish, Job, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.ports import JobStore, WorkerLost
 from rayapp.core.runtime import SystemClock
@@ -123,7 +123,7 @@ class LocalWorkers:
             return False
         self.calls.append(row.index)
         steps = PartitionSteps(
-            self._store, CountingWork(self._world), Pace(None, CLOCK), CLOCK, no_sleep
+            self._store, CountingWork(self._world), JobRate(None, CLOCK), CLOCK, no_sleep
         )
         self._running.add(steps)
         try:

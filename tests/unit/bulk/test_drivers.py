@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from rayapp.bulk.model import JobState, JobWish
+from rayapp.bulk.model import DesiredState, JobState
 from rayapp.bulk.rules import EXIT_BAD_ARGUMENTS, EXIT_DONE, EXIT_INCOMPLETE, JobResult
 from rayapp.core.errors import Conflict, InvalidInput
 from tests.support.examples import examples
@@ -171,10 +171,11 @@ def test_other_parameters_wait_for_the_lease_of_a_dead_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+    ("wish", "state"),
+    [(DesiredState.PAUSE, JobState.PAUSED), (DesiredState.CANCEL, JobState.CANCELLED)],
 )
 def test_a_follower_ends_as_its_driver_does_when_people_wish_something_else(
-    wish: JobWish, state: JobState
+    wish: DesiredState, state: JobState
 ) -> None:
     cluster = Cluster(World(sizes=[60], batch=1))
 
@@ -182,7 +183,7 @@ def test_a_follower_ends_as_its_driver_does_when_people_wish_something_else(
         runs = [asyncio.create_task(cluster.run(Process(name))) for name in ("one", "two")]
         await asyncio.sleep(12)
         (job,) = await cluster.jobs.recent(KIND, 5)
-        await cluster.jobs.wish(job.job_id, wish)
+        await cluster.jobs.set_desired_state(job.job_id, wish)
         return await asyncio.gather(*runs)
 
     one, two = virtually(race())

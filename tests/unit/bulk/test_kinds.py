@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.bulk.model import KINDS, REINDEX, checked_params, known_kind, lease_of
+from rayapp.bulk.model import lease_of
+from rayapp.bulk.params import KINDS, REINDEX, checked_params, known_kind
 from rayapp.core.errors import InvalidInput
 from rayapp.local.cli.app import job_names
 
-NAMES = sorted({name for kind in KINDS.values() for name in kind.params})
+NAMES = sorted({name for kind in KINDS.values() for name in kind.model_fields})
 VALUES = (
     st.none()
     | st.booleans()

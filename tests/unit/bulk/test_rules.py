@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.bulk.model import point_ranges
-from rayapp.bulk.rules import SAMPLES_KEPT, joined, plain, summed
+from rayapp.bulk.rules import plain, sum_counts
 
 COUNTS = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)), max_size=5)
 JSON = st.recursive(
@@ -41,15 +41,7 @@ def test_ranges_follow_each_other(parts: int) -> None:
 def test_sums_do_not_depend_on_how_steps_are_grouped(
     first: list[dict[str, int]], second: list[dict[str, int]]
 ) -> None:
-    assert summed([summed(first), summed(second)]) == summed([*first, *second])
-
-
-@given(batches=st.lists(st.lists(st.integers()), max_size=6))
-def test_the_first_samples_stay(batches: list[list[int]]) -> None:
-    kept: tuple[int, ...] = ()
-    for batch in batches:
-        kept = joined(kept, batch)
-    assert list(kept) == [n for batch in batches for n in batch][:SAMPLES_KEPT]
+    assert sum_counts([sum_counts(first), sum_counts(second)]) == sum_counts([*first, *second])
 
 
 @given(value=JSON)

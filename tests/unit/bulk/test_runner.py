@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from rayapp.bulk.model import Job, JobState, JobWish, PartitionState, Plan
+from rayapp.bulk.model import DesiredState, Job, JobState, PartitionState, Plan
 from rayapp.bulk.rules import (
     EXIT_BAD_ARGUMENTS,
     EXIT_DEPENDENCY,
@@ -390,7 +390,7 @@ async def test_a_lost_answer_of_a_checkpoint_is_counted_once() -> None:
     class Forgetful(InMemoryJobStore):
         lost = 0
 
-        async def checkpoint(self, *args: Any) -> JobWish:
+        async def checkpoint(self, *args: Any) -> DesiredState:
             wish = await super().checkpoint(*args)
             self.lost += 1
             if self.lost % 2:
@@ -406,7 +406,7 @@ async def test_a_lost_answer_of_a_checkpoint_is_counted_once() -> None:
 
 
 async def test_a_rate_holds_over_all_records() -> None:
-    from rayapp.bulk.lease import Pace
+    from rayapp.bulk.lease import JobRate
 
     clock = FakeClock()
 
@@ -416,16 +416,16 @@ async def test_a_rate_holds_over_all_records() -> None:
     async def never() -> bool:
         return False
 
-    pace = Pace(10.0, clock, sleep)
+    rate = JobRate(10.0, clock, sleep)
     for _ in range(5):
-        await pace.spend(20, never)
+        await rate.spend(20, never)
     assert clock.monotonic() == pytest.approx(9.0)  # 100 records, of which 10 at once
 
 
 async def test_a_worker_that_waits_for_its_rate_stops_when_asked() -> None:
-    from rayapp.bulk.lease import Pace
+    from rayapp.bulk.lease import JobRate
 
     async def asked() -> bool:
         return True
 
-    await Pace(0.001, CLOCK, no_sleep).spend(1_000, asked)
+    await JobRate(0.001, CLOCK, no_sleep).spend(1_000, asked)

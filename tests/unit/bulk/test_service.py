@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import (
-    CONSISTENCY,
-    DEFERRED,
-    PROMOTION,
-    REINDEX,
-    Job,
-    JobState,
-    JobWish,
-    Plan,
-    lease_of,
-)
+from rayapp.bulk.model import DesiredState, Job, JobState, Plan, lease_of
+from rayapp.bulk.params import CONSISTENCY, DEFERRED, PROMOTION, REINDEX
 from rayapp.bulk.service import GIVE_UP_S, START_S, JobsService
 from rayapp.container import bootstrap
 from rayapp.core.errors import Conflict, InvalidInput, JobsDown, NotFound, RayappError, StoreDown
@@ -121,7 +112,7 @@ class TestSubmit:
 
     async def test_two_ways_to_say_the_same_are_one(self, cluster: Cluster) -> None:
         first = await cluster.submit(since="2026-05-01T12:00:00+03:00", rollback=False)
-        await cluster.service.wish(first.job_id, JobWish.CANCEL)
+        await cluster.service.set_desired_state(first.job_id, DesiredState.CANCEL)
         second = await cluster.submit(since="2026-05-01T09:00:00Z")
         assert first.params == second.params
 
@@ -208,7 +199,7 @@ class TestReads:
             with pytest.raises(NotFound):
                 await call("nobody")
         with pytest.raises(NotFound):
-            await cluster.service.wish("nobody", JobWish.RUN)
+            await cluster.service.set_desired_state("nobody", DesiredState.RUN)
 
     async def test_the_list_is_of_one_kind_or_of_all(self, cluster: Cluster) -> None:
         first = await cluster.submit()
@@ -226,33 +217,35 @@ class TestWishes:
         self, cluster: Cluster
     ) -> None:
         job = await cluster.running()
-        paused = await cluster.service.wish(job.job_id, JobWish.PAUSE)
-        assert (paused.state, paused.wish) == (JobState.RUNNING, JobWish.PAUSE)
-        cancelled = await cluster.service.wish(job.job_id, JobWish.CANCEL)
-        assert (cancelled.state, cancelled.wish) == (JobState.RUNNING, JobWish.CANCEL)
+        paused = await cluster.service.set_desired_state(job.job_id, DesiredState.PAUSE)
+        assert (paused.state, paused.wish) == (JobState.RUNNING, DesiredState.PAUSE)
+        cancelled = await cluster.service.set_desired_state(job.job_id, DesiredState.CANCEL)
+        assert (cancelled.state, cancelled.wish) == (JobState.RUNNING, DesiredState.CANCEL)
 
     async def test_going_on_while_its_driver_lives_takes_the_pause_back(
         self, cluster: Cluster
     ) -> None:
         job = await cluster.running()
-        await cluster.service.wish(job.job_id, JobWish.PAUSE)
-        again = await cluster.service.wish(job.job_id, JobWish.RUN)
-        assert again.wish is JobWish.RUN
+        await cluster.service.set_desired_state(job.job_id, DesiredState.PAUSE)
+        again = await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
+        assert again.wish is DesiredState.RUN
         assert len(cluster.launcher.launched) == 1
 
     async def test_a_paused_job_gets_a_new_driver(self, cluster: Cluster) -> None:
         job = await cluster.running()
         await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
         cluster.clock.advance(20)
-        await cluster.service.wish(job.job_id, JobWish.RUN)
+        await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert [one.job_id for one in cluster.launcher.launched] == [job.job_id] * 2
 
     async def test_four_who_ask_at_once_start_one_driver(self, cluster: Cluster) -> None:
         job = await cluster.running()
         await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
         cluster.clock.advance(20)
-        await asyncio.gather(*(cluster.service.wish(job.job_id, JobWish.RUN) for _ in range(4)))
-        again = await cluster.service.wish(job.job_id, JobWish.RUN)
+        await asyncio.gather(
+            *(cluster.service.set_desired_state(job.job_id, DesiredState.RUN) for _ in range(4))
+        )
+        again = await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert again.state is JobState.SUBMITTED
         assert len(cluster.launcher.launched) == 2
 
@@ -264,7 +257,7 @@ class TestWishes:
         cluster.clock.advance(20)
         cluster.launcher.error = JobsDown("No cluster.")
         with pytest.raises(JobsDown):
-            await cluster.service.wish(job.job_id, JobWish.RUN)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert (await cluster.service.get(job.job_id)).state is JobState.PAUSED
 
     async def test_a_paused_job_does_not_go_on_beside_another_one(self, cluster: Cluster) -> None:
@@ -273,40 +266,40 @@ class TestWishes:
         other = Job(job_id="other", kind=REINDEX, params={}, created_at=cluster.clock.now())
         await cluster.store.create(other)
         with pytest.raises(Conflict) as refused:
-            await cluster.service.wish(job.job_id, JobWish.RUN)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert refused.value.code == "busy"
         assert len(cluster.launcher.launched) == 1
 
     async def test_a_job_that_lost_its_driver_gets_a_new_one(self, cluster: Cluster) -> None:
         job = await cluster.running()
         cluster.clock.advance(LATE)
-        await cluster.service.wish(job.job_id, JobWish.RUN)
+        await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert len(cluster.launcher.launched) == 2
 
     async def test_a_driver_on_its_way_is_waited_for(self, cluster: Cluster) -> None:
         job = await cluster.submit()
         cluster.clock.advance(START_S / 2)
-        await cluster.service.wish(job.job_id, JobWish.RUN)
+        await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert len(cluster.launcher.launched) == 1
 
     async def test_a_pause_before_a_driver_took_it_is_refused(self, cluster: Cluster) -> None:
         """Its driver would take the pause for one of the past."""
         job = await cluster.submit()
         with pytest.raises(Conflict) as refused:
-            await cluster.service.wish(job.job_id, JobWish.PAUSE)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.PAUSE)
         assert refused.value.code == "job_starting"
-        assert (await cluster.service.get(job.job_id)).wish is JobWish.RUN
+        assert (await cluster.service.get(job.job_id)).wish is DesiredState.RUN
 
     @pytest.mark.parametrize(
         ("wish", "state"),
-        [(JobWish.CANCEL, JobState.CANCELLED), (JobWish.PAUSE, JobState.PAUSED)],
+        [(DesiredState.CANCEL, JobState.CANCELLED), (DesiredState.PAUSE, JobState.PAUSED)],
     )
     async def test_without_a_driver_it_rests_at_once(
-        self, cluster: Cluster, wish: JobWish, state: JobState
+        self, cluster: Cluster, wish: DesiredState, state: JobState
     ) -> None:
         job = await cluster.running()
         cluster.clock.advance(LATE)
-        assert (await cluster.service.wish(job.job_id, wish)).state is state
+        assert (await cluster.service.set_desired_state(job.job_id, wish)).state is state
 
     async def failed(self, cluster: Cluster) -> Job:
         job = await cluster.running()
@@ -316,7 +309,7 @@ class TestWishes:
     async def test_a_failed_job_goes_on_from_its_checkpoints(self, cluster: Cluster) -> None:
         job = await self.failed(cluster)
         cluster.clock.advance(3_600)
-        again = await cluster.service.wish(job.job_id, JobWish.RUN)
+        again = await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert (again.state, again.error) == (JobState.SUBMITTED, None)
         assert [one.job_id for one in cluster.launcher.launched] == [job.job_id] * 2
         with pytest.raises(Conflict):
@@ -331,7 +324,7 @@ class TestWishes:
         job = await self.failed(cluster)
         cluster.launcher.error = JobsDown("No cluster.")
         with pytest.raises(JobsDown):
-            await cluster.service.wish(job.job_id, JobWish.RUN)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         after = await cluster.service.get(job.job_id)
         assert (after.state, after.error) == (JobState.FAILED, "Full.")
 
@@ -339,7 +332,7 @@ class TestWishes:
         job = await self.failed(cluster)
         await cluster.submit()
         with pytest.raises(Conflict) as refused:
-            await cluster.service.wish(job.job_id, JobWish.RUN)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert refused.value.code == "busy"
         assert (await cluster.service.get(job.job_id)).state is JobState.FAILED
 
@@ -354,17 +347,17 @@ class TestWishes:
             job = await cluster.running()
             await cluster.store.end(job.job_id, job.fence, JobState.FAILED)
         with pytest.raises(Conflict, match="start a new one") as refused:
-            await cluster.service.wish(job.job_id, JobWish.RUN)
+            await cluster.service.set_desired_state(job.job_id, DesiredState.RUN)
         assert refused.value.code == "job_final"
 
-    @pytest.mark.parametrize("wish", list(JobWish))
+    @pytest.mark.parametrize("wish", list(DesiredState))
     async def test_a_job_that_ended_can_be_asked_nothing(
-        self, cluster: Cluster, wish: JobWish
+        self, cluster: Cluster, wish: DesiredState
     ) -> None:
         job = await cluster.running()
         await cluster.store.end(job.job_id, job.fence, JobState.COMPLETED)
         with pytest.raises(Conflict) as refused:
-            await cluster.service.wish(job.job_id, wish)
+            await cluster.service.set_desired_state(job.job_id, wish)
         assert refused.value.code == "job_final"
 
 
@@ -413,13 +406,13 @@ class TestLostDrivers:
 
     @pytest.mark.parametrize(
         ("wish", "state"),
-        [(JobWish.CANCEL, JobState.CANCELLED), (JobWish.PAUSE, JobState.PAUSED)],
+        [(DesiredState.CANCEL, JobState.CANCELLED), (DesiredState.PAUSE, JobState.PAUSED)],
     )
     async def test_what_was_to_rest_gets_no_driver(
-        self, cluster: Cluster, wish: JobWish, state: JobState
+        self, cluster: Cluster, wish: DesiredState, state: JobState
     ) -> None:
         job = await cluster.running()
-        await cluster.service.wish(job.job_id, wish)
+        await cluster.service.set_desired_state(job.job_id, wish)
         cluster.clock.advance(LATE)
         assert await cluster.service.resume_lost() == 0
         assert (await cluster.service.get(job.job_id)).state is state
@@ -438,7 +431,7 @@ class TestLostDrivers:
 
     async def test_a_paused_job_is_left_alone(self, cluster: Cluster) -> None:
         job = await cluster.running()
-        await cluster.store.wish(job.job_id, JobWish.PAUSE)
+        await cluster.store.set_desired_state(job.job_id, DesiredState.PAUSE)
         await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
         cluster.clock.advance(LATE)
         assert await cluster.service.resume_lost() == 0
@@ -447,8 +440,8 @@ class TestLostDrivers:
         self, cluster: Cluster
     ) -> None:
         job = await cluster.running()
-        await cluster.store.wish(job.job_id, JobWish.PAUSE)
-        await cluster.store.wish(job.job_id, JobWish.RUN)
+        await cluster.store.set_desired_state(job.job_id, DesiredState.PAUSE)
+        await cluster.store.set_desired_state(job.job_id, DesiredState.RUN)
         await cluster.store.end(job.job_id, job.fence, JobState.PAUSED)
         cluster.clock.advance(LATE)
         assert await cluster.service.resume_lost() == 1

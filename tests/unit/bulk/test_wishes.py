@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import Finish, Job, JobState, JobWish, PartitionRow, PartitionState, Step
+from rayapp.bulk.model import (
+    DesiredState,
+    Finish,
+    Job,
+    JobState,
+    PartitionRow,
+    PartitionState,
+    Step,
+)
 from rayapp.bulk.rules import EXIT_DONE, EXIT_INCOMPLETE
 from tests.support.clock import FakeClock
 from tests.support.stores.jobs import InMemoryJobStore
@@ -20,13 +28,16 @@ from tests.unit.bulk.job_rig import KIND, Rig
 
 
 @pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+    ("wish", "state"),
+    [(DesiredState.PAUSE, JobState.PAUSED), (DesiredState.CANCEL, JobState.CANCELLED)],
 )
-async def test_a_wish_stops_the_workers_after_their_step(wish: JobWish, state: JobState) -> None:
+async def test_a_wish_stops_the_workers_after_their_step(
+    wish: DesiredState, state: JobState
+) -> None:
     rig = Rig(World(sizes=[400], batch=1))
 
     def ask(job: Job) -> None:
-        asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
+        asks.append(asyncio.create_task(rig.jobs.set_desired_state(job.job_id, wish)))
 
     asks: list[asyncio.Task[Job]] = []
     result = await rig.driver().run(rig.request(), lambda job: None if asks else ask(job))
@@ -37,7 +48,7 @@ async def test_a_wish_stops_the_workers_after_their_step(wish: JobWish, state: J
     again = await rig.run()
     assert again.exit_code == EXIT_DONE
     same = again.job.job_id == result.job.job_id
-    assert same is (wish is JobWish.PAUSE)
+    assert same is (wish is DesiredState.PAUSE)
     assert len(rig.world.worked) == 400 if same else 400 + result.job.done
 
 
@@ -47,17 +58,17 @@ async def test_a_pause_that_is_taken_back_at_once_leaves_nothing_undone() -> Non
 
         asked = False
 
-        async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> JobWish:
+        async def checkpoint(self, job_id: str, index: int, fence: int, step: Step) -> DesiredState:
             wish = await super().checkpoint(job_id, index, fence, step)
             if self.asked:
                 return wish
             self.asked = True
-            await self.wish(job_id, JobWish.PAUSE)
-            return JobWish.PAUSE
+            await self.set_desired_state(job_id, DesiredState.PAUSE)
+            return DesiredState.PAUSE
 
         async def progress(self, job_id: str, fence: int) -> Job:
             if self.asked:
-                await self.wish(job_id, JobWish.RUN)
+                await self.set_desired_state(job_id, DesiredState.RUN)
             return await super().progress(job_id, fence)
 
     rig = Rig(World(sizes=[4, 4, 4], batch=2), jobs=Wavering(FakeClock()))
@@ -76,7 +87,9 @@ async def test_partitions_of_one_step_stop_at_a_wish_too() -> None:
     def asked() -> None:
         moment()
         if len(rig.world.worked) == 4:
-            asks.append(asyncio.create_task(rig.jobs.wish(request.new_id, JobWish.PAUSE)))
+            asks.append(
+                asyncio.create_task(rig.jobs.set_desired_state(request.new_id, DesiredState.PAUSE))
+            )
 
     asks: list[asyncio.Task[Any]] = []
     rig.world.moment = asked  # type: ignore[method-assign]
@@ -89,7 +102,7 @@ async def test_a_job_cancelled_before_its_driver_came_is_not_run() -> None:
     rig = Rig()
     await rig.jobs.create(Job(job_id="x", kind=KIND, params={}, created_at=rig.clock.now()))
     await rig.jobs.take("x", 0, submission_id=None)
-    await rig.jobs.wish("x", JobWish.CANCEL)
+    await rig.jobs.set_desired_state("x", DesiredState.CANCEL)
     result = await rig.run(job_id="x")
     assert result.job.state is JobState.CANCELLED
     assert rig.world.plans == 0
@@ -117,15 +130,16 @@ async def test_stop_gives_the_lease_back_and_leaves_the_job_to_a_person_or_to_th
 
 
 @pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+    ("wish", "state"),
+    [(DesiredState.PAUSE, JobState.PAUSED), (DesiredState.CANCEL, JobState.CANCELLED)],
 )
-async def test_a_stop_does_what_people_asked_before(wish: JobWish, state: JobState) -> None:
+async def test_a_stop_does_what_people_asked_before(wish: DesiredState, state: JobState) -> None:
     rig = Rig()
     runner = rig.driver()
     asked = rig.request()
 
     async def open_work(_params: Mapping[str, Any]) -> CountingWork:
-        await rig.jobs.wish(asked.new_id, wish)
+        await rig.jobs.set_desired_state(asked.new_id, wish)
         runner.stop()
         return CountingWork(rig.world)
 
@@ -147,9 +161,10 @@ class LongFinish(CountingWork):
 
 
 @pytest.mark.parametrize(
-    ("wish", "state"), [(JobWish.PAUSE, JobState.PAUSED), (JobWish.CANCEL, JobState.CANCELLED)]
+    ("wish", "state"),
+    [(DesiredState.PAUSE, JobState.PAUSED), (DesiredState.CANCEL, JobState.CANCELLED)],
 )
-async def test_a_wish_cuts_the_finish_short(wish: JobWish, state: JobState) -> None:
+async def test_a_wish_cuts_the_finish_short(wish: DesiredState, state: JobState) -> None:
     rig = Rig()
     work, runner = LongFinish(rig.world), rig.driver()
 
@@ -161,11 +176,11 @@ async def test_a_wish_cuts_the_finish_short(wish: JobWish, state: JobState) -> N
 
     def ask(job: Job) -> None:
         if job.stage == "finish" and not asks:
-            asks.append(asyncio.create_task(rig.jobs.wish(job.job_id, wish)))
+            asks.append(asyncio.create_task(rig.jobs.set_desired_state(job.job_id, wish)))
 
     result = await runner.run(rig.request(), ask)
     assert (result.job.state, result.job.report) == (state, None)
     assert work.cut
     again = await rig.run()
     assert again.exit_code == EXIT_DONE
-    assert (again.job.job_id == result.job.job_id) is (wish is JobWish.PAUSE)
+    assert (again.job.job_id == result.job.job_id) is (wish is DesiredState.PAUSE)

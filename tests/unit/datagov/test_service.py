@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from jobs.datagov_ingest import INDEX_WAIT_S, SPEC, add_arguments, params_of
-from jobs.job_arguments import parser_of
+from jobs.datagov_ingest import INDEX_WAIT_S, SPEC
+from jobs.job_arguments import params_of, parser_of
 from rayapp.bulk.model import Finish, PartitionRow, PartitionState, Plan, Step
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError, StoreDown
@@ -383,7 +383,7 @@ async def test_a_step_before_begin_is_refused(rig: Rig) -> None:
 
 
 def params(*argv: str) -> dict[str, Any]:
-    return dict(params_of(parser_of(SPEC).parse_args(list(argv))))
+    return params_of(SPEC, parser_of(SPEC).parse_args(list(argv)))
 
 
 def test_arguments_that_were_not_given_are_not_in_the_parameters() -> None:
@@ -403,4 +403,3 @@ def test_a_folder_is_stored_by_its_whole_path() -> None:
 
 def test_the_spec_names_the_module() -> None:
     assert (SPEC.kind, SPEC.writes) == ("datagov_ingest", True)
-    assert SPEC.add_arguments is add_arguments

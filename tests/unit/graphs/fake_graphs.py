@@ -59,22 +59,17 @@ class GraphRows:
     solutions: list[KnownSolution] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
 
-    async def priors(
-        self,
-        scope: ReadScope,
-        *,
-        concepts: Sequence[str],
-        context_type: str,
-        problem_hash: str | None,
-    ) -> GraphPriors:
-        self.asked = {"concepts": concepts, "context_type": context_type}
+    async def priors(self, scope: ReadScope, **asked: Any) -> GraphPriors:
+        self.asked, concepts = asked, asked["concepts"]
         if scope.user_id != "dana":
             return GraphPriors()
         return GraphPriors(
             routing=tuple(row for row in self.routing if row.concept in concepts),
             nodes=tuple(row for row in self.content if row.node_id in concepts),
-            actions=tuple(row for row in self.used if row.context_type == context_type),
-            solutions=tuple(row for row in self.solutions if row.problem_hash == problem_hash),
+            actions=tuple(row for row in self.used if row.context_type == asked["context_type"]),
+            solutions=tuple(
+                row for row in self.solutions if row.problem_hash == asked["problem_hash"]
+            ),
         )
 
     async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:

@@ -12,6 +12,7 @@ import pytest
 from rayapp.container import bootstrap
 from rayapp.core.errors import BadVector, EmbedderDown, IndexDown
 from rayapp.core.vectors import Vector
+from rayapp.index.passages import PassageIndex
 from rayapp.index.records import IndexPoint
 from rayapp.index.rules.points import point_of
 from rayapp.index.service import IndexingService
@@ -141,9 +142,8 @@ async def test_a_lost_index_is_rebuilt_from_the_truth(service: Harness) -> None:
     for number in range(5):
         await service.store(f"note {number}")
     await service.drain()
-    lost = type(service.index.inner)()
-    schema = service.index.inner._collections[service.index.inner._target].schema
-    await lost.open(schema)
+    lost = PassageIndex(InMemoryIndex())
+    await lost.open(service.schema)
     service.index.inner = lost
     assert await service.index.count() == 0
     assert await service.indexing.rebuild_if_lost()

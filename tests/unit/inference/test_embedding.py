@@ -287,22 +287,22 @@ class TestBackendTrouble:
         assert health["breaker"]["state"] is BreakerState.CLOSED
         assert bench.metrics.gauges["breaker_open", (("dependency", "embedder"),)] == 0
 
-    async def test_reset_lets_calls_through(self, make: Make) -> None:
+    async def reset_after_failures(self, make: Make, failures: int) -> Bench:
+        """The breaker opened at the second one and was reset; the others are to come."""
         bench = make()
-        bench.backend.failures = [EmbedderDown("refused")] * 2
+        bench.backend.failures = [EmbedderDown("refused")] * failures
         for _ in range(2):
             with pytest.raises(EmbedderDown):
                 await bench.one("a")
         assert await bench.service.reset_breakers() == ["embedder"]
+        return bench
+
+    async def test_reset_lets_calls_through(self, make: Make) -> None:
+        bench = await self.reset_after_failures(make, 2)
         assert len(await bench.one("a")) == DIMS
 
     async def test_a_reset_asks_once_and_keeps_what_it_was_told(self, make: Make) -> None:
-        bench = make()
-        bench.backend.failures = [EmbedderDown("refused")] * 3
-        for _ in range(2):
-            with pytest.raises(EmbedderDown):
-                await bench.one("a")
-        assert await bench.service.reset_breakers() == ["embedder"]
+        bench = await self.reset_after_failures(make, 3)
         (row,) = await bench.service.breakers()
         assert (row.state, row.last_error) == (BreakerState.CLOSED, "EmbedderDown: refused")
         assert await bench.service.reset_breakers() == []

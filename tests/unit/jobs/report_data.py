@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from jobs.build.static import build
 from tests.unit.jobs.build.tiny import write_english
 
@@ -43,11 +41,3 @@ def write_static(folder: Path, name: str) -> Path:
     build(write_english(folder / "english"), folder / "model", name=name, origin="a test",
           langs=["en"])  # fmt: skip
     return folder / "model"
-
-
-def assert_one_sentence(capsys: pytest.CaptureFixture[str], said: str) -> None:
-    """A command refused with one sentence on stderr, and did nothing else."""
-    shown = capsys.readouterr()
-    assert said in shown.err
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jobs import calibrate
-from jobs.calibrate import Fitted, as_yaml, main, merged
+from jobs.calibrate import Fitted, as_yaml, main, merge
 from jobs.suites.gateway import Gateway
 from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
@@ -127,7 +127,7 @@ def test_an_embedder_that_is_away_is_told_apart(
 
 
 def test_what_is_written_can_be_read_again() -> None:
-    made = merged(None, {"rrf": FITTED, "default": FITTED})
+    made = merge(None, {"rrf": FITTED, "default": FITTED})
     text = as_yaml(made, "org/model")
     assert "'org/model'" in text.splitlines()[0]
     assert parse_calibration("x", yaml.safe_load(text)) == made

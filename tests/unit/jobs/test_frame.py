@@ -16,7 +16,7 @@ import pytest
 
 from jobs import frame
 from jobs.job_arguments import parser_of
-from rayapp.bulk.lease import Pace, PartitionSteps
+from rayapp.bulk.lease import JobRate, PartitionSteps
 from rayapp.bulk.model import Job, JobState
 from rayapp.bulk.ports import JobWork
 from rayapp.bulk.rules import result_of
@@ -46,7 +46,7 @@ class OneWorker:
 
     async def work_on(self, job: Job, row: Any) -> bool:
         work: JobWork = toy_job.Toy(job.params)
-        return await PartitionSteps(self._stores.jobs, work, Pace(None, CLOCK), CLOCK).run(
+        return await PartitionSteps(self._stores.jobs, work, JobRate(None, CLOCK), CLOCK).run(
             row, job.fence
         )
 

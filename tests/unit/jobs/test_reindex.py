@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import pytest
 
+from jobs import job_arguments
 from jobs.reindex import SPEC
-from rayapp.bulk.model import REINDEX
+from rayapp.bulk.params import REINDEX
 from rayapp.core.errors import InvalidInput
 
 
 def params_of(*argv: str) -> dict[str, Any]:
-    parser = argparse.ArgumentParser()
-    SPEC.add_arguments(parser)
-    return dict(SPEC.params_of(parser.parse_args(argv)))
+    return job_arguments.params_of(SPEC, job_arguments.parser_of(SPEC).parse_args(argv))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The reports on reranker and embedder: what they refuse at once, and what they write."""
+"""The reports on reranker and embedder: what they write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from jobs import embedder_report, rerank_report
 from rayapp.search.rules.evaluation import Judged
-from tests.unit.jobs.report_data import assert_one_sentence
 
 
 def judged(name: str, *ranked: str) -> Judged:
@@ -32,29 +31,6 @@ def test_the_gain_of_the_reranker_is_the_mean_of_differences() -> None:
     assert "+0.5000" in rerank_report.table("one", PAIRS)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--recipe", "nope"], "No recipe 'nope'; use one of default, lexical, rrf."),
-        (["--model", "nope"], "No static model 'nope'"),
-        (["--weights", "nope.json"], "nope.json of the reranker cannot be read"),
-        (["--data", "[nope]"], "LoCoMo is not at [nope]"),
-        (["--out", "."], "is a folder"),
-    ],
-)
-def test_the_reranker_report_refuses_in_one_sentence(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rerank_report, "examples_of", None)
-    assert rerank_report.main(["--data", "data", *arguments]) == 2
-    assert_one_sentence(capsys, said)
-
-
 def test_the_reranker_report_is_written_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,28 +39,6 @@ def test_the_reranker_report_is_written_and_shown(
     assert rerank_report.main(["--data", "data", "--out", str(out)]) == 0
     assert list(json.loads(out.read_bytes())["sets"]) == ["[set]"]
     assert "[set]: 2 questions" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--leave-out", "nope"], "No field nope: choose of"),
-        (["--model", "nope"], "No static model 'nope'"),
-        (["--data", "nope"], "is not at nope"),
-        (["--out", "."], "is a folder"),
-    ],
-)
-def test_the_embedder_report_refuses_before_it_measures(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(embedder_report, "speed_of", None)
-    assert embedder_report.main(arguments) == 2
-    assert_one_sentence(capsys, said)
 
 
 def test_the_embedder_report_is_written_and_shown(

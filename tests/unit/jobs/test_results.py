@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.suites.ablation import ablated, ablation_line, ablation_markdown, idle, variants
+from jobs.suites.ablation import ablation_line, ablation_markdown, compare_variants, idle, variants
 from jobs.suites.compare import TOLERANCE, beyond_chance, compare
-from jobs.suites.gate import committed, gate, gate_line, gate_markdown, gate_report
-from jobs.suites.golden import Golden, data_hashes, named, read_golden, write_golden
+from jobs.suites.gate import gate, gate_line, gate_markdown, gate_report, read_committed
+from jobs.suites.golden import Golden, data_hashes, read_golden, replace_texts, write_golden
 from jobs.suites.locomo import session_of
-from jobs.suites.outcomes import JUDGED_LEVEL, FormRun, OutcomesRun, Placed, Sabotage
+from jobs.suites.outcomes import JUDGED_LEVEL, FormRun, OutcomesRun, Sabotage, ScenarioRanks
 from jobs.suites.outcomes_report import outcomes_rows
 from jobs.suites.picture import picture
 from jobs.suites.rows import SHOWN, Headline, Ranks, Row, headlines, measures, suite_rows
@@ -55,7 +55,7 @@ def judged_row(number: int, value: float) -> Row:
 
 
 def golden(rows: list[Row]) -> Golden:
-    return Golden(suite="s", data={"f": "1"}, service=SERVICE, rows=named(rows))
+    return Golden(suite="s", data={"f": "1"}, service=SERVICE, rows=replace_texts(rows))
 
 
 @given(RANKS)
@@ -92,7 +92,7 @@ def test_a_file_holds_one_question_per_line_and_no_sentence(tmp_path: Path) -> N
     assert "beagle" not in text
     assert '"q-1": [2],' in text.splitlines()
     assert json.loads(text)["means"]["all"]["R@1"] == 0.5
-    assert named([row(sentence, 1)]) == named(named([row(sentence, 1)]))
+    assert replace_texts([row(sentence, 1)]) == replace_texts(replace_texts([row(sentence, 1)]))
 
 
 def test_the_same_results_are_the_same_file(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_other_data_is_no_failure_of_ranking(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"one")
     hashes = data_hashes({"The set": (Path("f"),)}, tmp_path)
     write_golden(tmp_path, Golden(suite="s", data=hashes, service=SERVICE, rows=(row(1, 1),)))
-    assert committed(tmp_path, "s", hashes).rows
+    assert read_committed(tmp_path, "s", hashes).rows
     (tmp_path / "f").write_bytes(b"two")
     with pytest.raises(ConfigError, match="f is not the file that the committed results of s"):
-        committed(tmp_path, "s", data_hashes({"The set": (Path("f"),)}, tmp_path))
+        read_committed(tmp_path, "s", data_hashes({"The set": (Path("f"),)}, tmp_path))
     with pytest.raises(ConfigError, match="f is not the file"):
-        committed(tmp_path, "s", {"g": "1"})
+        read_committed(tmp_path, "s", {"g": "1"})
 
 
 def test_results_older_than_a_hash_are_compared_with_a_note(tmp_path: Path) -> None:
@@ -134,17 +134,18 @@ def test_results_older_than_a_hash_are_compared_with_a_note(tmp_path: Path) -> N
     assert list(hashes) == ["jobs/suites/ours.yaml"]
     write_golden(tmp_path, golden([row(1, 1)]))
     later = {"f": "1", **hashes}
-    before = committed(tmp_path, "s", later)
+    before = read_committed(tmp_path, "s", later)
     known = {**KNOWN, "hashes": later}
     found = gate(before, [row(1, 1)], SERVICE, tolerance=0.0, whole=True, **known)
     assert not found.closed
     assert "do not say which jobs/suites/ours.yaml they are of" in gate_line(found)
     write_golden(tmp_path, replace(before, data=later))
-    assert gate(committed(tmp_path, "s", later), [row(1, 1)], SERVICE, tolerance=0.0, whole=True,
-                **known).notes == ()  # fmt: skip
+    committed = read_committed(tmp_path, "s", later)
+    found = gate(committed, [row(1, 1)], SERVICE, tolerance=0.0, whole=True, **known)
+    assert found.notes == ()
     ours.write_text("two")
     with pytest.raises(ConfigError, match=r"ours\.yaml is not the file"):
-        committed(tmp_path, "s", {"f": "1", **data_hashes({}, tmp_path, (ours,))})
+        read_committed(tmp_path, "s", {"f": "1", **data_hashes({}, tmp_path, (ours,))})
 
 
 def test_a_change_is_paired_and_names_who_lost() -> None:
@@ -245,13 +246,13 @@ def test_variants_differ_by_recipe_and_by_users() -> None:
 def test_an_ablation_says_what_earns_nothing() -> None:
     full = [row(number, 1) for number in range(30)]
     without = [row(number, 3) for number in range(30)]
-    found = ablated("heq", ["dense", "rerank"], [full, without, full], [2.0, 1.5, 2.0])
+    found = compare_variants("heq", ["dense", "rerank"], [full, without, full], [2.0, 1.5, 2.0])
     assert idle(found) == ["rerank"]
     assert "Without rerank no measure" in ablation_line(found)
     text = ablation_markdown(found)
     assert "| heq | all | R@1 | 1.000 | 0.000 | **-1.000** | -1.000 to -1.000 | 30 |" in text
     assert "search p50 2.0 ms with, 1.5 ms without" in text
-    elsewhere = ablated("locomo", ["rerank"], [full, without], [None, None])
+    elsewhere = compare_variants("locomo", ["rerank"], [full, without], [None, None])
     assert idle([*found, *elsewhere]) == []
 
 
@@ -270,7 +271,9 @@ def noise(measures: int, questions: int, seed: int) -> tuple[list[Row], list[Row
 
 def test_chance_among_many_measures_is_no_worth() -> None:
     """A feature that changes nothing but by chance is idle, though single intervals say lower."""
-    looked = [ablated("s", ["dense"], noise(40, 60, seed), [None, None]) for seed in range(10)]
+    looked = [
+        compare_variants("s", ["dense"], noise(40, 60, seed), [None, None]) for seed in range(10)
+    ]
     alone = [any(one.sign == "lower" for one in found[0].differences) for found in looked]
     assert sum(alone) >= 5, "else the intervals alone would do"
     assert [idle(found) for found in looked] == [["dense"]] * 10
@@ -281,7 +284,7 @@ def test_a_real_loss_is_seen_among_many_measures() -> None:
     before, after = noise(39, 60, 1)
     before += [row(number, 1) for number in range(60)]
     after += [row(number, 1 if number < 40 else 2) for number in range(60)]
-    assert idle(ablated("s", ["dense"], [before, after], [None, None])) == []
+    assert idle(compare_variants("s", ["dense"], [before, after], [None, None])) == []
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5]), max_size=9), st.sampled_from([0.5, 0.05]))
@@ -335,7 +338,7 @@ def test_headlines_are_by_part_with_the_floor_beside() -> None:
 
 def test_outcomes_are_judged_after_a_few_of_them() -> None:
     placed = [
-        Placed(scenario_id="he-1", lang="he", level=level, good=rank, bad=2)
+        ScenarioRanks(scenario_id="he-1", lang="he", level=level, good=rank, bad=2)
         for level, rank in ((0, 3), (JUDGED_LEVEL, 1))
     ]
     run = OutcomesRun(forms=[FormRun("pooled", placed)])

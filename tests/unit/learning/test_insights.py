@@ -82,19 +82,21 @@ class World:
     ) -> None:
         now = self.clock.now()
         number = len(self.receipts.inner._receipts)
-        await self.receipts.inner.put(
-            Receipt(
-                receipt_id=f"r-{number}",
-                user_id="dana",
-                query=query,
-                recipe="default",
-                shown=(),
-                at=now,
-                expires_at=now + timedelta(days=1),
-                conversation_id=conversation,
-                turn_id=turn,
-                concepts=concepts,
-            )
+        await self.receipts.inner.put_many(
+            [
+                Receipt(
+                    receipt_id=f"r-{number}",
+                    user_id="dana",
+                    query=query,
+                    recipe="default",
+                    shown=(),
+                    at=now,
+                    expires_at=now + timedelta(days=1),
+                    conversation_id=conversation,
+                    turn_id=turn,
+                    concepts=concepts,
+                )
+            ]
         )
 
     @property

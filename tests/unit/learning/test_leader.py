@@ -59,10 +59,10 @@ class Owner:
     """One process that may be the owner."""
 
     def __init__(self, clock: FakeClock, leases: InMemoryLeaseStore) -> None:
-        self.promotion, self.effects = FakePromotion(), FakeEffects()
+        self.promotion, self.outbox = FakePromotion(), FakeEffects()
         runtime = bootstrap.runtime_of(load_settings(env={}), InMemoryMetrics(), clock)
         promotion: Any = self.promotion
-        effects: Any = self.effects
+        effects: Any = self.outbox
         self.service = MaintenanceService(promotion, effects, leases, runtime=runtime)
 
 
@@ -144,10 +144,10 @@ def test_one_conversation_is_no_switch() -> None:
 async def test_dead_references_are_cleaned_now_and_then(owner: Owner, clock: FakeClock) -> None:
     await owner.service.act()
     await owner.service.act()
-    assert owner.effects.cleaned == 1
+    assert owner.outbox.cleaned == 1
     clock.advance(CLEAN_S)
     await owner.service.act()
-    assert owner.effects.cleaned == 2
+    assert owner.outbox.cleaned == 2
 
 
 async def test_only_the_holder_of_the_lease_acts(
@@ -158,12 +158,12 @@ async def test_only_the_holder_of_the_lease_acts(
     assert not await owner.service.act()
     assert owner.promotion.cycles == []
     assert await owner.service.drain() == 3  # the outbox is everybody's
-    assert owner.effects.drained == [(None, False)]  # the tiers are the owner's
+    assert owner.outbox.drained == [(None, False)]  # the tiers are the owner's
     clock.advance(61)
     assert await owner.service.act()
     assert owner.promotion.cycles == [None]
     await owner.service.drain()
-    lease, promotes = owner.effects.drained[-1]
+    lease, promotes = owner.outbox.drained[-1]
     assert promotes
     assert lease == await leases.current(OWNER_LEASE)
 

@@ -27,7 +27,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
-from tests.support.effects_rig import EffectsRig
+from tests.support.outbox_rig import OutboxRig
 from tests.support.store_contract import DANA, edited, stored
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
@@ -77,8 +77,8 @@ class World:
         self.overrides = overrides
         self.rig = self.another_rig()
 
-    def another_rig(self) -> EffectsRig:
-        return EffectsRig(self.outcomes, self.graphs, self.clock, **self.overrides)
+    def another_rig(self) -> OutboxRig:
+        return OutboxRig(self.outcomes, self.graphs, self.clock, **self.overrides)
 
     async def event(self, key: str, *, user_id: str = "dana", **fields: Any) -> OutcomeEvent:
         """An outcome of now about a new item, with the concept `docker`."""
@@ -157,7 +157,7 @@ class TestOutcomes:
         await world.event("poison")
         world.graphs.bad = {"poison": RayappError("bad")}
         for _ in range(int(60 * MINUTE)):
-            await world.rig.effects.run_once()
+            await world.rig.outbox.run_once()
             world.clock.advance(1.0)
         tries = len(world.graphs.tried)
         assert 10 < tries < 20  # doubling to ten minutes, for an hour
@@ -174,7 +174,7 @@ class TestOutcomes:
         await world.event("good")
         world.graphs.bad = {key: RayappError("bad") for key in bad}
         for _ in range(4):
-            await world.rig.effects.run_once()
+            await world.rig.outbox.run_once()
         assert await world.uses() == 1
 
     async def test_what_looks_like_an_outage_delays_the_others_briefly(self, world: World) -> None:
@@ -200,11 +200,11 @@ class TestOutcomes:
 
     async def test_the_backlog_is_shown(self, world: World) -> None:
         await world.event("k")
-        await world.rig.effects.run_once()
+        await world.rig.outbox.run_once()
         gauge = ("effects_backlog", ())
         assert world.rig.metrics.gauges[gauge] == 1  # the promotion check is still owed
         world.clock.advance(61.0)
-        await world.rig.effects.run_once()
+        await world.rig.outbox.run_once()
         assert world.rig.metrics.gauges[gauge] == 0
 
 
@@ -274,10 +274,10 @@ class TestFollowUps:
         world.rig.dedup.enabled = True
         item = await world.fact("Docker fact", entities=("Docker",))
         world.rig.dedup.answers = {item.memory_id: True}
-        assert await world.rig.effects.run_once() == 1
+        assert await world.rig.outbox.run_once() == 1
         assert await world.nodes() == {}
         world.rig.dedup.answers = {}
-        assert await world.rig.effects.run_once() == 1
+        assert await world.rig.outbox.run_once() == 1
         assert (await world.nodes())["docker"] == 1
 
     async def test_a_fact_waits_for_the_index_but_not_for_ever(self, world: World) -> None:
@@ -330,7 +330,7 @@ class TestCleaning:
         item = await world.items.get(DANA, memory_id)
         assert item is not None
         await edited(world.items, item, status=Status.ARCHIVED)
-        cleaned = [await world.rig.effects.clean(1) for _ in range(12)]
+        cleaned = [await world.rig.outbox.clean(1) for _ in range(12)]
         assert sum(cleaned) > 0
         (row,) = await world.graphs.top_routing(DANA, 9)
         points = {example.point_id for example in row.examples}
@@ -339,4 +339,4 @@ class TestCleaning:
         (theirs,) = await world.graphs.top_routing(ReadScope("amit"), 9)
         assert len(theirs.examples) == 1
         world.clock.advance(timedelta(days=1).total_seconds())
-        assert sum([await world.rig.effects.clean(100) for _ in range(3)]) == 0
+        assert sum([await world.rig.outbox.clean(100) for _ in range(3)]) == 0

@@ -16,20 +16,7 @@ from rayapp.memory.item import Outcome, SourceType, Stats
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
-from tests.unit.learning.outcome_world import (
-    DANA,
-    DANA_READS,
-    GUEST,
-    World,
-    open_world,
-    skipped,
-    updated,
-)
-
-
-@pytest.fixture
-async def world() -> World:
-    return await open_world()
+from tests.unit.learning.outcome_world import DANA, DANA_READS, GUEST, World, skipped, updated
 
 
 class TestResponses:
@@ -264,7 +251,7 @@ class TestFeedback:
             memory_ids=("a",),
             conversation_id="c-1",
         )
-        await world.store.record(old, limits, strict=True)
+        await world.outcome_rows.record(old, limits, strict=True)
         world.clock.advance(1)
         assert (await world.feedback(1, "a", conversation_id="c-1")).duplicate
         await world.feedback(-1, "a", conversation_id="c-1")
@@ -303,13 +290,13 @@ class TestFeedback:
     async def test_thumbs_of_two_answers_are_two(self, world: World) -> None:
         await world.feedback(1, "a")
         request = FeedbackRequest(message_id="m-1 00000001", score=1, citations=("a",))
-        assert not (await world.service.feedback(DANA, request)).duplicate
+        assert not (await world.outcomes.feedback(DANA, request)).duplicate
         assert await world.uses("a") == [2]
 
     async def test_no_key_of_a_caller_is_that_of_a_thumb(self, world: World) -> None:
         await world.record(memory_ids=("b",), idempotency_key="feedback:m-1:1")
         await world.feedback(1, "a")
-        (thumb,) = await world.store.latest(DANA_READS, key_prefix(None, "m-1"), 10)
+        (thumb,) = await world.outcome_rows.latest(DANA_READS, key_prefix(None, "m-1"), 10)
         assert thumb.memory_ids == ("a",)
         assert " " in thumb.idempotency_key
 
@@ -317,7 +304,7 @@ class TestFeedback:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Both look before one of them is kept."""
-        latest = world.store.latest
+        latest = world.outcome_rows.latest
         looked: list[int] = []
 
         async def together(scope: ReadScope, prefix: str, limit: int) -> list[OutcomeEvent]:
@@ -326,7 +313,7 @@ class TestFeedback:
             await asyncio.sleep(0)
             return found
 
-        monkeypatch.setattr(world.store, "latest", together)
+        monkeypatch.setattr(world.outcome_rows, "latest", together)
         answers = await asyncio.gather(
             world.feedback(1, "a"), world.feedback(1, "b"), world.feedback(1, "a")
         )
@@ -369,7 +356,7 @@ class TestFeedback:
         await world.receipt("shows", "a", "b")
         await world.receipt("newer", "c")
         await world.feedback(1, "b", conversation_id="c-1")
-        (event,) = await world.store.latest(DANA_READS, key_prefix("c-1", "m-1"), 10)
+        (event,) = await world.outcome_rows.latest(DANA_READS, key_prefix("c-1", "m-1"), 10)
         assert (event.receipt_id, event.concepts) == ("shows", ("דרכון",))
 
     async def test_a_guest_judges_citations_that_it_was_shown(self, world: World) -> None:

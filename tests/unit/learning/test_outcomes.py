@@ -14,20 +14,7 @@ from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Shown
-from tests.unit.learning.outcome_world import (
-    DANA,
-    DANA_READS,
-    GUEST,
-    World,
-    open_world,
-    skipped,
-    updated,
-)
-
-
-@pytest.fixture
-async def world() -> World:
-    return await open_world()
+from tests.unit.learning.outcome_world import DANA, DANA_READS, GUEST, World, skipped, updated
 
 
 class TestRecord:
@@ -106,7 +93,7 @@ class TestRecord:
         assert raised.value.code == code
         assert await world.uses("a", "b") == [0, 0]
         assert await world.receipts.get(DANA_READS, "r") == receipt
-        assert await world.store.find(DANA_READS, "k") is None
+        assert await world.outcome_rows.find(DANA_READS, "k") is None
 
     async def test_a_wrong_position_is_told_the_valid_ones(self, world: World) -> None:
         await world.receipt("r", "a", "b")
@@ -150,7 +137,7 @@ class TestRecord:
     async def test_the_shared_user_is_refused(self, world: World) -> None:
         request = OutcomeRequest(outcome=Outcome.WORKED, memory_ids=("a",))
         with pytest.raises(Forbidden):
-            await world.service.record(WriteScope("system"), request)
+            await world.outcomes.record(WriteScope("system"), request)
 
     async def test_a_weak_signal_is_kept_as_unknown_evidence(self, world: World) -> None:
         await world.receipt("r", "a", "b")
@@ -231,7 +218,7 @@ class TestRepeat:
         self, world: World
     ) -> None:
         await world.record(memory_ids=("a",), idempotency_key="k")
-        row = world.store._events["dana", "k"]
+        row = world.outcome_rows._events["dana", "k"]
         row.event = replace(row.event, request_hash="")
         assert (await world.record(memory_ids=("a",), idempotency_key="k")).duplicate
         with pytest.raises(IdempotencyConflict):

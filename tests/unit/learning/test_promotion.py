@@ -18,16 +18,7 @@ from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.clock import START
 from tests.support.harness import Harness
-from tests.unit.learning.promotion_world import (
-    BAD,
-    DANA,
-    DAY,
-    PROVEN,
-    READY,
-    Around,
-    World,
-    counts,
-)
+from tests.unit.learning.promotion_world import BAD, DANA, DAY, PROVEN, READY, Around, World, counts
 
 
 class TestCycle:

@@ -17,16 +17,18 @@ from rayapp.memory.item import ChangeType, MemoryItem, Stats, Status
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.clock import START
-from tests.unit.learning.promotion_world import (
-    BAD,
-    DANA,
-    DAY,
-    PROVEN,
-    READY,
-    Around,
-    World,
-    counts,
-)
+from tests.unit.learning.promotion_world import BAD, DANA, DAY, PROVEN, READY, Around, World, counts
+
+
+def lose_the_lease(world: World) -> None:
+    """To another process, after the first transition."""
+
+    async def take_over(when: str, call: int) -> None:
+        if (when, call) == ("after", 1):
+            world.clock.advance(61)
+            assert await world.leases.acquire(LEASE, "another process", 60)
+
+    world.lifecycle = Around(world.lifecycle, take_over)
 
 
 class TestBadItems:
@@ -222,13 +224,7 @@ class TestLease:
     async def test_a_cycle_that_lost_its_lease_stops_and_moves_nothing_more(self) -> None:
         world = World(batch_size=2)
         await world.holds(*(an_item(stats=READY) for _ in range(6)))
-
-        async def take_over(when: str, call: int) -> None:
-            if (when, call) == ("after", 1):
-                world.clock.advance(61)
-                assert await world.leases.acquire(LEASE, "another process", 60)
-
-        world.lifecycle = Around(world.lifecycle, take_over)
+        lose_the_lease(world)
         with pytest.raises(Conflict) as caught:
             await world.service.run(None)
         assert caught.value.code == "lease_lost"
@@ -240,13 +236,7 @@ class TestLease:
         monkeypatch.setattr(module, "GROUP", 2)
         world = World()
         await world.holds(*(an_item(stats=READY) for _ in range(6)))
-
-        async def take_over(when: str, call: int) -> None:
-            if (when, call) == ("after", 1):
-                world.clock.advance(61)
-                assert await world.leases.acquire(LEASE, "another process", 60)
-
-        world.lifecycle = Around(world.lifecycle, take_over)
+        lose_the_lease(world)
         with pytest.raises(Conflict):
             await world.service.run(None)
         assert world.lifecycle.calls == 2

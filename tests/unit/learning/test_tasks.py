@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import DATAGOV, JobState, JobWish, Partition, Plan
+from rayapp.bulk.model import DesiredState, JobState, Partition, Plan
+from rayapp.bulk.params import DATAGOV
 from rayapp.bulk.service import JobsService
 from rayapp.container import bootstrap
-from rayapp.container.leader_tasks import RESUME_S, cleanup_duty, preload_duty, sweep_duty
+from rayapp.container.leader_tasks import RESUME_S, cleanup_task, preload_task, sweep_task
 from rayapp.core.errors import IndexDown, JobsDown, RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.rules import Drift
-from rayapp.learning.leader import ONCE, RETRY_S, Duties, Duty
+from rayapp.learning.leader import ONCE, RETRY_S, PeriodicTask, PeriodicTasks
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from tests.support.clock import FakeClock
 from tests.support.harness import Harness
@@ -38,8 +39,8 @@ class Work:
             raise self.error
         return self.done
 
-    def duty(self, name: str, *, every_s: float, first_s: float) -> Duty:
-        return Duty(name=name, every_s=every_s, first_s=first_s, run=self.run)
+    def duty(self, name: str, *, every_s: float, first_s: float) -> PeriodicTask:
+        return PeriodicTask(name=name, every_s=every_s, first_s=first_s, run=self.run)
 
 
 @pytest.fixture
@@ -47,24 +48,24 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-async def runs(duties: Duties, clock: FakeClock, work: Work, seconds: float) -> int:
+async def runs(tasks: PeriodicTasks, clock: FakeClock, work: Work, seconds: float) -> int:
     before = work.runs
     clock.advance(seconds)
-    await duties.run_due()
+    await tasks.run_due()
     return work.runs - before
 
 
 async def test_a_duty_waits_for_its_first_time_and_comes_again(clock: FakeClock) -> None:
     work = Work()
-    duties = Duties([work.duty("one", every_s=100, first_s=30)], clock)
-    seen = [await runs(duties, clock, work, seconds) for seconds in (0, 29, 1, 99, 1, 99, 1)]
+    tasks = PeriodicTasks([work.duty("one", every_s=100, first_s=30)], clock)
+    seen = [await runs(tasks, clock, work, seconds) for seconds in (0, 29, 1, 99, 1, 99, 1)]
     assert seen == [0, 0, 1, 0, 1, 0, 1]
 
 
 async def test_a_duty_that_comes_once_is_not_repeated(clock: FakeClock) -> None:
     work = Work()
-    duties = Duties([work.duty("one", every_s=ONCE, first_s=0)], clock)
-    assert [await runs(duties, clock, work, s) for s in (0, 1e9)] == [1, 0]
+    tasks = PeriodicTasks([work.duty("one", every_s=ONCE, first_s=0)], clock)
+    assert [await runs(tasks, clock, work, s) for s in (0, 1e9)] == [1, 0]
 
 
 @pytest.mark.parametrize("error", [IndexDown("away"), ValueError("a bug"), None])
@@ -73,31 +74,31 @@ async def test_a_duty_that_was_not_done_is_tried_again_soon(
 ) -> None:
     bad, good = Work(), Work()
     bad.error, bad.done = error, False
-    duties = Duties(
+    tasks = PeriodicTasks(
         [bad.duty("bad", every_s=ONCE, first_s=0), good.duty("good", every_s=900, first_s=0)], clock
     )
-    assert await runs(duties, clock, bad, 0) == 1
+    assert await runs(tasks, clock, bad, 0) == 1
     assert good.runs == 1
     bad.error, bad.done = None, True
-    assert await runs(duties, clock, bad, RETRY_S - 1) == 0
-    assert await runs(duties, clock, bad, 1) == 1
-    assert await runs(duties, clock, bad, 1e9) == 0
+    assert await runs(tasks, clock, bad, RETRY_S - 1) == 0
+    assert await runs(tasks, clock, bad, 1) == 1
+    assert await runs(tasks, clock, bad, 1e9) == 0
 
 
 async def test_a_frequent_duty_that_failed_keeps_its_own_pause(clock: FakeClock) -> None:
     work = Work()
     work.error = IndexDown("away")
-    duties = Duties([work.duty("one", every_s=10, first_s=0)], clock)
-    assert [await runs(duties, clock, work, s) for s in (0, 10, 10)] == [1, 1, 1]
+    tasks = PeriodicTasks([work.duty("one", every_s=10, first_s=0)], clock)
+    assert [await runs(tasks, clock, work, s) for s in (0, 10, 10)] == [1, 1, 1]
 
 
 async def test_who_becomes_the_owner_again_begins_anew(clock: FakeClock) -> None:
     work = Work()
-    duties = Duties([work.duty("one", every_s=100, first_s=30)], clock)
-    await duties.run_due()
+    tasks = PeriodicTasks([work.duty("one", every_s=100, first_s=30)], clock)
+    await tasks.run_due()
     clock.advance(29)
-    duties.forget()
-    assert [await runs(duties, clock, work, s) for s in (1, 29, 1)] == [0, 0, 1]
+    tasks.forget()
+    assert [await runs(tasks, clock, work, s) for s in (1, 29, 1)] == [0, 0, 1]
 
 
 # --- the duties themselves
@@ -111,7 +112,7 @@ def settings(**groups: Any) -> Settings:
 async def test_sweeps_begin_soon_and_follow_the_settings(interval_s: float, first_s: float) -> None:
     wanted = settings(consistency={"interval_s": interval_s, "sample": 77, "repair": False})
     consistency = FixedConsistency()
-    duty = sweep_duty(consistency, wanted.consistency)
+    duty = sweep_task(consistency, wanted.consistency)
     assert (duty.every_s, duty.first_s) == (interval_s, first_s)
     assert await duty.run()
     assert consistency.asked == [(77, False)]
@@ -124,7 +125,7 @@ async def test_old_collections_are_dropped_now_and_then() -> None:
         dropped.append("old")
         return dropped
 
-    assert await cleanup_duty(drop_expired).run()
+    assert await cleanup_task(drop_expired).run()
     assert dropped == ["old"]
 
 
@@ -175,7 +176,7 @@ class Catalogue:
         runtime = bootstrap.runtime_of(wanted, InMemoryMetrics(), clock)
         leases = InMemoryLeaseStore(clock)
         self.jobs = JobsService(self.store, leases, self.launcher, runtime=runtime)
-        self.duty = preload_duty(DatagovPreload(self.jobs, wanted.datagov))
+        self.duty = preload_task(DatagovPreload(self.jobs, wanted.datagov))
 
     async def asked(self) -> list[dict[str, Any]]:
         """The parameters of the jobs that one run of the duty started."""
@@ -218,13 +219,13 @@ async def test_every_start_asks_again_whatever_became_of_the_last_ingest(
 
 async def test_one_owner_asks_once(clock: FakeClock) -> None:
     catalogue = Catalogue(clock)
-    duties = Duties([catalogue.duty], clock)
+    tasks = PeriodicTasks([catalogue.duty], clock)
     for _ in range(3):
-        await duties.run_due()
+        await tasks.run_due()
         clock.advance(catalogue.duty.first_s)
     await catalogue.end(JobState.COMPLETED, source="ckan")
     clock.advance(1e9)
-    await duties.run_due()
+    await tasks.run_due()
     assert len(catalogue.launcher.launched) == 1
 
 
@@ -251,11 +252,11 @@ async def test_an_ingest_that_people_paused_stays_and_is_asked_about_again(
     await catalogue.asked()
     job = catalogue.launcher.launched[-1]
     await catalogue.store.take(job.job_id, 1, submission_id=None)
-    await catalogue.store.wish(job.job_id, JobWish.PAUSE)
+    await catalogue.store.set_desired_state(job.job_id, DesiredState.PAUSE)
     await catalogue.store.end(job.job_id, 1, JobState.PAUSED)
     assert not await catalogue.duty.run()
     assert (await catalogue.jobs.get(job.job_id)).state is JobState.PAUSED
-    await catalogue.store.wish(job.job_id, JobWish.CANCEL)
+    await catalogue.store.set_desired_state(job.job_id, DesiredState.CANCEL)
     assert await catalogue.asked() == [{"source": "ckan"}]
 
 

@@ -17,11 +17,6 @@ READ = ReadScope("dana")
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 async def moved(service: Harness) -> None:
     """`old` a day ago, `new` now."""
     await service.store("lives in Haifa גרה בחיפה", memory_id="old", tier=Tier.HISTORY)

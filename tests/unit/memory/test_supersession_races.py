@@ -19,11 +19,6 @@ READ = ReadScope("dana")
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 def a_note(text: str, memory_id: str | None = None, **fields: Any) -> NewMemory:
     return NewMemory(text=text, memory_id=memory_id, tier=Tier.HISTORY, **fields)
 

@@ -6,7 +6,8 @@ import pytest
 
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.tiers import Tier
-from tests.support.harness import FixedReranker, Harness
+from tests.support.harness import Harness
+from tests.unit.search.pies import nine_pies
 
 
 async def test_an_arm_is_left_out_and_the_answer_says_so() -> None:
@@ -22,11 +23,7 @@ async def test_an_arm_is_left_out_and_the_answer_says_so() -> None:
 
 
 async def test_a_reranker_that_has_no_weight_is_not_asked() -> None:
-    service = await Harness.open(reranker={"backend": "http", "url": "http://127.0.0.1:1"})
-    for number in range(9):
-        await service.store(f"apple pie variant {number}", tier=Tier.HISTORY)
-    await service.drain()
-    service.reranker.inner = FixedReranker(lambda _q, text: 1.0 if text.endswith("8") else 0.0)
+    service = await nine_pies()
     asked = await service.search("apple pie", limit=2)
     assert asked.hits[0].summary.ce_rank == 1
     without = await service.search("apple pie", limit=2, recipe="default-without-rerank")

@@ -20,6 +20,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
 from tests.support.harness import FixedReranker, Harness
+from tests.unit.search.pies import nine_pies
 
 ME = WriteScope("dana")
 READ = ReadScope("dana")
@@ -232,11 +233,7 @@ async def test_confidence_and_abstention(service: Harness) -> None:
 
 
 async def test_a_reranker_reorders_and_its_absence_is_said() -> None:
-    service = await Harness.open(reranker={"backend": "http", "url": "http://127.0.0.1:1"})
-    for number in range(9):
-        await service.store(f"apple pie variant {number}", tier=Tier.HISTORY)
-    await service.drain()
-    service.reranker.inner = FixedReranker(lambda _q, text: 1.0 if text.endswith("8") else 0.0)
+    service = await nine_pies()
     answer = await service.search("apple pie", limit=2)
     assert answer.hits[0].item.text.endswith("8")
     assert answer.hits[0].summary.ce_rank == 1

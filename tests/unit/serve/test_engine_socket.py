@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rayapp.core.errors import BadVector
-from rayapp.serve.engine_socket import Door, DoorClosedError, DoorServer
+from rayapp.serve.engine_socket import SocketClient, SocketClosedError, SocketServer
 
 
 class Toy:
@@ -34,88 +34,88 @@ class Toy:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[DoorServer]:
-    made = DoorServer(Toy().call)
+async def server() -> AsyncIterator[SocketServer]:
+    made = SocketServer(Toy().call)
     yield made
     await made.close()
 
 
-async def test_values_cross_whole_however_long(server: DoorServer) -> None:
-    door = await Door.to(await server.open())
+async def test_values_cross_whole_however_long(server: SocketServer) -> None:
+    client = await SocketClient.to(await server.open())
     big = np.arange(1_000_000, dtype=np.float32)
-    (text, array) = await door.call("echo", ("שלום", big), 5)
+    (text, array) = await client.call("echo", ("שלום", big), 5)
     assert text == "שלום"
     assert np.array_equal(array, big)
-    await door.close()
+    await client.close()
 
 
-async def test_a_quick_call_passes_a_slow_one(server: DoorServer) -> None:
-    door = await Door.to(await server.open())
-    slow = asyncio.create_task(door.call("wait", (30,), 60))
-    assert await asyncio.gather(*(door.call("echo", (n,), 5) for n in range(50))) == [
+async def test_a_quick_call_passes_a_slow_one(server: SocketServer) -> None:
+    client = await SocketClient.to(await server.open())
+    slow = asyncio.create_task(client.call("wait", (30,), 60))
+    assert await asyncio.gather(*(client.call("echo", (n,), 5) for n in range(50))) == [
         (n,) for n in range(50)
     ]
     assert not slow.done()
     slow.cancel()
-    await door.close()
+    await client.close()
 
 
-async def test_an_error_keeps_its_class_and_the_connection(server: DoorServer) -> None:
-    door = await Door.to(await server.open())
+async def test_an_error_keeps_its_class_and_the_connection(server: SocketServer) -> None:
+    client = await SocketClient.to(await server.open())
     with pytest.raises(BadVector, match="send 256") as caught:
-        await door.call("refuse", (), 5)
+        await client.call("refuse", (), 5)
     assert caught.value.details == {"dims": 3}
-    with pytest.raises(DoorClosedError, match="KeyError"):
-        await door.call("break", (), 5)
-    assert await door.call("echo", (1,), 5) == (1,)
-    await door.close()
+    with pytest.raises(SocketClosedError, match="KeyError"):
+        await client.call("break", (), 5)
+    assert await client.call("echo", (1,), 5) == (1,)
+    await client.close()
 
 
-async def test_who_stops_waiting_disturbs_nobody(server: DoorServer) -> None:
-    door = await Door.to(await server.open())
+async def test_who_stops_waiting_disturbs_nobody(server: SocketServer) -> None:
+    client = await SocketClient.to(await server.open())
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(door.call("wait", (0.05,), 5), 0.01)
+        await asyncio.wait_for(client.call("wait", (0.05,), 5), 0.01)
     await asyncio.sleep(0.1)
-    assert await door.call("echo", (2,), 5) == (2,)
-    await door.close()
+    assert await client.call("echo", (2,), 5) == (2,)
+    await client.close()
 
 
-async def test_a_process_that_ends_fails_every_call_at_once(server: DoorServer) -> None:
+async def test_a_process_that_ends_fails_every_call_at_once(server: SocketServer) -> None:
     path = await server.open()
-    door = await Door.to(path)
-    waiting = [asyncio.create_task(door.call("wait", (30,), 60)) for _ in range(3)]
+    client = await SocketClient.to(path)
+    waiting = [asyncio.create_task(client.call("wait", (30,), 60)) for _ in range(3)]
     await asyncio.sleep(0.05)
-    door._writer.transport.abort()
+    client._writer.transport.abort()
     for one in waiting:
-        with pytest.raises(DoorClosedError):
+        with pytest.raises(SocketClosedError):
             await one
-    assert not door.is_open
+    assert not client.is_open
     await server.close()
-    with pytest.raises(DoorClosedError):
-        await Door.to(path)
+    with pytest.raises(SocketClosedError):
+        await SocketClient.to(path)
 
 
-async def test_only_its_owner_may_enter(server: DoorServer) -> None:
+async def test_only_its_owner_may_enter(server: SocketServer) -> None:
     folder = Path(await server.open()).parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     await server.close()
     assert not folder.exists()
 
 
-async def test_an_answer_that_cannot_be_sent_is_an_error_at_once(server: DoorServer) -> None:
-    door = await Door.to(await server.open())
-    with pytest.raises(DoorClosedError, match="lambda"):
-        await asyncio.wait_for(door.call("unsendable", (), 5), 5)
-    assert await door.call("echo", (3,), 5) == (3,)
-    await door.close()
+async def test_an_answer_that_cannot_be_sent_is_an_error_at_once(server: SocketServer) -> None:
+    client = await SocketClient.to(await server.open())
+    with pytest.raises(SocketClosedError, match="lambda"):
+        await asyncio.wait_for(client.call("unsendable", (), 5), 5)
+    assert await client.call("echo", (3,), 5) == (3,)
+    await client.close()
 
 
-async def test_a_socket_that_somebody_removed_is_opened_anew(server: DoorServer) -> None:
+async def test_a_socket_that_somebody_removed_is_opened_anew(server: SocketServer) -> None:
     first = await server.open()
     assert await server.open() == first
     shutil.rmtree(Path(first).parent)
     second = await server.open()
     assert second != first
-    door = await Door.to(second)
-    assert await door.call("echo", (4,), 5) == (4,)
-    await door.close()
+    client = await SocketClient.to(second)
+    assert await client.call("echo", (4,), 5) == (4,)
+    await client.close()

@@ -13,8 +13,8 @@ import pytest
 from rayapp.serve import haproxy_launch
 from rayapp.serve.haproxy_launch import (
     LAST_GOOD,
-    amended,
-    prepared,
+    amend,
+    prepare_file,
     read_record,
     started_at,
     taking_over,
@@ -44,12 +44,12 @@ FULL = HEAD + "    use_backend http-rayapp if is_http-rayapp\n" + TAIL
 
 
 def test_every_error_of_haproxy_is_our_answer() -> None:
-    lines = [line.split() for line in amended(EMPTY, ANSWER).splitlines() if "errorfile " in line]
+    lines = [line.split() for line in amend(EMPTY, ANSWER).splitlines() if "errorfile " in line]
     assert lines == [["errorfile", code, str(ANSWER)] for code in ("502", "503", "504")]
 
 
 def test_an_unknown_route_is_no_404_and_the_rest_stays() -> None:
-    made = amended(EMPTY, ANSWER)
+    made = amend(EMPTY, ANSWER)
     assert "status 404" not in made
     assert made.endswith(
         "backend default_backend\n    http-request return status 503 default-errorfiles\n"
@@ -59,27 +59,27 @@ def test_an_unknown_route_is_no_404_and_the_rest_stays() -> None:
 
 def test_a_path_that_no_known_route_serves_is_not_found() -> None:
     """Waiting brings no route for it, so nobody is told to come again."""
-    assert "status 404" in amended(FULL, ANSWER)
+    assert "status 404" in amend(FULL, ANSWER)
 
 
 def test_a_header_has_a_limit_once_whatever_ray_says() -> None:
     given = EMPTY.replace("    mode http\n", "    mode http\n    timeout http-request 90s\n")
-    for config in (EMPTY, given, amended(EMPTY, ANSWER)):
-        assert [line for line in amended(config, ANSWER).splitlines() if "http-request 5s" in line]
-        assert amended(config, ANSWER).count("timeout http-request") == 1
+    for config in (EMPTY, given, amend(EMPTY, ANSWER)):
+        assert [line for line in amend(config, ANSWER).splitlines() if "http-request 5s" in line]
+        assert amend(config, ANSWER).count("timeout http-request") == 1
 
 
 def test_amending_twice_changes_nothing() -> None:
-    assert amended(amended(FULL, ANSWER), ANSWER) == amended(FULL, ANSWER)
+    assert amend(amend(FULL, ANSWER), ANSWER) == amend(FULL, ANSWER)
 
 
 def test_a_start_without_backends_keeps_those_of_the_last_one(tmp_path: Path) -> None:
     path = tmp_path / "haproxy.cfg"
     for written, kept in ((EMPTY, EMPTY), (FULL, FULL), (EMPTY, FULL)):
         path.write_text(written)
-        prepared(path, ANSWER)
-        assert path.read_text() == amended(kept, ANSWER)
-    assert (tmp_path / LAST_GOOD).read_text() == amended(FULL, ANSWER)
+        prepare_file(path, ANSWER)
+        assert path.read_text() == amend(kept, ANSWER)
+    assert (tmp_path / LAST_GOOD).read_text() == amend(FULL, ANSWER)
 
 
 @pytest.fixture
@@ -143,18 +143,18 @@ def test_a_backend_limits_what_its_backup_holds() -> None:
         "backend http-rayapp\n    log global\n    server one 127.0.0.1:1 check\n"
         "    server two 127.0.0.1:2 check\n    server held 127.0.0.1:3 check backup\n"
     )
-    made = amended(FULL + section, ANSWER)
+    made = amend(FULL + section, ANSWER)
     assert [line.strip() for line in made.splitlines() if "acl served" in line] == [
         "acl served srv_is_up(http-rayapp/one)",
         "acl served srv_is_up(http-rayapp/two)",
     ]
     assert made.index("unless served") < made.index("server one")
     assert made.count("unless served") == 1
-    assert amended(made, ANSWER) == made
+    assert amend(made, ANSWER) == made
 
 
 def test_a_backend_without_replicas_holds_no_longer() -> None:
     section = "backend http-rayapp\n    log global\n    server held 127.0.0.1:3 check backup\n"
-    made = amended(FULL + section, ANSWER)
+    made = amend(FULL + section, ANSWER)
     assert "    http-request set-timeout server 8s\n" in made
     assert "served" not in made

@@ -4,23 +4,10 @@ A program sends the last messages with a question, so a memory of one of them te
 takes the room of one that does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 
-from rayapp.assistant.conversations.rules import (
-    ANSWERED,
-    ASKED,
-    CUT,
-    EXCHANGE_TAG,
-    NOTHING_NEW,
-    RECENT_MESSAGES,
-    SHINGLE,
-    already_known,
-    cleaned,
-    fingerprints_of,
-)
+from rayapp.assistant.conversations import rules
 from rayapp.inference.ports import Message
 from rayapp.memory.item import MemoryItem
 
@@ -37,15 +24,17 @@ class _Said:
 
     @cached_property
     def question(self) -> str:
-        return _plain(cleaned(self._asked, "user"))
+        return _plain(rules.cleaned(self._asked, "user"))
 
     @cached_property
     def lines(self) -> list[str]:
-        return [line for one in self._answers for line in cleaned(one, "assistant").splitlines()]
+        return [
+            line for one in self._answers for line in rules.cleaned(one, "assistant").splitlines()
+        ]
 
     @cached_property
     def prints(self) -> frozenset[str]:
-        return frozenset(fingerprints_of(self.lines))
+        return frozenset(rules.fingerprints_of(self.lines))
 
 
 class StillBeforeIt:
@@ -56,7 +45,7 @@ class StillBeforeIt:
 
     def __init__(self, conversation_id: str | None, recent: Sequence[Message]) -> None:
         self._conversation_id = conversation_id
-        self._said = _said_in(recent[-RECENT_MESSAGES:])
+        self._said = _said_in(recent[-rules.RECENT_MESSAGES :])
 
     def holds(self, item: MemoryItem) -> bool:
         """Whether `item` is a turn of this conversation whose question and answer both stand in
@@ -64,9 +53,9 @@ class StillBeforeIt:
         wanted = self._conversation_id
         if wanted is None or item.source.conversation_id != wanted:
             return False
-        if EXCHANGE_TAG not in item.tags or not item.text.startswith(ASKED):
+        if rules.EXCHANGE_TAG not in item.tags or not item.text.startswith(rules.ASKED):
             return False
-        asked, found, answer = item.text.removeprefix(ASKED).partition(ANSWERED)
+        asked, found, answer = item.text.removeprefix(rules.ASKED).partition(rules.ANSWERED)
         if not found:
             return False
         question = _plain(asked)
@@ -93,14 +82,14 @@ def _plain(text: str) -> str:
 def _same_question(kept: str, heard: str) -> bool:
     if kept == heard:
         return True
-    cut = len(kept) > LEAST_CUT_CHARS and kept.endswith(CUT)
-    return cut and heard.startswith(kept.removesuffix(CUT))
+    cut = len(kept) > LEAST_CUT_CHARS and kept.endswith(rules.CUT)
+    return cut and heard.startswith(kept.removesuffix(rules.CUT))
 
 
 def _same_answer(question: str, stored: str, said: _Said) -> bool:
     """A turn is stored without the sentences that repeat a memory, so it is looked for sentence by
     sentence. Of one that only repeated nothing is left to look for: any answer will do, but only
     to a question of so many words that it is not said twice."""
-    if stored.strip() == NOTHING_NEW:
-        return bool(said.lines) and len(question.split()) >= SHINGLE
-    return already_known(stored, said.prints)
+    if stored.strip() == rules.NOTHING_NEW:
+        return bool(said.lines) and len(question.split()) >= rules.SHINGLE
+    return rules.already_known(stored, said.prints)

@@ -3,13 +3,12 @@
 Its JSON Schema is `memory_meta_v1.schema.json` beside this file.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from rayapp.assistant.context.records import AssistantContext, ContextLine
 from rayapp.assistant.context.rules.pinned import cited_ids
+from rayapp.assistant.records import AssistantContext, ContextLine
 from rayapp.graphs.records import ContextInsights
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.lifecycle import success_estimate
@@ -45,7 +44,7 @@ def memory_meta(
     wanted = cited_ids(lines, context.search)
     cited = [line for line in lines if line.memory_id in wanted]
     uncited = [line for line in lines if line.memory_id not in wanted]
-    named = _Names(documents)
+    named = partial(tier_name, documents=documents)
     return {
         "schema_version": SCHEMA_VERSION,
         "conversation_id": request.conversation_id or unnamed,
@@ -58,7 +57,7 @@ def memory_meta(
             "known_context_text": context.block.text,
             "known_context_items": [
                 {
-                    "tier": named.tier(line.tier),
+                    "tier": named(line.tier),
                     "memory_id": line.memory_id,
                     "content": line.item.text,
                     "doc_id": line.item.source.doc_id,
@@ -95,21 +94,11 @@ def retrieval_debug(context: AssistantContext) -> dict[str, Any]:
     }
 
 
-class _Names:
-    """Names of tiers as the reader knows them."""
-
-    def __init__(self, documents: bool) -> None:
-        self._documents = documents
-
-    def tier(self, tier: Tier) -> str:
-        return tier_name(tier, self._documents)
-
-    def tiers(self, tiers: Iterable[Tier]) -> list[str]:
-        return [self.tier(tier) for tier in dict.fromkeys(tiers)]
+_Named = Callable[[Tier], str]
 
 
 def _retrieval(
-    context: AssistantContext, lines: Sequence[ContextLine], named: _Names
+    context: AssistantContext, lines: Sequence[ContextLine], named: _Named
 ) -> dict[str, Any]:
     search = context.search
     return {
@@ -117,31 +106,27 @@ def _retrieval(
         "normalized_query": normalize(context.request.query),
         "limit": context.task.limit,
         "sort_by": search.sort_by if search else None,
-        "tiers_considered": named.tiers(search.tiers if search else CORE_TIERS),
-        "tiers_used": named.tiers(line.tier for line in lines),
+        "tiers_considered": list(map(named, search.tiers if search else CORE_TIERS)),
+        "tiers_used": list(dict.fromkeys(named(line.tier) for line in lines)),
         "receipt_id": context.receipt_id,
         "search_position_map": {
             "by_position": [
-                {
-                    "position": line.position,
-                    "tier": named.tier(line.tier),
-                    "memory_id": line.memory_id,
-                }
+                {"position": line.position, "tier": named(line.tier), "memory_id": line.memory_id}
                 for line in lines
             ],
             "by_memory_id": {
-                line.memory_id: {"position": line.position, "tier": named.tier(line.tier)}
+                line.memory_id: {"position": line.position, "tier": named(line.tier)}
                 for line in lines
             },
         },
     }
 
 
-def _citation(line: ContextLine, hit: Hit | None, named: _Names) -> dict[str, Any]:
+def _citation(line: ContextLine, hit: Hit | None, named: _Named) -> dict[str, Any]:
     item = line.item
     return {
         "position": line.position,
-        "tier": named.tier(line.tier),
+        "tier": named(line.tier),
         "memory_id": line.memory_id,
         "doc_id": item.source.doc_id,
         "chunk_id": item.source.chunk_id,
@@ -164,7 +149,7 @@ def _hit_of(line: ContextLine, search: SearchAnswer | None) -> Hit | None:
     return next((hit for hit in hits if hit.item.memory_id == line.memory_id), None)
 
 
-def _insights(context: AssistantContext, named: _Names) -> dict[str, Any]:
+def _insights(context: AssistantContext, named: _Named) -> dict[str, Any]:
     found = context.insights
     lines = [line for line in context.block.lines if line.memory_id in context.known]
     known = [_fact(line.item, named) for line in lines]
@@ -181,7 +166,7 @@ def _insights(context: AssistantContext, named: _Names) -> dict[str, Any]:
         "active_concepts": _active(found, named),
         "tier_recommendations": [
             {
-                "tier": named.tier(one.tier),
+                "tier": named(one.tier),
                 "wilson_score": one.wilson,
                 "uses": one.uses,
                 "advised": one.advised,
@@ -193,14 +178,14 @@ def _insights(context: AssistantContext, named: _Names) -> dict[str, Any]:
     }
 
 
-def _active(found: ContextInsights, named: _Names) -> list[dict[str, Any]]:
+def _active(found: ContextInsights, named: _Named) -> list[dict[str, Any]]:
     """Concepts of the question, with the tier that answered them best, as far as that is known."""
     best = max(found.tiers, key=lambda one: (one.wilson, one.uses), default=None)
     matched = {one.key for one in found.matched}
     return [
         {
             "concept": one.label,
-            "best_collection": named.tier(best.tier) if best and one.key in matched else None,
+            "best_collection": named(best.tier) if best and one.key in matched else None,
             "success_rate": best.success_rate if best and one.key in matched else None,
             "usage_count": best.uses if best and one.key in matched else None,
         }
@@ -208,8 +193,8 @@ def _active(found: ContextInsights, named: _Names) -> list[dict[str, Any]]:
     ]
 
 
-def _fact(item: MemoryItem, named: _Names) -> dict[str, Any]:
-    return {"tier": named.tier(item.tier), "memory_id": item.memory_id, "content": item.text}
+def _fact(item: MemoryItem, named: _Named) -> dict[str, Any]:
+    return {"tier": named(item.tier), "memory_id": item.memory_id, "content": item.text}
 
 
 def _vectors(context: AssistantContext) -> str:

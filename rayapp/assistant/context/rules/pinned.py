@@ -1,21 +1,25 @@
 """What stands before every question, what is known at a cold start, and what is recalled. Pure."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rayapp.assistant.context.records import ContextLine, Section
-from rayapp.assistant.context.rules.prompt_block import BULLET, STABLE_SECTIONS, Placed, escape_text
+from rayapp.assistant.context.rules.prompt_block import (
+    BULLET,
+    STABLE_SECTIONS,
+    SectionItem,
+    escape_text,
+)
+from rayapp.assistant.records import ContextLine, Section
 from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import Side, advised_tiers, directives_of, side_of
 from rayapp.graphs.rules.question import fingerprint
 from rayapp.inference.ports import Message
 from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.instructions import is_instruction
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import Hit, SearchAnswer
 from rayapp.text.expansions import Expansions
+from rayapp.text.normalize import canonical
 
 # Place among the hits from which a standing memory is there because of the question as well. A
 # search by meaning always returns something, so farther hits say nothing.
@@ -38,14 +42,19 @@ def section_of(item: MemoryItem) -> Section | None:
         return "preference"
     if item.always_inject:
         return "always"
+    if item.instruction:
+        return "instruction"
     return "pattern" if item.tier is Tier.PATTERNS else None
 
 
-def standing_of(items: Iterable[MemoryItem], most: Mapping[Section, int]) -> tuple[Placed, ...]:
+def core_memories_of(
+    items: Iterable[MemoryItem], most: Mapping[Section, int]
+) -> tuple[SectionItem, ...]:
     """At most `most` of each section, in the order of the sections; each memory once.
 
     Best kept first (importance x confidence), then the oldest, so that a new memory of the same
-    worth comes behind the text that prompt caches hold already.
+    worth comes behind the text that prompt caches hold already. Of instructions the newest first,
+    because it may take an older one back; preferences after them; what says the same once.
     """
     unique = {item.point_id: item for item in items}
     by_section: dict[Section, list[MemoryItem]] = {section: [] for section in STABLE_SECTIONS}
@@ -53,11 +62,32 @@ def standing_of(items: Iterable[MemoryItem], most: Mapping[Section, int]) -> tup
         section = section_of(item)
         if section is not None:
             by_section[section].append(item)
-    return tuple(
-        Placed(section, item)
-        for section, found in by_section.items()
-        for item in _ordered(found)[: most.get(section, 0)]
+    told = _newest_first(by_section.pop("instruction"))[: most.get("instruction", 0)]
+    return (
+        *(
+            SectionItem(section, item)
+            for section, found in by_section.items()
+            for item in _order(found)[: most.get(section, 0)]
+        ),
+        *(SectionItem("instruction", item, item.instruction) for item in told),
     )
+
+
+def _newest_first(items: Iterable[MemoryItem]) -> list[MemoryItem]:
+    ordered = sorted(
+        items,
+        key=lambda item: (
+            is_instruction(item.instruction or ""),
+            item.created_at,
+            item.sequence,
+            item.memory_id,
+        ),
+        reverse=True,
+    )
+    unique: dict[str, MemoryItem] = {}
+    for item in ordered:
+        unique.setdefault(canonical(item.instruction or ""), item)
+    return list(unique.values())
 
 
 def cited_ids(lines: Sequence[ContextLine], search: SearchAnswer | None) -> frozenset[str]:
@@ -82,7 +112,7 @@ def _is_cited(section: Section, hit: Hit | None, best: float) -> bool:
     return near and (section not in STABLE_SECTIONS or hit.position <= FOUND_PLACE)
 
 
-def _ordered(items: Sequence[MemoryItem]) -> list[MemoryItem]:
+def _order(items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """What is pinned comes first: it was asked for."""
     return sorted(
         items,
@@ -95,8 +125,6 @@ def _ordered(items: Sequence[MemoryItem]) -> list[MemoryItem]:
     )
 
 
-# What is known before the first question: its frame, and the question that finds it.
-
 HEADER = "═══ KNOWN CONTEXT ═══"
 FOOTER = "═══ END CONTEXT ═══"
 # One question in both languages for who the user is, so that a store in either one answers.
@@ -105,26 +133,19 @@ QUERY = (
     " שם המשתמש זהות העדפות מטרות פרויקטים סגנון תקשורת מה עובד איך לעזור"
 )
 
-_BULLET = re.compile(r"^• (?P<text>.+)$")
 
-
-def cold_start_text(items: Sequence[MemoryItem]) -> str:
-    """One bullet per memory, whole, in the order given; empty when there is none."""
-    if not items:
+def cold_start_text(placed: Sequence[SectionItem]) -> str:
+    """One bullet per memory, whole or its passage, in the order given; empty when there is none."""
+    if not placed:
         return ""
-    bullets = [f"{BULLET}{escape_text(item.text)}" for item in items]
+    bullets = [f"{BULLET}{escape_text(one.text)}" for one in placed]
     return "\n".join([HEADER, *bullets, FOOTER]) + "\n"
-
-
-def parse_bullets(text: str) -> tuple[str, ...]:
-    """The texts of the bullets, as escaped."""
-    return tuple(found["text"] for row in text.split("\n") if (found := _BULLET.match(row)))
 
 
 # Organic recall: what the graphs and the conversation say about a question, in short lines.
 #
 # A line states what happened and what is known. What memories and people wrote is quoted by
-# `directives.quoted`, so that it stays inside its sentence.
+# `directives.quote`, so that it stays inside its sentence.
 
 # Lines of one block, and past successes among them: a reminder, not a second context.
 MAX_LINES = 8
@@ -153,7 +174,7 @@ class Recalled:
     """`lines` to tell, and the memories of past successes, to be shown whole."""
 
     lines: tuple[str, ...] = ()
-    past: tuple[Placed, ...] = ()
+    past: tuple[SectionItem, ...] = ()
 
 
 def organic_recall(
@@ -198,7 +219,7 @@ def organic_recall(
         repeated=insights.repeated or (None if solved else repeated),
         continuity=insights.continuity,
     )
-    past = tuple(Placed("past", one.item) for one in successes)
+    past = tuple(SectionItem("past", one.item) for one in successes)
     return Recalled(lines=tuple(lines[:MAX_LINES]), past=past)
 
 

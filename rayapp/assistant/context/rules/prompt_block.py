@@ -1,19 +1,16 @@
-"""The text block for the assistant: escaping, its exact frame, what fits, and how
-it is read back.
-"""
-
-from __future__ import annotations
+"""The text block for the assistant: escaping, its exact frame, and what fits."""
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rayapp.assistant.context.records import ContextBlock, ContextLine, Section
+from rayapp.assistant.records import ContextBlock, ContextLine, Section
+from rayapp.graphs.rules.directives import CharTable
 from rayapp.inference.rules import total_tokens
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.tiers import Tier, parse_tier, tier_name
+from rayapp.memory.tiers import tier_name
 
 # Makes text that others wrote safe to stand inside a prompt: one line that forges nothing.
 #
@@ -151,12 +148,12 @@ def _without_marks(line: str) -> str:
     """One round: a rule may open what another one closes."""
     line = _RULED.sub(r"==\1==", line)
     line = _TAG.sub(lambda m: f"‹{m[1]}{'›' if m[2] else ''}", line)
-    line = _BRACKETS.sub(_bracketed, _POSITION.sub(r"(\1)", line))
+    line = _BRACKETS.sub(_bracket, _POSITION.sub(r"(\1)", line))
     # Other bold words and `2**3` keep their stars.
     return _BOLD_NAME.sub(r"*\1*", _BOLD_LABEL.sub(r"*\1*", line))
 
 
-def _bracketed(found: re.Match[str]) -> str:
+def _bracket(found: re.Match[str]) -> str:
     """Round brackets where the square ones are a mark of a memory or of a role."""
     bare = found[1].translate(_BARE)
     role = found[2] and _ROLE.fullmatch(bare)
@@ -165,27 +162,13 @@ def _bracketed(found: re.Match[str]) -> str:
     return f"({found[1]}{')' if found[2] else ''}"
 
 
-class _Bare(dict[int, str]):
-    """A translation table that leaves out combining marks."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        self[code] = "" if unicodedata.category(char)[0] == "M" else char
-        return self[code]
+def _plain(char: str) -> str:
+    dropped = unicodedata.category(char) in _DROPPED and char not in _JOINERS
+    return char if not dropped or char.isspace() else ""
 
 
-class _Plain(dict[int, str]):
-    """A translation table that learns a character when it first meets it."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        dropped = unicodedata.category(char) in _DROPPED and char not in _JOINERS
-        self[code] = char if not dropped or char.isspace() else ""
-        return self[code]
-
-
-_PLAIN = _Plain({ord(char): plain for char, plain in _TWINS.items()})
-_BARE = _Bare()
+_PLAIN = CharTable(_plain, _TWINS)
+_BARE = CharTable(lambda char: "" if unicodedata.category(char)[0] == "M" else char)
 _ALL_MARKS = str.maketrans("<>[]*=", "‹›()·-")
 
 
@@ -196,10 +179,17 @@ TITLES: dict[Section, str] = {
     "preference": "**Core Preferences:**",
     "pattern": "**Proven Patterns:**",
     "always": "**Always Relevant:**",
+    "instruction": "**Standing Instructions:**",
     "past": "**Past Experience:**",
     "relevant": "**Relevant Context:**",
 }
-STABLE_SECTIONS: tuple[Section, ...] = ("identity", "preference", "pattern", "always")
+STABLE_SECTIONS: tuple[Section, ...] = (
+    "identity",
+    "preference",
+    "pattern",
+    "always",
+    "instruction",
+)
 BULLET = "• "
 TOPIC = "**Recent Topic:** "
 TOPIC_CHARS = 100  # client contract, "Context text"
@@ -207,17 +197,18 @@ OPENING = (HEADER, "")
 BLANK_TOKENS = total_tokens(("",))
 ETAG_CHARS = 32  # 128 bits
 
-_LINE = re.compile(
-    r"(?:• )?\[(?P<position>\d{1,9})\] \[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] (?P<text>.*)"
-)
-
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A memory and the section it belongs to."""
+class SectionItem:
+    """A memory and the section it belongs to. `passage`: what is shown of a long text."""
 
     section: Section
     item: MemoryItem
+    passage: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.item.text if self.passage is None else self.passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,20 +222,10 @@ class Material:
         topic: what the conversation was about, raw.
     """
 
-    standing: Sequence[Placed] = ()
+    standing: Sequence[SectionItem] = ()
     recall: Sequence[str] = ()
-    found: Sequence[Placed] = ()
+    found: Sequence[SectionItem] = ()
     topic: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedLine:
-    """One memory line, read back. `text` is as escaped."""
-
-    position: int
-    tier: Tier
-    memory_id: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,22 +297,15 @@ def etag_of(stable: str) -> str:
     return hashlib.sha256(stable.encode()).hexdigest()[:ETAG_CHARS]
 
 
-def parse_lines(text: str) -> tuple[ParsedLine, ...]:
-    """The memory lines of a block, in order. Other lines are passed over."""
-    return tuple(_parsed(text))
-
-
-def _parsed(text: str) -> Iterator[ParsedLine]:
-    for row in text.split("\n"):
-        found = _LINE.fullmatch(row)
-        tier = parse_tier(found["tier"]) if found else None
-        if found is not None and tier is not None:
-            yield ParsedLine(int(found["position"]), tier, found["id"], found["text"])
-
-
 def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None:
-    shown = {line.memory_id for line in page.lines}
-    found = [one for one in material.found if one.item.memory_id not in shown]
+    shown = {line.memory_id: line.text for line in page.lines}
+    # Of what stands by its instruction alone, the rest may be what the question asks for.
+    found = [
+        one
+        for one in material.found
+        if (text := shown.get(one.item.memory_id)) is None
+        or (one.item.instruction and escape_text(one.text) not in text)
+    ]
     past = [one for one in found if one.section == "past"]
     _section(page, "past", past, material.recall, opening=opening)
     rest = [one for one in found if one.section != "past"]
@@ -343,7 +317,7 @@ def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None
 def _section(
     page: _Page,
     section: Section,
-    placed: Sequence[Placed],
+    placed: Sequence[SectionItem],
     sentences: Sequence[str] = (),
     *,
     opening: tuple[str, ...] = (),
@@ -364,8 +338,8 @@ def _section(
         page.rows.append("")
 
 
-def _line(placed: Placed, position: int, documents: bool) -> tuple[str, ContextLine]:
-    item, text = placed.item, escape_text(placed.item.text)
+def _line(placed: SectionItem, position: int, documents: bool) -> tuple[str, ContextLine]:
+    item, text = placed.item, escape_text(placed.text)
     tier = tier_name(item.tier, documents)
     bullet = BULLET if placed.section in STABLE_SECTIONS else ""
     row = f"{bullet}[{position}] [{tier}:{escape_id(item.memory_id)}] {text}"

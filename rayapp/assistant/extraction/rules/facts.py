@@ -1,25 +1,70 @@
 """Which line of a model is a fact worth keeping, where it goes, and whether it is known. Pure."""
 
-from __future__ import annotations
-
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from rayapp.assistant.extraction.records import Checked, Learned, Task, Turn
 from rayapp.learning.rules.dedup import content_words
 from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, SourceType
+from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical, content_hash, normalize
 from rayapp.text.signature import Signature, difference, signature
 from rayapp.text.tokens import tokens
 
-# Words of both languages that make no fact: talk, and who a fact is about. Written by us.
+# One line per thing that a model is asked about an exchange.
+Task = Literal["outcome", "profile", "fact", "summary"]
+TASKS: tuple[Task, ...] = ("outcome", "profile", "fact", "summary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One question and its answer. `trust`: of the memory that keeps them."""
+
+    user: str
+    assistant: str
+    trust: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.user}\n{self.assistant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A line of a model: `text` when it is kept, else the first rule that refuses it."""
+
+    text: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """One memory to make of an exchange. Tier, tags and numbers come from rules alone."""
+
+    memory_id: str
+    text: str
+    tier: Tier
+    tags: tuple[str, ...]
+    importance: float
+    confidence: float
+    trust: float
+    task: Task
+    prompt_version: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, as a row keeps it between deciding and storing."""
+        return asdict(self) | {"tier": self.tier.value, "tags": list(self.tags)}
+
+    @classmethod
+    def of_json(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(**{**raw, "tier": Tier(raw["tier"]), "tags": tuple(raw["tags"])})
+
 
 # A line of these alone only makes conversation.
 _TALK = """
@@ -47,8 +92,6 @@ def _with_lemmas(words: str) -> frozenset[str]:
 TALK = _with_lemmas(_TALK)
 SUBJECTS = _with_lemmas(_SUBJECTS)
 
-
-# One turn of a conversation, as what is learned from it needs it, and whose comes next.
 
 T = TypeVar("T")
 
@@ -82,6 +125,11 @@ class LearnedExchange:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.user_id, self.conversation_id, self.message_id
+
+    @property
+    def own(self) -> ReadScope:
+        """What belongs to its user alone."""
+        return ReadScope(self.user_id).own
 
     @property
     def erased(self) -> bool:
@@ -141,8 +189,7 @@ _CLAUSES = re.compile(
 def fact_of(reply: str, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
     """The fact in the reply of a model, or the rule that refuses it.
 
-    Args:
-        echoes: whether a text was put before the assistant, so that it only came back.
+    `echoes`: whether a text was put before the assistant, so that it only came back.
     """
     line, reason = line_of(reply)
     if line is None:
@@ -172,7 +219,7 @@ def refusal(line: str, said: str, echoes: Callable[[str], bool]) -> str | None:
     return (
         _by_form(line)
         or hostile(line)
-        or ("small_talk" if is_small_talk(line) else None)
+        or ("small_talk" if all(word in TALK for word in content_words(line)) else None)
         or ("echo" if echoes(line) else None)
         or unsaid(line, said)
     )
@@ -186,11 +233,6 @@ def _by_form(line: str) -> str | None:
     if line.rstrip(_QUOTES).endswith(("?", "؟", "？")) or _QUESTION_WORDS.search(normalize(line)):
         return "question"
     return None
-
-
-def is_small_talk(line: str) -> bool:
-    """Nothing but greetings, thanks and praise."""
-    return all(word in TALK for word in content_words(line))
 
 
 def unsaid(line: str, said: str) -> str | None:
@@ -335,8 +377,7 @@ def derived_trust(parents: Sequence[float]) -> float:
 def placed_fact(text: str, turn: Turn, shown: Sequence[float] = (), *, made: Making) -> Learned:
     """A fact in the user's own words is kept for good; another one only as long as it helps.
 
-    Args:
-        shown: trust of the memories that the answer was given with: its parents as well.
+    `shown`: trust of the memories that the answer was given with: its parents as well.
     """
     own = grounding(text, turn.user) >= OWN_WORDS
     return Learned(

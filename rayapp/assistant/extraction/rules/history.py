@@ -1,22 +1,12 @@
 """When a conversation is summed up, an answer judged, and what a user says of themselves. Pure."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rayapp.assistant.extraction.records import Checked, Learned, Turn
-from rayapp.assistant.extraction.rules.facts import (
-    LEARNED_TAG,
-    SUMMARY_TAG,
-    Making,
-    derived_trust,
-    line_of,
-    refusal,
-    unsaid,
-)
+from rayapp.assistant.extraction.rules import facts
+from rayapp.assistant.extraction.rules.facts import Checked, Learned, Turn
 from rayapp.inference.chat.rules.answers import ProfileFinding
 from rayapp.learning.rules.dedup import content_words
 from rayapp.memory.item import POINT_NAMESPACE
@@ -25,8 +15,6 @@ from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical
 from rayapp.text.signature import signature
-
-# When an answer is judged by what the user said next, and under which key.
 
 # Who noticed the outcome; a receipt and a row of outcomes say it.
 DETECTED = "detected"
@@ -48,8 +36,6 @@ def outcome_key(user_id: str, conversation_id: str, message_id: str, about: Abou
     basis = "\x00".join(("detected", about, user_id, conversation_id, message_id))
     return f"detected {uuid.uuid5(POINT_NAMESPACE, basis)}"
 
-
-# What a user says of themselves: the fields that are kept, as tags and importance.
 
 # Things of one message that are kept at most; a longer list is a list of guesses. Our choice.
 MAX_ENTRIES = 3
@@ -97,14 +83,14 @@ def profile_of(
     turn: Turn,
     echoes: Callable[[str], bool],
     *,
-    made: Making,
+    made: facts.Making,
 ) -> tuple[tuple[Learned, ...], tuple[str, ...]]:
     """(what is kept, why others are not). Only the user's own words count as a source."""
     kept: list[Learned] = []
     refused: list[str] = []
     seen: set[str] = set()
     for finding in findings:
-        checked = _checked(finding, turn, echoes)
+        checked = _check(finding, turn, echoes)
         if checked.text is None:
             refused.append(checked.reason)
             continue
@@ -118,10 +104,10 @@ def profile_of(
                 memory_id=made.memory_id("profile", len(kept)),
                 text=checked.text,
                 tier=Tier.MEMORY_BANK,
-                tags=(LEARNED_TAG, field.tag),
+                tags=(facts.LEARNED_TAG, field.tag),
                 importance=field.importance,
                 confidence=SURE[finding.confidence],
-                trust=derived_trust([turn.trust]),
+                trust=facts.derived_trust([turn.trust]),
                 task="profile",
                 prompt_version=made.prompt_version,
             )
@@ -129,7 +115,7 @@ def profile_of(
     return tuple(kept), tuple(refused)
 
 
-def _checked(finding: ProfileFinding, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
+def _check(finding: ProfileFinding, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
     if finding.field not in FIELDS:
         return Checked(None, "field")
     if finding.confidence not in SURE:
@@ -138,7 +124,7 @@ def _checked(finding: ProfileFinding, turn: Turn, echoes: Callable[[str], bool])
     label = _label(FIELDS[finding.field], turn.user)
     # A value of few words is kept with the name of its field: alone it says nothing.
     text = value if len(value.split()) >= SENTENCE_WORDS else f"{label}: {value}"
-    reason = unsaid(value, turn.user) or refusal(text, f"{turn.user}\n{label}", echoes)
+    reason = facts.unsaid(value, turn.user) or facts.refusal(text, f"{turn.user}\n{label}", echoes)
     return Checked(None, reason) if reason else Checked(text, "profile")
 
 
@@ -171,7 +157,7 @@ def summary_of(bullets: Sequence[str], turns: Sequence[Turn]) -> Checked:
     kept: list[str] = []
     reason = "empty"
     for bullet in bullets[:BULLETS]:
-        line, why = line_of(" ".join(bullet.split()))
+        line, why = facts.line_of(" ".join(bullet.split()))
         refused = why or (hostile(line) or _unsaid(line, said) if line else "empty")
         if line and not refused:
             kept.append(f"- {line}")
@@ -182,16 +168,16 @@ def summary_of(bullets: Sequence[str], turns: Sequence[Turn]) -> Checked:
     return Checked(text, "summary")
 
 
-def placed_summary(text: str, turns: Sequence[Turn], *, made: Making) -> Learned:
+def placed_summary(text: str, turns: Sequence[Turn], *, made: facts.Making) -> Learned:
     """In `working`, beside the turns: whether it lives longer is for outcomes to say."""
     return Learned(
         memory_id=made.memory_id("summary"),
         text=text,
         tier=Tier.WORKING,
-        tags=(LEARNED_TAG, SUMMARY_TAG),
+        tags=(facts.LEARNED_TAG, facts.SUMMARY_TAG),
         importance=SUMMARY_IMPORTANCE,
         confidence=SUMMARY_CONFIDENCE,
-        trust=derived_trust([turn.trust for turn in turns]),
+        trust=facts.derived_trust([turn.trust for turn in turns]),
         task="summary",
         prompt_version=made.prompt_version,
     )

@@ -1,21 +1,11 @@
-"""Which of the offered tools the assistant may call this turn, and how much
-context it needs. Pure.
-"""
-
-from __future__ import annotations
+"""Which of the offered tools may be called this turn, and how much context it needs. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rayapp.assistant.context.records import (
-    Complexity,
-    ContextRequest,
-    GatingDecision,
-    ReasonCode,
-    Task,
-)
-from rayapp.assistant.gating.rules.intents import ToolNeeds, own_name
-from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS
+from rayapp.assistant import records
+from rayapp.assistant.gating.rules.intents import ToolNeeds
+from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, own_name
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS, context_type_of
 from rayapp.inference.ports import Message
 from rayapp.search.requests import ConfidenceLabel
@@ -24,8 +14,6 @@ from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
-
-# What kind of turn this is, read from the question alone: how much context it needs.
 
 # Client contract, "Prefetch": documents at hand leave less room for memories, but three at least;
 # a long question needs more of them.
@@ -47,10 +35,10 @@ _JOINS = re.compile(
 MANY_JOINS = 2
 
 
-def read_task(request: ContextRequest, needs: ToolNeeds) -> Task:
+def read_task(request: records.ContextRequest, needs: ToolNeeds) -> records.Task:
     """Read a turn once, in any language; `needs` is what its words ask of tools."""
     plain = normalize(request.query)
-    return Task(
+    return records.Task(
         complexity=_complexity(plain),
         context_type=context_type_of(request.query),
         language=detect_language(plain),
@@ -71,7 +59,7 @@ def _limit(plain: str, *, has_documents: bool) -> int:
     return limit + LONG_QUERY_MORE if len(plain) > LONG_QUERY_CHARS else limit
 
 
-def _complexity(plain: str) -> Complexity:
+def _complexity(plain: str) -> records.Complexity:
     head = plain[:MAX_CONTEXT_CHARS]
     words = sum(token.text not in STOP_WORDS for token in tokens(head))
     parts = len(_JOINS.findall(head))
@@ -100,7 +88,7 @@ def decide_tool_gating(
     result_count: int,
     degraded: bool,
     tools: Sequence[str],
-) -> GatingDecision:
+) -> records.GatingDecision:
     """The first rule that applies decides; the order of `tools` is kept.
 
     Args:
@@ -112,24 +100,19 @@ def decide_tool_gating(
     reason = _reason(needs, confidence, result_count, degraded)
     offered = tuple(tools)
     if reason == "HIGH_CONFIDENCE_REDUCTION":
-        allowed = tuple(tool for tool in offered if is_kept(tool))
+        allowed = tuple(tool for tool in offered if own_name(tool).lower() in KEPT_TOOLS)
     else:
         allowed = offered
     reduced = len(offered) - len(allowed)
     trace_he, trace_en = _trace(reason, needs, result_count, len(allowed), len(offered))
-    return GatingDecision(
+    return records.GatingDecision(
         allowed=allowed, reduced=reduced, reason=reason, trace_he=trace_he, trace_en=trace_en
     )
 
 
-def is_kept(tool: str) -> bool:
-    """Whether a tool stays when memory is enough, with or without its server's name before it."""
-    return own_name(tool).lower() in KEPT_TOOLS
-
-
 def _reason(
     needs: ToolNeeds, confidence: ConfidenceLabel, result_count: int, degraded: bool
-) -> ReasonCode:
+) -> records.ReasonCode:
     if degraded:
         return "FAIL_OPEN_DEGRADED"
     if needs.explicit is not None:
@@ -144,44 +127,42 @@ def _reason(
 
 
 def _trace(
-    reason: ReasonCode, needs: ToolNeeds, results: int, allowed: int, offered: int
+    reason: records.ReasonCode, needs: ToolNeeds, results: int, allowed: int, offered: int
 ) -> tuple[str, str]:
     """The same sentence in Hebrew and in English."""
-    match reason:
-        case "FAIL_OPEN_DEGRADED":
-            return (
-                "הזיכרון פועל חלקית, לכן כל הכלים מותרים.",
-                "Memory works only in part, so all tools are allowed.",
-            )
-        case "EXPLICIT_TOOL_REQUEST":
-            return (
-                f"המשתמש ביקש כלי במפורש ({needs.explicit}), לכן כל הכלים מותרים.",
-                f"The user asked for a tool ({needs.explicit}), so all tools are allowed.",
-            )
-        case "RESEARCH_INTENT":
-            return (
-                "המשתמש ביקש מחקר, לכן כל הכלים מותרים.",
-                "The user asked for research, so all tools are allowed.",
-            )
-        case "DATE_QUERY_NEEDS_SEARCH":
-            return (
-                "השאלה דורשת תאריך או מידע עדכני, לכן כל הכלים מותרים.",
-                "The question needs a date or the latest state, so all tools are allowed.",
-            )
-        case "HIGH_CONFIDENCE_REDUCTION" if offered == 0:
-            return (
-                f"הזיכרון משיב בביטחון גבוה ({results} תוצאות).",
-                f"Memory answers with high confidence ({results} results).",
-            )
-        case "HIGH_CONFIDENCE_REDUCTION":
-            return (
-                f"הזיכרון משיב בביטחון גבוה ({results} תוצאות): נשארו {allowed} מתוך"
-                f" {offered} כלים.",
-                f"Memory answers with high confidence ({results} results): {allowed} of {offered}"
-                " tools remain.",
-            )
-        case _:
-            return (
-                "הזיכרון לבדו אינו מספיק, לכן כל הכלים מותרים.",
-                "Memory alone is not enough, so all tools are allowed.",
-            )
+    pair = _ENOUGH if reason == "HIGH_CONFIDENCE_REDUCTION" and offered == 0 else _TRACES[reason]
+    facts = {"results": results, "allowed": allowed, "offered": offered, "tool": needs.explicit}
+    return pair[0].format(**facts), pair[1].format(**facts)
+
+
+_ENOUGH = (
+    "הזיכרון משיב בביטחון גבוה ({results} תוצאות).",
+    "Memory answers with high confidence ({results} results).",
+)
+_TRACES: Mapping[records.ReasonCode, tuple[str, str]] = {
+    "FAIL_OPEN_DEGRADED": (
+        "הזיכרון פועל חלקית, לכן כל הכלים מותרים.",
+        "Memory works only in part, so all tools are allowed.",
+    ),
+    "EXPLICIT_TOOL_REQUEST": (
+        "המשתמש ביקש כלי במפורש ({tool}), לכן כל הכלים מותרים.",
+        "The user asked for a tool ({tool}), so all tools are allowed.",
+    ),
+    "RESEARCH_INTENT": (
+        "המשתמש ביקש מחקר, לכן כל הכלים מותרים.",
+        "The user asked for research, so all tools are allowed.",
+    ),
+    "DATE_QUERY_NEEDS_SEARCH": (
+        "השאלה דורשת תאריך או מידע עדכני, לכן כל הכלים מותרים.",
+        "The question needs a date or the latest state, so all tools are allowed.",
+    ),
+    "HIGH_CONFIDENCE_REDUCTION": (
+        "הזיכרון משיב בביטחון גבוה ({results} תוצאות): נשארו {allowed} מתוך {offered} כלים.",
+        "Memory answers with high confidence ({results} results): {allowed} of {offered} tools "
+        "remain.",
+    ),
+    "DEFAULT_ALLOW_ALL": (
+        "הזיכרון לבדו אינו מספיק, לכן כל הכלים מותרים.",
+        "Memory alone is not enough, so all tools are allowed.",
+    ),
+}

@@ -1,14 +1,11 @@
-"""What a question asks of tools: research, open data, today's facts, a tool by
-name or verb. Pure.
-"""
-
-from __future__ import annotations
+"""What a question asks of tools: research, open data, today's facts, a tool by name. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
 from rayapp.search.rules.datagov_intent import datagov_intent, words
 from rayapp.text.normalize import normalize
@@ -74,22 +71,12 @@ def _pattern(english: str, told: str, future: str, infinitive: str) -> re.Patter
 _PATTERNS = {stems: _pattern(*both) for stems, both in VERBS.items()}
 
 
-def asked_verbs(wished: str) -> frozenset[str]:
-    """The English verbs that a normalised question asks for, whatever its language."""
-    return frozenset(
-        stem for stems, pattern in _PATTERNS.items() if pattern.search(wished) for stem in stems
-    )
-
-
 def does(words: Sequence[str], verbs: frozenset[str]) -> bool:
     """Whether a tool whose name has these words does what one of the verbs says."""
     if not _OF_MEMORY.isdisjoint(words):
         return False
-    return any(_is_form(word, verb) for word in words for verb in verbs)
-
-
-def _is_form(word: str, verb: str) -> bool:
-    return any(word in (verb + end, verb.removesuffix("e") + end) for end in _ENDINGS)
+    stems = {stem for verb in verbs for stem in (verb, verb.removesuffix("e"))}
+    return any(stem + end in words for stem in stems for end in _ENDINGS)
 
 
 IntentName = Literal["official_data", "research", "search", "general"]
@@ -376,16 +363,17 @@ def _explicit(wished: str, search: str | None, tools: Sequence[str]) -> str | No
             return tool
     if search is not None and not _MEMORY.search(wished):
         return search
-    verbs = asked_verbs(low)
+    # The English verbs that the question asks for, whatever its language.
+    verbs = frozenset(
+        stem for stems, pattern in _PATTERNS.items() if pattern.search(low) for stem in stems
+    )
     return next((tool for tool in tools if does(tool_words(tool), verbs)), None) if verbs else None
 
 
 def _names_tool(low: str, said: frozenset[str], tool: str) -> bool:
-    """The tool's name as it is, or its words in a row: `send_email` in "send an email".
-
-    `said`: the words of `low`. Hundreds of tools may be offered, so patterns are made for those
-    alone whose words are all there.
-    """
+    """The tool's name as it is, or its words in a row: `send_email` in "send an email". `said`: the
+    words of `low`. Hundreds of tools may be offered, so patterns are made for those alone whose
+    words are all there."""
     name = tool.lower()
     if not any(letter.isalnum() for letter in name):
         return False
@@ -406,8 +394,3 @@ _WORDS_OF_A_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[א-ת]+")
 def tool_words(tool: str) -> tuple[str, ...]:
     """The words of a tool's own name, lower-case: `mcp__mail__sendEmail` gives send, email."""
     return tuple(word.lower() for word in _WORDS_OF_A_NAME.findall(own_name(tool)))
-
-
-def own_name(tool: str) -> str:
-    """The name without the server that programs put before it: `mcp__time__get_current_time`."""
-    return re.split(r"__|[./:]", tool)[-1] or tool

@@ -1,7 +1,5 @@
 """From what a model sent to the model of a tool."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -33,26 +31,25 @@ T = TypeVar("T", bound=Tool)
 def read_arguments(tool: type[T], sent: Mapping[str, Any] | str | None) -> T:
     """The arguments of one call.
 
-    Raises:
-        InvalidInput: one sentence that names the argument; `details.field` is its name.
+    Raises InvalidInput: one sentence that names the argument; `details.field` is its name.
     """
     known = names_of(tool)
     values: dict[str, list[Any]] = {}
     for name, value in _object(tool, sent).items():
-        field = known.get(_folded(name))
+        field = known.get(_fold(name))
         if field is None:
             raise _unknown(tool, name)
         if not _nothing(tool.model_fields[field], value):
             values.setdefault(field, []).append(value)
     first = {field: given[0] for field, given in values.items()}
-    found = _validated(tool, first)
+    found = _validate(tool, first)
     for field, given in values.items():
-        if any(_validated(tool, first | {field: other}) != found for other in given[1:]):
+        if any(_validate(tool, first | {field: other}) != found for other in given[1:]):
             raise _refused(field, "is given twice with different values; send one")
     return found
 
 
-def _validated(tool: type[T], values: Mapping[str, Any]) -> T:
+def _validate(tool: type[T], values: Mapping[str, Any]) -> T:
     try:
         return tool.model_validate(values)
     except ValidationError as error:
@@ -78,7 +75,7 @@ def names_of(tool: type[Tool]) -> Mapping[str, str]:
     for name, field in tool.model_fields.items():
         aliases = field.validation_alias
         others = aliases.choices if isinstance(aliases, AliasChoices) else ()
-        names |= {_folded(one): name for one in (name, *others)}
+        names |= {_fold(one): name for one in (name, *others)}
     return names
 
 
@@ -102,7 +99,7 @@ def _wrapped(tool: type[Tool], sent: Mapping[str, Any]) -> Any | None:
     if len(sent) != 1:
         return None
     name, inner = next(iter(sent.items()))
-    wraps = _folded(name) in WRAPPERS and _folded(name) not in names_of(tool)
+    wraps = _fold(name) in WRAPPERS and _fold(name) not in names_of(tool)
     return inner if wraps and isinstance(inner, Mapping | str) else None
 
 
@@ -130,7 +127,7 @@ def _nothing(field: FieldInfo, value: Any) -> bool:
     return blank and not field.is_required()
 
 
-def _folded(name: Any) -> str:
+def _fold(name: Any) -> str:
     """`sortBy`, `sort-by` and `Sort By` are `sort_by`."""
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 

@@ -1,8 +1,7 @@
 """The seven tools: one model each, from which every schema and every reading of arguments comes."""
 
-from __future__ import annotations
-
 import inspect
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
@@ -11,21 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from rayapp.assistant.tools.rules.parameters import (
-    DEFAULT_RESULTS,
-    Count,
-    Flag,
-    MemoryRef,
-    MemoryRefs,
-    OutcomeWord,
-    Scores,
-    Share,
-    SortWord,
-    Tags,
-    Text,
-    Tiers,
-    tiers_schema,
-)
+from rayapp.assistant.tools.rules import parameters
 from rayapp.memory.item import Outcome
 
 Schema = dict[str, Any]
@@ -86,12 +71,12 @@ class Tool(BaseModel):
             cls.description = f"{' '.join((inspect.getdoc(cls) or '').split())}\n{cls.text_he}"
 
 
-Fact = Annotated[Text, Field(max_length=MAX_FACT_CHARS)]
-Question = Annotated[Text, Field(max_length=MAX_QUESTION_CHARS)]
-Takeaway = Annotated[Text, Field(max_length=MAX_TAKEAWAY_CHARS)]
-Reason = Annotated[Text, Field(max_length=MAX_REASON_CHARS)]
+Fact = Annotated[parameters.Text, Field(max_length=MAX_FACT_CHARS)]
+Question = Annotated[parameters.Text, Field(max_length=MAX_QUESTION_CHARS)]
+Takeaway = Annotated[parameters.Text, Field(max_length=MAX_TAKEAWAY_CHARS)]
+Reason = Annotated[parameters.Text, Field(max_length=MAX_REASON_CHARS)]
 ReceiptId = Annotated[
-    Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None,
+    Annotated[parameters.Text, Field(max_length=MAX_ID_CHARS)] | None,
     Field(
         description="The receipt that the search answered; left out: the last search of this "
         "conversation.",
@@ -140,28 +125,28 @@ class SearchMemory(Tool):
         description="What to look for, in the user's words; Hebrew and English both work.",
         validation_alias=_QUERY,
     )
-    tiers: Annotated[Tiers, tiers_schema(documents=False)] | None = Field(
+    tiers: Annotated[parameters.Tiers, parameters.tiers_schema(documents=False)] | None = Field(
         None,
         description=_TIERS_TEXT.format(books="books (documents)"),
         validation_alias=_TIERS_NAMES,
     )
-    limit: Count = Field(
-        DEFAULT_RESULTS,
+    limit: parameters.Count = Field(
+        parameters.DEFAULT_RESULTS,
         description="How many results.",
         validation_alias=AliasChoices("top_k", "k", "n", "max_results", "count", "num_results"),
     )
-    sort_by: SortWord | None = Field(
+    sort_by: parameters.SortWord | None = Field(
         None,
         description="Order: relevance, recency (newest first) or score (what helped most first). "
         "Left out: as the question asks for.",
         validation_alias=AliasChoices("sort", "order_by", "order"),
     )
-    tags: Tags | None = Field(
+    tags: parameters.Tags | None = Field(
         None,
         description="Only memories with one of these tags.",
         validation_alias=AliasChoices("tag"),
     )
-    more: Flag = Field(
+    more: parameters.Flag = Field(
         False,
         description="True only when the user asked to search more: it allows a further search in "
         "the same turn.",
@@ -171,10 +156,8 @@ class SearchMemory(Tool):
 
 class _SearchDocuments(SearchMemory):
     # The same for callers that call the books tier `documents` (`tier_name`).
-    tiers: Annotated[Tiers, tiers_schema(documents=True)] | None = Field(
-        None,
-        description=_TIERS_TEXT.format(books="documents"),
-        validation_alias=_TIERS_NAMES,
+    tiers: Annotated[parameters.Tiers, parameters.tiers_schema(documents=True)] | None = Field(
+        None, description=_TIERS_TEXT.format(books="documents"), validation_alias=_TIERS_NAMES
     )
 
 
@@ -195,12 +178,12 @@ class RecordResponse(Tool):
             "takeaway", "summary", "learned", "lesson", "text", "content"
         ),
     )
-    outcome: OutcomeWord = Field(
+    outcome: parameters.OutcomeWord = Field(
         Outcome.UNKNOWN,
         description="How the answer went.",
         validation_alias=AliasChoices("result", "status"),
     )
-    related: MemoryRefs | None = Field(
+    related: parameters.MemoryRefs | None = Field(
         None,
         description="Numbers of the search results that you used, or memory ids. Left out: all "
         "that was shown; an empty list: none.",
@@ -227,15 +210,17 @@ class AddToMemoryBank(Tool):
         description="The fact, in the user's language.",
         validation_alias=AliasChoices("text", "fact", "memory", "note", "value"),
     )
-    tags: Tags = Field(
+    tags: parameters.Tags = Field(
         DEFAULT_TAGS,
         description="What it is about.",
         examples=[list(FACT_TAGS)],
         validation_alias=AliasChoices("tag", "category", "categories", "labels"),
     )
-    importance: Share = Field(DEFAULT_IMPORTANCE, description="How much it matters, 0 to 1.")
-    confidence: Share = Field(DEFAULT_CONFIDENCE, description="How sure it is, 0 to 1.")
-    always_inject: Flag = Field(
+    importance: parameters.Share = Field(
+        DEFAULT_IMPORTANCE, description="How much it matters, 0 to 1."
+    )
+    confidence: parameters.Share = Field(DEFAULT_CONFIDENCE, description="How sure it is, 0 to 1.")
+    always_inject: parameters.Flag = Field(
         False,
         description="True for who the user is: shown with every question.",
         validation_alias=AliasChoices("pin", "pinned"),
@@ -249,7 +234,7 @@ class FactTool(Tool):
     destructive: ClassVar = True
     idempotent: ClassVar = True
 
-    memory_id: MemoryRef | None = Field(
+    memory_id: parameters.MemoryRef | None = Field(
         None,
         description="Id of the fact, or its number in the last search.",
         validation_alias=AliasChoices("id", "memory", "position", "number"),
@@ -281,13 +266,11 @@ class UpdateMemory(FactTool):
         description="The fact as it is now.",
         validation_alias=AliasChoices("content", "new_text", "text", "fact"),
     )
-    tags: Tags | None = Field(
-        None,
-        description="New tags; left out: as before.",
-        validation_alias=AliasChoices("tag"),
+    tags: parameters.Tags | None = Field(
+        None, description="New tags; left out: as before.", validation_alias=AliasChoices("tag")
     )
-    importance: Share | None = Field(None, description="0 to 1; left out: as before.")
-    confidence: Share | None = Field(None, description="0 to 1; left out: as before.")
+    importance: parameters.Share | None = Field(None, description="0 to 1; left out: as before.")
+    confidence: parameters.Share | None = Field(None, description="0 to 1; left out: as before.")
 
 
 class ArchiveMemory(FactTool):
@@ -312,7 +295,7 @@ class ScoreMemories(Tool):
     text_he: ClassVar = "ציון נפרד לכל זיכרון שהוצג: למשל הראשון עזר והשני היה שגוי."
     writes: ClassVar = True
 
-    scores: Scores = Field(
+    scores: parameters.Scores = Field(
         description="One entry per memory.",
         validation_alias=AliasChoices("memory_scores", "ratings", "outcomes", "memories"),
     )
@@ -343,7 +326,11 @@ _NAMES_OF_CLIENTS = frozenset({"recall_memory", "memory_bank", "create_memory"})
 # themselves, their outcomes are those of what they found, and they stay when memory is enough.
 MEMORY_TOOLS = _NAMES_OF_CLIENTS | TOOLS_BY_NAME.keys()
 
-# The schemas of a tool: JSON Schema as MCP and HTTP show it, and the OpenAI function.
+
+def own_name(tool: str) -> str:
+    """The name without the server that programs put before it: `mcp__time__get_current_time`."""
+    return re.split(r"__|[./:]", tool)[-1] or tool
+
 
 # Keywords that strict function calling does not know; what they say is checked when read.
 NOT_STRICT = frozenset({"minLength", "maxLength", "examples", "default"})

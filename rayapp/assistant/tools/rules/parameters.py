@@ -4,8 +4,6 @@ Small models send numbers as strings, one value for a list, a list as text. What
 only is taken; anything else is a ValueError whose sentence says what to send.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -26,39 +24,18 @@ T = TypeVar("T")
 YES = frozenset({"true", "yes", "1", "on", "כן", "אמת"})
 NO = frozenset({"false", "no", "0", "off", "לא", "שקר"})
 OUTCOME_SYNONYMS = {
-    "success": "worked",
-    "successful": "worked",
-    "helped": "worked",
-    "helpful": "worked",
-    "good": "worked",
-    "👍": "worked",
-    "עבד": "worked",
-    "הצליח": "worked",
-    "עזר": "worked",
-    "failure": "failed",
-    "fail": "failed",
-    "wrong": "failed",
-    "bad": "failed",
-    "👎": "failed",
-    "נכשל": "failed",
-    "שגוי": "failed",
-    "partly": "partial",
-    "partially": "partial",
-    "חלקי": "partial",
-    "unclear": "unknown",
-    "neutral": "unknown",
-    "➖": "unknown",
-    "לא ידוע": "unknown",
+    **dict.fromkeys(
+        ("success", "successful", "helped", "helpful", "good", "👍", "עבד", "הצליח", "עזר"),
+        "worked",
+    ),
+    **dict.fromkeys(("failure", "fail", "wrong", "bad", "👎", "נכשל", "שגוי"), "failed"),
+    **dict.fromkeys(("partly", "partially", "חלקי"), "partial"),
+    **dict.fromkeys(("unclear", "neutral", "➖", "לא ידוע"), "unknown"),
 }
 SORT_SYNONYMS = {
-    "relevant": "relevance",
-    "recent": "recency",
-    "newest": "recency",
-    "latest": "recency",
-    "date": "recency",
-    "time": "recency",
-    "best": "score",
-    "rating": "score",
+    **dict.fromkeys(("relevant",), "relevance"),
+    **dict.fromkeys(("recent", "newest", "latest", "date", "time"), "recency"),
+    **dict.fromkeys(("best", "rating"), "score"),
 }
 # The largest number in a text that is read as one; longer digits are no count of anything.
 _NUMBER = re.compile(r"[+-]?\d{1,9}(\.\d{1,9})?")
@@ -122,7 +99,7 @@ def read_sort(value: Any) -> str:
 def read_tags(value: Any) -> tuple[str, ...]:
     """Short labels in any script; a text is one label, or several with commas between."""
     found = []
-    for one in _listed(value):
+    for one in _as_list(value):
         if not isinstance(one, str):
             raise ValueError("must be a list of texts")
         label = _clean(one.strip().lstrip("#").strip())
@@ -138,7 +115,7 @@ def read_tags(value: Any) -> tuple[str, ...]:
 def read_tiers(value: Any) -> tuple[Tier, ...]:
     """Tiers to search; `all` is the five core ones, and so is leaving it out."""
     found: list[Tier] = []
-    for one in _listed(value):
+    for one in _as_list(value):
         name = re.sub(r"[\s-]+", "_", one.strip().lower()) if isinstance(one, str) else ""
         tier = parse_tier(name)
         if name == "all":
@@ -162,12 +139,12 @@ def tiers_schema(documents: bool) -> WithJsonSchema:
 
 def read_references(value: Any) -> tuple[int | str, ...]:
     """Numbers and ids, mixed. An empty list means none of them."""
-    return _counted(dict.fromkeys(read_reference(one) for one in _listed(value)))
+    return _counted(dict.fromkeys(read_reference(one) for one in _as_list(value)))
 
 
 def read_scores(value: Any) -> list[dict[str, Any]]:
     """Memories with an outcome each; an object of number or id and outcome is read as well."""
-    value = _decoded(value)
+    value = _decode(value)
     rows: Sequence[Any]
     if isinstance(value, Mapping) and not _names_one(value):
         rows = [{"memory": memory, "outcome": outcome} for memory, outcome in value.items()]
@@ -190,7 +167,7 @@ def _pairs(row: Any) -> list[tuple[int | str, str]]:
     if named is None or given is None:
         raise ValueError("needs a memory and an outcome in each entry")
     outcome = read_outcome(given)
-    return [(read_reference(one), outcome) for one in _listed(named)]
+    return [(read_reference(one), outcome) for one in _as_list(named)]
 
 
 _MEMORY_NAMES = ("memory", "memory_id", "memoryId", "position", "positions", "id", "related")
@@ -220,7 +197,7 @@ def _names_one(value: Mapping[str, Any]) -> bool:
     return any(name in value for name in _MEMORY_NAMES) and any(n in value for n in _OUTCOME_NAMES)
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     """The list or object that a text is the JSON of, else the value itself."""
     if isinstance(value, str) and value.strip()[:1] in {"[", "{"}:
         try:
@@ -231,9 +208,9 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """A list as it is; a text as its parts; anything else as the one thing in a list."""
-    value = _decoded(value)
+    value = _decode(value)
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, str):
@@ -278,8 +255,6 @@ def _clean(text: str) -> str:
     return text
 
 
-# What arguments are made of: the type, its bounds, and how it is read.
-
 Text = Annotated[str, Field(min_length=1), BeforeValidator(read_text)]
 Count = Annotated[int, Field(ge=1, le=MAX_RESULTS), BeforeValidator(read_count)]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(read_share)]
@@ -310,7 +285,5 @@ class Score(BaseModel):
 
 
 Scores = Annotated[
-    tuple[Score, ...],
-    Field(min_length=1, max_length=MAX_REFERENCES),
-    BeforeValidator(read_scores),
+    tuple[Score, ...], Field(min_length=1, max_length=MAX_REFERENCES), BeforeValidator(read_scores)
 ]

@@ -1,14 +1,13 @@
 """What a model reads of a tool's result. Memory text is escaped: it stays text in every case."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
 from rayapp.graphs.records import ContextInsights, PastExperience
-from rayapp.learning.records import OutcomeAnswer, Skipped
+from rayapp.learning.records import OutcomeAnswer
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.tiers import tier_name
@@ -50,7 +49,7 @@ def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) 
 
 
 def hit_lines(hit: Hit, now: datetime, documents: bool) -> list[str]:
-    head = f"[{hit.position}] {mark(hit.item, documents)} {escape_text(hit.item.text)}"
+    head = f"[{hit.position}] {mark(hit.item, documents)} {escape_text(hit.text)}"
     return [head, f"    Score: {hit.summary.final_score:.2f} | {item_facts(hit.item, now)}"]
 
 
@@ -106,7 +105,7 @@ def insights_text(found: ContextInsights, documents: bool) -> str:
     """What to do next first, then the experience behind it."""
     lines = [f"- {escape_text(one)}" for one in found.directives]
     if found.known_solution is not None:
-        lines.append(_labelled("Known solution", found.known_solution, documents))
+        lines.append(_label("Known solution", found.known_solution, documents))
     lines += [_experience("Helped before", one, documents) for one in found.patterns]
     lines += [_experience("Failed before", one, documents) for one in found.failures]
     if not lines:
@@ -171,7 +170,7 @@ def scored_data(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
             }
             for one in found.updated
         ],
-        "skipped": [_skipped(one) for one in found.skipped],
+        "skipped": [asdict(one) for one in found.skipped],
     }
 
 
@@ -183,13 +182,13 @@ def _missing(degraded: Sequence[str]) -> list[str]:
     return [f"Parts of the search were skipped: {', '.join(degraded)}."] if degraded else []
 
 
-def _labelled(label: str, item: MemoryItem, documents: bool) -> str:
+def _label(label: str, item: MemoryItem, documents: bool) -> str:
     return f"- {label}: {mark(item, documents)} {escape_text(item.text)}"
 
 
 def _experience(label: str, one: PastExperience, documents: bool) -> str:
     reason = f" ({escape_text(one.reason)})" if one.reason else ""
-    return _labelled(label, one.item, documents) + reason
+    return _label(label, one.item, documents) + reason
 
 
 def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
@@ -202,7 +201,3 @@ def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
         "reason": one.reason,
         "at": iso(one.at),
     }
-
-
-def _skipped(one: Skipped) -> dict[str, str]:
-    return {"memory_id": one.memory_id, "reason": one.reason}

@@ -1,6 +1,4 @@
-"""Answers of language models: what is asked for, what a text holds of it, what refuses, what it
-may cost.
-"""
+"""Answers of language models: what is asked for, what a text holds, what refuses, what it costs."""
 
 from __future__ import annotations
 
@@ -98,8 +96,7 @@ _HEBREW = r"""
         (?:%(hmuch)s\s+)?%(hlacks)s
 """
 _REFUSALS = re.compile(
-    _PATTERN % {**_WORDS, "i": _ENGLISH % _WORDS, "h": _HEBREW % _WORDS},
-    re.VERBOSE | re.IGNORECASE,
+    _PATTERN % {**_WORDS, "i": _ENGLISH % _WORDS, "h": _HEBREW % _WORDS}, re.VERBOSE | re.IGNORECASE
 )
 
 
@@ -107,8 +104,6 @@ def refuses(answer: str) -> bool:
     """True for "I'm sorry, but I can't help with that." and its like."""
     return _REFUSALS.search(normalize(answer).replace("’", "'")) is not None
 
-
-# What the model calls of one user may cost in a day.
 
 # Prices are quoted per million tokens everywhere.
 PRICE_UNIT = 1_000_000
@@ -269,8 +264,6 @@ ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "merged_memory": MergedMemory,
 }
 
-
-# From the text of an answer to the value asked for: tolerant of form, strict on content.
 
 T = TypeVar("T")
 

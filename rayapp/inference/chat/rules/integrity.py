@@ -1,19 +1,13 @@
-"""What a gateway does to a model's answer before it trusts it: thinking aloud, form, strict JSON,
-risks.
-"""
-
-from __future__ import annotations
+"""What a gateway does to an answer before it trusts it: thinking aloud, form, JSON, risks."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from rayapp.inference.chat.rules.tolerant_json import json_values, parse_json
+from rayapp.inference.chat.rules.tolerant_json import json_values, parse_json, refuse_constant
 from rayapp.text.hostile import injection_kinds
-
-# Strict JSON text: what every reader takes, and nothing else.
 
 
 def json_text(value: Any) -> str:
@@ -24,16 +18,10 @@ def json_text(value: Any) -> str:
 def is_json(text: str, *kinds: type) -> bool:
     """True for strict JSON whose value is of one of `kinds`."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse), kinds)
+        return isinstance(json.loads(text, parse_constant=refuse_constant), kinds)
     except (ValueError, RecursionError):
         return False
 
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-# `<think>` blocks of model answers: where they are, and what is left without them.
 
 OPEN, CLOSE = "<think>", "</think>"
 _TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
@@ -179,9 +167,9 @@ def check_response(
     expect_json: the answer should be JSON and nothing else; then `text` and `answer` are that.
     Up to `MAX_CHARS` of a text are searched for calls and JSON.
     """
-    checked = _checked(text, tool_calls, expect_json=expect_json)
+    checked = _check(text, tool_calls, expect_json=expect_json)
     for _ in range(MAX_AGAIN):
-        again = _checked(checked.text, checked.tool_calls, expect_json=expect_json)
+        again = _check(checked.text, checked.tool_calls, expect_json=expect_json)
         if (again.text, again.tool_calls) == (checked.text, checked.tool_calls):
             break
         # What was mended reads as something new, such as JSON that turns out to be a call.
@@ -191,8 +179,7 @@ def check_response(
     return checked
 
 
-def _checked(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> CheckedResponse:
-    """One pass."""
+def _check(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> CheckedResponse:
     given = list(tool_calls)
     findings: list[Finding] = []
     if expect_json and is_json(text, dict, list) and not _call_spans(text):
@@ -200,7 +187,7 @@ def _checked(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> Chec
         body, answer, thinking = text, text, ""
         found: list[Any] = []
     else:
-        body, found = _pulled(text, findings)
+        body, found = _pull(text, findings)
         body = _without_markers(body, findings)
         answer, thinking = split_thinking(body)
         if expect_json:
@@ -218,7 +205,7 @@ def _checked(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> Chec
     )
 
 
-def _pulled(text: str, findings: list[Finding]) -> tuple[str, list[Any]]:
+def _pull(text: str, findings: list[Finding]) -> tuple[str, list[Any]]:
     """The text with its blocks closed and without tool calls, and those calls."""
     spans = _call_spans(text)
     thinking = find_thinking(text, [span for span, _ in spans])
@@ -243,7 +230,7 @@ def _pulled(text: str, findings: list[Finding]) -> tuple[str, list[Any]]:
     if real:
         findings.append(Finding("tool_call_in_text", "moved to tool_calls"))
     whole = "".join(parts)
-    tidy = _tidied(whole) if real else whole
+    tidy = _tidy(whole) if real else whole
     # Without the gap, what stood on its two sides may read as something new.
     stable = not real or (not _call_spans(tidy) and _same_blocks(whole, tidy))
     return (tidy if stable else whole), [call for _, calls in real for call in calls]
@@ -253,7 +240,7 @@ def _same_blocks(one: str, other: str) -> bool:
     return split_thinking(one)[1] == split_thinking(other)[1]
 
 
-def _tidied(text: str) -> str:
+def _tidy(text: str) -> str:
     """Lines that only hold a gap go."""
     lines = text.split("\n")
     return "\n".join(line for line in lines if line.strip() != GAP).replace(CLOSE + GAP, CLOSE)

@@ -4,8 +4,6 @@ One pass, bounded depth, no invented values. Written here because the known libr
 minutes for a hostile answer of 60 kB and reads prose as values (decision 0028).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -88,7 +86,9 @@ def json_values(
 
 def _strict(text: str) -> ParsedJson | None:
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        value = json.loads(
+            text, parse_constant=refuse_constant, parse_float=_finite, parse_int=_whole
+        )
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict | list) or _SURROGATE.search(text) or "\\u" in text:
@@ -97,7 +97,8 @@ def _strict(text: str) -> ParsedJson | None:
     return ParsedJson(value, (), 0, len(text)) if _shallow(value, MAX_DEPTH) else None
 
 
-def _refuse(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity are no JSON."""
     raise ValueError(name)
 
 
@@ -311,15 +312,15 @@ class _Reader:
             if head == "\\":
                 parts.append(self._escape())
             elif head in closers and self._closes(key, in_object):
-                return self._mended("".join(parts))
+                return self._repair("".join(parts))
             else:
                 if head == '"':
                     self.repairs.append("quote")
                 parts.append(head)
         self.repairs.append("cut")
-        return _Cut(self._mended("".join(parts)))
+        return _Cut(self._repair("".join(parts)))
 
-    def _mended(self, text: str) -> str:
+    def _repair(self, text: str) -> str:
         if any(mark in text for mark in "\n\t\r"):
             self.repairs.append("newline")
         # Half a character, which no store takes.

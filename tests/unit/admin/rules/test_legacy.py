@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.admin.ports import LegacyFact
-from rayapp.admin.rules import is_session_user, new_memory
+from rayapp.admin.rules import SESSION_USER, new_memory
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import Status
 from rayapp.memory.rules.creation import TextLimits, check_new
@@ -65,4 +66,4 @@ def test_the_reason_comes_back_while_the_memory_is_archived(reason: str) -> None
     [("0f" * 32, True), ("0F" * 32, False), ("0f" * 31, False), ("0f" * 32 + "\n", False)],
 )
 def test_session_users(user_id: str, session: bool) -> None:
-    assert is_session_user(user_id) is session
+    assert (re.fullmatch(SESSION_USER, user_id) is not None) is session

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.service import StandingMemories
+from rayapp.assistant.context.service import CoreMemories
 from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.item import MemoryItem, Quality
 from rayapp.memory.scope import ReadScope
@@ -26,12 +26,12 @@ KINDS: dict[str, dict[str, Any]] = {
 PLACES = {"identity": 10, "preference": 10, "always": 20, "pattern": 5}
 
 
-class Shelf:
+class TemplateLibrary:
     """The standing memories of dana."""
 
     def __init__(self) -> None:
         self.items = InMemoryMemoryStore(FakeClock())
-        self.standing = StandingMemories(self.items, ContextSettings())
+        self.standing = CoreMemories(self.items, ContextSettings())
         self.kept = 0
 
     async def keep(self, worth: float = 0.5, **kind: Any) -> MemoryItem:
@@ -51,38 +51,38 @@ class Shelf:
 
 @pytest.mark.parametrize("section", KINDS)
 async def test_newer_memories_of_less_worth_evict_none(section: str) -> None:
-    shelf = Shelf()
-    best = await shelf.keep(1.0, **KINDS[section])
-    same = [await shelf.keep(0.5, **KINDS[section]) for _ in range(PLACES[section] + 3)]
+    library = TemplateLibrary()
+    best = await library.keep(1.0, **KINDS[section])
+    same = [await library.keep(0.5, **KINDS[section]) for _ in range(PLACES[section] + 3)]
     first = [best, *same][: PLACES[section]]
-    assert await shelf.ids(section) == [one.memory_id for one in first]
+    assert await library.ids(section) == [one.memory_id for one in first]
 
 
 @pytest.mark.parametrize("section", KINDS)
 async def test_what_stands_stays_the_same_until_something_better_comes(section: str) -> None:
-    shelf = Shelf()
+    library = TemplateLibrary()
     for _ in range(PLACES[section]):
-        await shelf.keep(0.5, **KINDS[section])
-    before = await shelf.ids(section)
+        await library.keep(0.5, **KINDS[section])
+    before = await library.ids(section)
     for _ in range(5):
-        await shelf.keep(0.4, **KINDS[section])
-        assert await shelf.ids(section) == before
-    better = await shelf.keep(0.9, **KINDS[section])
-    assert await shelf.ids(section) == [better.memory_id, *before[:-1]]
+        await library.keep(0.4, **KINDS[section])
+        assert await library.ids(section) == before
+    better = await library.keep(0.9, **KINDS[section])
+    assert await library.ids(section) == [better.memory_id, *before[:-1]]
 
 
 async def test_a_pinned_identity_takes_no_place_of_what_else_is_pinned() -> None:
-    shelf = Shelf()
-    pinned = [await shelf.keep(**KINDS["always"]) for _ in range(PLACES["always"])]
+    library = TemplateLibrary()
+    pinned = [await library.keep(**KINDS["always"]) for _ in range(PLACES["always"])]
     for _ in range(PLACES["always"]):
-        await shelf.keep(always_inject=True, **KINDS["identity"])
-    assert await shelf.ids("always") == [one.memory_id for one in pinned]
-    assert len(await shelf.ids("identity")) == PLACES["identity"]
+        await library.keep(always_inject=True, **KINDS["identity"])
+    assert await library.ids("always") == [one.memory_id for one in pinned]
+    assert len(await library.ids("identity")) == PLACES["identity"]
 
 
 async def test_a_section_without_places_stands_empty() -> None:
-    shelf = Shelf()
-    await shelf.keep(**KINDS["pattern"])
-    found = await shelf.standing.read(ReadScope("dana"), NOW, patterns=False)
+    library = TemplateLibrary()
+    await library.keep(**KINDS["pattern"])
+    found = await library.standing.read(ReadScope("dana"), NOW, patterns=False)
     assert found == ()
-    assert len(await shelf.ids("pattern")) == 1
+    assert len(await library.ids("pattern")) == 1

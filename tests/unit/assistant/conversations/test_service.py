@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.records import ContextRequest, ExchangeRequest
-from rayapp.assistant.conversations.records import ScoreRequest
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
+from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
 from rayapp.core.errors import InvalidInput, StoreDown
 from rayapp.core.settings.model import load_settings
 from rayapp.inference.ports import Message
@@ -77,14 +75,7 @@ class DyingOutcomes(OutcomesService):
 class LostSessions(InMemorySessionStore):
     """Cannot be written to."""
 
-    async def remember_injected(
-        self,
-        scope: WriteScope,
-        conversation_id: str,
-        fingerprints: Sequence[str],
-        at: datetime,
-        receipt_id: str | None = None,
-    ) -> None:
+    async def log_injected(self, *_: Any, **__: Any) -> None:
         raise StoreDown("MongoDB does not answer: retry.")
 
     async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
@@ -400,10 +391,10 @@ async def test_a_thumb_without_memories_judges_no_standing_one(rig: Rig) -> None
     asked = await rig.hooks.exchange(DANA, exchange(answer=PLAIN))
     assert {line.memory_id for line in asked.context.block.lines} >= {"mem-1", "mem-2"}
     found = await rig.hooks.score(DANA, ScoreRequest(message_id="m-1", score=-1))
-    assert found.updated == 1
+    assert len(found.updated) == 1
     assert (await rig.uses("mem-1"), await rig.uses("mem-2")) == (1, 0)
 
 
 async def test_a_score_of_an_unknown_answer_moves_nothing(rig: Rig) -> None:
     found = await rig.hooks.score(DANA, ScoreRequest(message_id="never", score=1))
-    assert (found.updated, found.skipped, found.duplicate) == (0, (), False)
+    assert (found.updated, found.skipped, found.duplicate) == ((), (), False)

@@ -418,7 +418,7 @@ async def test_the_backlog_of_one_user_keeps_nobody_else_waiting() -> None:
 
 async def test_a_bug_met_by_one_user_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     world = await World.open()
-    known = world.learning._deciders.known
+    known = world.learning._policies.known
     active = known.active
 
     async def broken(user_id: str, memory_id: str) -> MemoryItem | None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from rayapp.assistant.conversations.rules import fingerprints_of
-from rayapp.assistant.extraction.executor import Doing
-from rayapp.assistant.extraction.policies import Deciders, KnownMemories
+from rayapp.assistant.extraction.executor import ExtractionExecutor
+from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.container import bootstrap
-from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.point_builder import PointMaker
 from rayapp.index.service import IndexingService
@@ -25,26 +22,17 @@ from rayapp.inference.chat.rules.answers import (
     OutcomeJudgement,
     ProfileFindings,
 )
-from rayapp.inference.ports import Asking, HelperName, ModelQuestion, ModelReply, WhyNot
-from rayapp.learning.outcomes import OutcomesService
+from rayapp.inference.ports import HelperName, ModelPort, ModelQuestion, ModelReply, WhyNot
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import ItemQuery, NewMemory
-from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.service import MemoriesService
-from rayapp.memory.tiers import Tier
-from rayapp.search.ports import Receipt, Shown
-from tests.support.clock import FakeClock
 from tests.support.harness import ModelEmbedder, Switchable
-from tests.support.stores import InMemoryMemoryStore
+from tests.support.outcome_services import OutcomeServices
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
-from tests.support.stores.outcomes import InMemoryOutcomeStore
-from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.stores import (
     InMemoryEventStore,
     InMemoryLeaseStore,
-    InMemoryReceiptStore,
 )
 
 T = TypeVar("T")
@@ -70,7 +58,7 @@ def judgement(outcome: str, confidence: float) -> OutcomeJudgement:
 
 @dataclass
 class ScriptedAnswers:
-    """`Asking`: `answers` by helper; a str that is a `WhyNot` in `why` is no answer.
+    """`ModelPort`: `answers` by helper; a str that is a `WhyNot` in `why` is no answer.
 
     `asked` holds every question, in order.
     """
@@ -106,44 +94,24 @@ class ScriptedAnswers:
         return [variables for name, variables in self.asked if name == helper]
 
 
-class World:
+class World(OutcomeServices):
     """`await World.open()`, then `say` and `learn`."""
 
     schema: IndexSchema
 
-    def __init__(self, models: Asking) -> None:
+    def __init__(self, models: ModelPort) -> None:
+        super().__init__()
         self.models = models
-        self.clock = FakeClock()
-        settings = load_settings(env={})
-        self.runtime = bootstrap.runtime_of(settings, InMemoryMetrics(), self.clock)
-        self.items = InMemoryMemoryStore(self.clock)
-        self.receipts = InMemoryReceiptStore(self.clock)
         self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
-        self.outcome_rows = InMemoryOutcomeStore(self.items, self.receipts, self.clock)
         self.queue = InMemoryExchangeQueue(self.clock)
         self.index: Any = Switchable(InMemoryIndex())
         self.embedder = ModelEmbedder()
-        self.memories = MemoriesService(
-            self.items,
-            clock=self.clock,
-            metrics=self.runtime.metrics,
-            limits=TextLimits(text=10_000, memory_bank=5_000),
-            capacity=1_000,
-            new_id=self.runtime.new_id,
-        )
-        self.outcomes = OutcomesService(
-            self.outcome_rows,
-            self.receipts,
-            self.memories,
-            InMemorySessionStore(self.clock),
-            runtime=self.runtime,
-        )
         self.numbers = itertools.count(1)
         self.learning = self.worker()
 
     @classmethod
-    async def open(cls, models: Asking | None = None) -> World:
+    async def open(cls, models: ModelPort | None = None) -> World:
         self = cls(models or ScriptedAnswers())
         await self.begin()
         return self
@@ -163,20 +131,20 @@ class World:
     def worker(self, **replaced: Any) -> ExchangeLearning:
         """A process that learns; several share the stores. `replaced`: parts that fail."""
         queue = replaced.get("queue", self.queue)
-        deciders = Deciders(
+        policies = ExtractionPolicies(
             models=self.models,
             queue=queue,
             receipts=self.receipts,
             known=KnownMemories(self.items, self.index, self.embedder, timeout_s=5.0),
             versions=lambda helper, language: f"{language}1",
         )
-        doing = Doing(
+        executor = ExtractionExecutor(
             replaced.get("memories", self.memories),
             replaced.get("outcomes", self.outcomes),
             replaced.get("events", self.events),
             runtime=self.runtime,
         )
-        return ExchangeLearning(queue, deciders, doing, runtime=self.runtime)
+        return ExchangeLearning(queue, policies, executor, runtime=self.runtime)
 
     async def index_all(self) -> None:
         """Run the indexer until nothing is due."""
@@ -200,21 +168,8 @@ class World:
         return result.memory_id
 
     async def receipt(self, *shown: str, number: int = 1) -> str:
-        receipt = Receipt(
-            receipt_id=f"r-{number}",
-            user_id="dana",
-            query="?",
-            recipe="default",
-            shown=tuple(
-                Shown(position=n, memory_id=m, tier=Tier.WORKING, final=0.5)
-                for n, m in enumerate(shown, start=1)
-            ),
-            at=self.clock.now(),
-            expires_at=self.clock.now() + timedelta(hours=24),
-            conversation_id="c-1",
-            principal="agent",
-        )
-        await self.receipts.put(receipt)
+        receipt = self.receipt_of(f"r-{number}", shown)
+        await self.receipts.put_many([receipt])
         return receipt.receipt_id
 
     async def say(

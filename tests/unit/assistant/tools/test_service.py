@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.assistant.tools.records import ToolAnswer, ToolCall
+from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules.arguments import names_of
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
 from rayapp.core.errors import (

@@ -11,7 +11,13 @@ import yaml
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import reference as settings_reference
-from rayapp.core.settings.model import CONFIG_DIR, Concern, Settings, load_settings, setting_names
+from rayapp.core.settings.model import (
+    CONFIG_DIR,
+    Settings,
+    SettingsSection,
+    load_settings,
+    setting_names,
+)
 
 PROD_ENV = {"MONGODB_URI": "mongodb://db/?replicaSet=rs", "QDRANT_URL": "http://index:6333"}
 
@@ -193,7 +199,7 @@ def test_when_keys_are_required(host: str, mode: str, required: bool) -> None:
 
 def test_every_setting_has_a_description() -> None:
     root = Settings()
-    concerns = [root, *(value for _, value in root if isinstance(value, Concern))]
+    concerns = [root, *(value for _, value in root if isinstance(value, SettingsSection))]
     missing = [
         f"{type(concern).__name__}.{name}"
         for concern in concerns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,7 @@ from rayapp.datagov.rules.prepare import (
     clean,
     has_hebrew,
     is_data,
-    normalised,
+    normalise,
     prepared,
 )
 from rayapp.text.normalize import find_forbidden
@@ -79,7 +80,7 @@ def cleaned(*names: str) -> tuple[tuple[str, ...], Anomalies]:
     fields = tuple(Field(name=name) for name in names)
     resource = replace(WELLS.resources[0], fields=fields)
     anomalies = Anomalies()
-    found = normalised(a_catalogue(replace(WELLS, resources=(resource,))), anomalies)
+    found = normalise(a_catalogue(replace(WELLS, resources=(resource,))), anomalies)
     return tuple(one.name for one in found.datasets[0].resources[0].fields), anomalies
 
 
@@ -100,23 +101,23 @@ def test_columns_are_cleaned_and_what_was_odd_is_counted() -> None:
 def test_records_with_an_id_twice_are_kept_once() -> None:
     twice = replace(VEHICLES, resources=(VEHICLES.resources[0], VEHICLES.resources[0]))
     anomalies = Anomalies()
-    found = normalised(a_catalogue(twice, WELLS, WELLS), anomalies)
+    found = normalise(a_catalogue(twice, WELLS, WELLS), anomalies)
     assert [len(one.resources) for one in found.datasets] == [1, 1]
     assert anomalies.counts["record_repeated"] == 2
 
 
 def test_a_resource_without_a_name_gets_the_title_and_a_bad_count_is_none() -> None:
     odd = replace(WELLS.resources[0], name=" \u200f", format=" .CSV ", total_records=-1, error="")
-    found = normalised(a_catalogue(replace(WELLS, resources=(odd,))), Anomalies())
+    found = normalise(a_catalogue(replace(WELLS, resources=(odd,))), Anomalies())
     (resource,) = found.datasets[0].resources
     assert (resource.name, resource.format) == (WELLS.title, "csv")
     assert (resource.total_records, resource.error) == (None, None)
 
 
 def test_normalising_twice_changes_nothing_more() -> None:
-    once = normalised(a_catalogue(), Anomalies())
+    once = normalise(a_catalogue(), Anomalies())
     again = Anomalies()
-    assert normalised(once, again) == once
+    assert normalise(once, again) == once
     odd = {kind for kind in again.counts if kind.startswith(("field", "text", "record"))}
     assert odd == set()
 
@@ -129,25 +130,23 @@ def test_has_hebrew_looks_at_the_whole_text() -> None:
 # --- plain JSON
 
 TEXTS = st.text(max_size=12)
+
+
+def texts(*names: str) -> dict[str, Any]:
+    return dict.fromkeys(names, TEXTS)
+
+
 FIELDS = st.builds(Field, name=TEXTS, type=TEXTS, semantic=st.none() | TEXTS)
 RESOURCES = st.builds(
     Resource,
-    resource_id=TEXTS,
-    name=TEXTS,
-    format=TEXTS,
-    url=TEXTS,
+    **texts("resource_id", "name", "format", "url"),
     fields=st.lists(FIELDS, max_size=3).map(tuple),
     total_records=st.none() | st.integers(0, 10**9),
     error=st.none() | TEXTS,
 )
 DATASETS = st.builds(
     Dataset,
-    dataset_id=TEXTS,
-    title=TEXTS,
-    name=TEXTS,
-    organization=TEXTS,
-    organization_en=TEXTS,
-    description=TEXTS,
+    **texts("dataset_id", "title", "name", "organization", "organization_en", "description"),
     tags=st.lists(TEXTS, max_size=3).map(tuple),
     keywords=st.lists(TEXTS, max_size=3).map(tuple),
     categories=st.lists(st.sampled_from([*CATEGORIES, "none", ""]), max_size=3).map(tuple),

@@ -15,9 +15,8 @@ from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER
 from rayapp.datagov.ports import Dataset, Field
 from rayapp.datagov.rules.changes import (
     ROOT_ID,
-    edge_changes,
+    graph_changes,
     graph_of,
-    node_changes,
     put_change,
     retiring,
 )
@@ -317,10 +316,10 @@ def test_graph_rows_that_are_equal_are_not_written_again() -> None:
     catalogue, _ = prepared(a_catalogue())
     nodes, edges = graph_of(catalogue, STORED_AT, datasets=5, nodes=150)
     later = graph_of(catalogue, LATER, datasets=5, nodes=150)
-    assert node_changes(nodes, later[0]) == ([], [])
-    assert edge_changes(edges, later[1]) == ([], [])
+    assert graph_changes(nodes, later[0]) == ([], [])
+    assert graph_changes(edges, later[1]) == ([], [])
     renamed = replace(later[0][1], label="אחר")
-    write, gone = node_changes(nodes, [*later[0][2:], renamed])
+    write, gone = graph_changes(nodes, [*later[0][2:], renamed])
     assert write == [replace(renamed, first_seen_at=STORED_AT)]
     assert gone == [nodes[0]]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rayapp.graphs.records import Contribution, Counters, RoutingIncrement
 from rayapp.graphs.rules.content import (
+    GraphQuota,
     Refused,
-    Room,
     admitted_content,
     admitted_routing,
     content_changes,
@@ -43,8 +43,8 @@ class Graph:
             content_changes(before, after, str(item)),
             after,
             refused,
-            Room(frozenset(self.nodes), self.max_nodes - len(self.nodes)),
-            Room(frozenset(self.edges), self.max_edges - len(self.edges)),
+            GraphQuota(frozenset(self.nodes), self.max_nodes - len(self.nodes)),
+            GraphQuota(frozenset(self.edges), self.max_edges - len(self.edges)),
         )
         for node in admitted.nodes:
             self.nodes[node.concept.key] += node.mentions
@@ -94,7 +94,7 @@ def test_known_concepts_always_learn(keys: list[str], known: frozenset[str], fre
         for key in keys
         for tier in (Tier.WORKING, Tier.BOOKS)
     ]
-    admitted = admitted_routing(changes, Room(known, free))
+    admitted = admitted_routing(changes, GraphQuota(known, free))
     learned = {change.concept.key for change in admitted}
     assert known & set(keys) <= learned
     assert len(learned - known) == min(max(0, free), len(set(keys) - known))

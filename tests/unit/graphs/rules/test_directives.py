@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.graphs.records import ContextInsights, GraphPriors
-from rayapp.graphs.rules.directives import MAX_DIRECTIVES, MAX_QUOTE, quoted
+from rayapp.graphs.rules.directives import MAX_DIRECTIVES, MAX_QUOTE, quote
 from rayapp.learning.rules.insights import PastTurn
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
@@ -129,7 +129,7 @@ def test_no_memory_text_can_break_a_directive(text: str, query: str, known: bool
 @settings(deadline=None)
 @given(HOSTILE | st.text(max_size=2_000))
 def test_a_quote_is_one_bounded_line_of_the_same_words(text: str) -> None:
-    found = quoted(text)
+    found = quote(text)
     assert (found[0], found[-1]) == ("“", "”")
     assert len(found) <= MAX_QUOTE + 2
     assert not {"“", "”"} & set(found[1:-1])
@@ -147,7 +147,7 @@ def test_a_quote_is_one_bounded_line_of_the_same_words(text: str) -> None:
     ],
 )
 def test_quotes_keep_what_is_harmless(text: str, expected: str) -> None:
-    assert quoted(text) == expected
+    assert quote(text) == expected
 
 
 @pytest.mark.parametrize(

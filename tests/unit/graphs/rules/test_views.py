@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from rayapp.container import bootstrap
 from rayapp.graphs.records import ContentEdge
 from rayapp.graphs.rules.content import shortest_path
-from rayapp.graphs.rules.names import named_concept
-from rayapp.graphs.rules.question import CONTEXT_TYPES
+from rayapp.graphs.rules.question import CONTEXT_TYPES, named_concept
 from rayapp.graphs.rules.views import (
     HEAVIEST_EDGE,
     HIGHEST_SCORE,
     LIGHTEST_EDGE,
     LOWEST_SCORE,
     MAX_EDGES,
-    PictureRows,
-    Reach,
+    BidirectionalSearch,
     action_totals,
     best_tiers,
     graph_view,
@@ -41,7 +39,7 @@ TIERS = st.dictionaries(
 @pytest.mark.parametrize("concept", ["docker", "ביטוח לאומי"])
 def test_a_routing_node_tells_all_that_a_view_reads(concept: str) -> None:
     tiers = {Tier.PATTERNS: counted(9, 1), Tier.WORKING: counted(0, 2)}
-    [shown] = graph_view(PictureRows(routing=[routing(concept, tiers, label="Label")])).nodes
+    [shown] = graph_view(routing=[routing(concept, tiers, label="Label")]).nodes
     assert (shown.id, shown.concept, shown.type) == (f"routing_{concept}", "Label", "routing")
     assert (shown.usage, shown.success_rate) == (12, 9 / 12)
     assert shown.score == pytest.approx(0.596, abs=0.001)  # Wilson of 9 of 10: the best tier
@@ -54,13 +52,13 @@ def test_routing_scores_stay_in_the_range_of_a_picture() -> None:
         routing("good", {Tier.BOOKS: counted(900)}),
         routing("bad", {Tier.BOOKS: counted(0, 9)}),
     ]
-    good, bad = graph_view(PictureRows(routing=rows)).nodes
+    good, bad = graph_view(routing=rows).nodes
     assert (good.score, bad.score) == (HIGHEST_SCORE, LOWEST_SCORE)
     assert (good.best_tier, bad.best_tier) == (Tier.BOOKS, None)
 
 
 def test_an_unjudged_concept_is_neutral() -> None:
-    [shown] = graph_view(PictureRows(routing=[routing("new", {})])).nodes
+    [shown] = graph_view(routing=[routing("new", {})]).nodes
     assert (shown.score, shown.success_rate, shown.usage) == (0.5, 0.5, 0)
 
 
@@ -70,7 +68,7 @@ def test_two_concepts_are_linked_by_a_tier_in_which_both_did_well() -> None:
         routing("דוקר", {Tier.PATTERNS: counted(5)}),
         routing("cake", {Tier.WORKING: counted(5)}),
     ]
-    view = graph_view(PictureRows(routing=rows))
+    view = graph_view(routing=rows)
     [link] = view.edges
     assert {link.source, link.target} == {"routing_docker", "routing_דוקר"}
     assert link.weight == pytest.approx(0.566, abs=0.001)  # Wilson of 5 of 5, the weaker one
@@ -81,7 +79,7 @@ def test_two_concepts_are_linked_by_a_tier_in_which_both_did_well() -> None:
 @given(st.lists(TIERS, max_size=6))
 def test_routing_pictures_are_always_in_range(tiers: list[dict[Tier, object]]) -> None:
     rows = [routing(f"c{at}", one) for at, one in enumerate(tiers)]  # type: ignore[arg-type]
-    view = graph_view(PictureRows(routing=rows))
+    view = graph_view(routing=rows)
     assert all(LOWEST_SCORE <= one.score <= HIGHEST_SCORE for one in view.nodes)
     assert all(LIGHTEST_EDGE <= one.weight <= HEAVIEST_EDGE for one in view.edges)
     ends = [end for one in view.edges for end in (one.source, one.target)]
@@ -95,11 +93,11 @@ def test_routing_pictures_are_always_in_range(tiers: list[dict[Tier, object]]) -
 
 
 def test_a_content_node_takes_its_success_from_the_routing_graph() -> None:
-    rows = PictureRows(
+    view = graph_view(
         known=[routing("רכב", {Tier.BOOKS: counted(4, 1)})],
         nodes=[node("רכב", label="הרכב", mentions=4, quality_sum=3.0), node("new")],
     )
-    known, new = graph_view(rows).nodes
+    known, new = view.nodes
     assert (known.id, known.concept, known.type) == ("content_רכב", "הרכב", "content")
     assert (known.score, known.usage, known.success_rate) == (0.75, 4, 0.8)
     assert (known.created_at, known.last_used, known.best_tier) == (AT, later(2), Tier.BOOKS)
@@ -107,11 +105,10 @@ def test_a_content_node_takes_its_success_from_the_routing_graph() -> None:
 
 
 def test_edges_that_leave_the_picture_are_left_out_and_heavy_ones_come_first() -> None:
-    rows = PictureRows(
+    view = graph_view(
         nodes=[node("a"), node("b"), node("c")],
         edges=[edge("a", "b", 1), edge("b", "c", 5), edge("c", "elsewhere", 9)],
     )
-    view = graph_view(rows)
     assert [(one.source, one.target, one.weight) for one in view.edges] == [
         ("content_b", "content_c", 5),
         ("content_a", "content_b", 1),
@@ -125,7 +122,7 @@ def test_a_picture_keeps_the_heaviest_edges_only() -> None:
         edge(one, other, weight=float(at))
         for at, (one, other) in enumerate((a, b) for a in names for b in names if a < b)
     ]
-    view = graph_view(PictureRows(nodes=[node(name) for name in names], edges=edges))
+    view = graph_view(nodes=[node(name) for name in names], edges=edges)
     assert len(edges) > MAX_EDGES == len(view.edges)
     assert min(one.weight for one in view.edges) == len(edges) - MAX_EDGES
 
@@ -143,7 +140,7 @@ def test_an_action_is_one_node_over_all_its_tiers() -> None:
         ),
         action("docker", "search_memory", counted(1)),
     ]
-    both, other = graph_view(PictureRows(actions=rows)).nodes
+    both, other = graph_view(actions=rows).nodes
     assert (both.id, both.concept) == (
         "action_coding_help_search_memory",
         "search_memory@coding_help",
@@ -156,7 +153,7 @@ def test_an_action_is_one_node_over_all_its_tiers() -> None:
 
 def test_only_the_most_used_actions_are_shown() -> None:
     rows = [action("general", f"tool-{uses}", counted(uses)) for uses in range(1, 40)]
-    shown = graph_view(PictureRows(actions=rows)).nodes
+    shown = graph_view(actions=rows).nodes
     assert [one.usage for one in shown] == list(range(39, 14, -1))
 
 
@@ -179,7 +176,7 @@ def test_totals_of_an_action_do_not_depend_on_the_order_of_its_tiers(parts: list
 @given(st.sampled_from(CONTEXT_TYPES), st.text(min_size=1, max_size=40).filter(str.strip))
 def test_an_action_id_is_read_back_whatever_its_action_is_called(context: str, name: str) -> None:
     name = name.strip()
-    [shown] = graph_view(PictureRows(actions=[action(context, name, counted(1))])).nodes
+    [shown] = graph_view(actions=[action(context, name, counted(1))]).nodes
     assert named_concept(shown.id).action == (context, name)
 
 
@@ -222,10 +219,12 @@ NAMES = st.sampled_from("abcdefghij")
 GRAPHS = st.lists(st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1]), max_size=25)
 
 
-def walked(pairs: list[tuple[str, str]], source: str, target: str, reads: int) -> Reach:
+def walked(
+    pairs: list[tuple[str, str]], source: str, target: str, reads: int
+) -> BidirectionalSearch:
     """A search with a store that holds `pairs`."""
     stored = [edge(one, other) for one, other in {tuple(sorted(pair)) for pair in pairs}]
-    reach = Reach(source, target)
+    reach = BidirectionalSearch(source, target)
     for _ in range(reads):
         if reach.met or not reach.frontier:
             break
@@ -256,7 +255,7 @@ def test_both_ends_are_searched_at_once() -> None:
 
 
 def test_a_frontier_is_bounded() -> None:
-    reach = Reach("hub", "far")
+    reach = BidirectionalSearch("hub", "far")
     reach.step([edge("hub", f"n{at}") for at in range(50)], limit=7)
     assert len(reach.frontier) == 7
 

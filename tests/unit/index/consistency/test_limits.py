@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rayapp.bulk.model import CONSISTENCY
-from rayapp.container.leader_tasks import REPORT_FRESH_S, drift_duty
+from rayapp.bulk.params import CONSISTENCY
+from rayapp.container.leader_tasks import REPORT_FRESH_S, drift_task
 from rayapp.core.errors import StoreDown
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.rules import Drift
@@ -192,7 +192,7 @@ async def test_the_owner_counts_what_jobs_found_once() -> None:
     h = world.harness
     log = SweepLog(h.events, CONSISTENCY, world.runtime)
     await log.report({"found": {"orphan_in_index": 7}})
-    duty = drift_duty(h.events, world.runtime)
+    duty = drift_task(h.events, world.runtime)
     counters = h.metrics.counters
     key = ("drift", (("kind", "orphan_in_index"),))
     assert await duty.run()

@@ -28,7 +28,7 @@ TEXTS = ("Dana moved to Haifa in May.", "דנה עברה לחיפה במאי.")
 
 
 async def opened() -> Harness:
-    return await Harness.open(search={"pending_limit": 0})
+    return await Harness.open(search={"pending_limit": 0, "resident_bytes": 0})
 
 
 def service_of(world: Harness) -> DeferredService:
@@ -45,6 +45,18 @@ async def lose_points(world: Harness, *memory_ids: str, user: str = "dana") -> l
     return points
 
 
+def hold_looks(world: Harness) -> asyncio.Event:
+    """Every look waits until it is set, and finds nothing."""
+    held = asyncio.Event()
+
+    async def slow(user_id: str | None) -> int:
+        await held.wait()
+        return 0
+
+    world.items.inner.waiting = slow
+    return held
+
+
 def looks(world: Harness) -> dict[str, float]:
     return {
         dict(labels)["found"]: value
@@ -54,7 +66,7 @@ def looks(world: Harness) -> dict[str, float]:
 
 
 async def nudged(world: Harness, scope: ReadScope = DANA) -> None:
-    service_of(world).nudge(scope)
+    service_of(world).check_missing(scope)
     await service_of(world).settled()
 
 
@@ -83,13 +95,7 @@ async def test_a_search_that_finds_something_looks_for_nothing() -> None:
 
 async def test_a_search_does_not_wait_for_the_look() -> None:
     world = await opened()
-    held = asyncio.Event()
-
-    async def slow(user_id: str | None) -> int:
-        await held.wait()
-        return 0
-
-    world.items.inner.waiting = slow
+    held = hold_looks(world)
     assert await world.found("nothing at all") == []
     assert looks(world) == {}
     held.set()
@@ -203,15 +209,9 @@ async def test_so_many_users_are_remembered_at_most() -> None:
 
 async def test_so_many_looks_go_on_at_a_time() -> None:
     world = await opened()
-    held = asyncio.Event()
-
-    async def slow(user_id: str | None) -> int:
-        await held.wait()
-        return 0
-
-    world.items.inner.waiting = slow
+    held = hold_looks(world)
     for n in range(MAX_LOOKS + 3):
-        service_of(world).nudge(ReadScope(f"user-{n}"))
+        service_of(world).check_missing(ReadScope(f"user-{n}"))
     held.set()
     await service_of(world).settled()
     assert looks(world) == {"nothing": MAX_LOOKS}
@@ -244,8 +244,8 @@ async def test_waiting_and_hasten_speak_of_one_user_or_of_all() -> None:
     assert [await service.waiting(who) for who in ("dana", "noam", "nobody", None)] == [1, 1, 0, 2]
     world.embedder.error = EmbedderDown("The embedder is away.")
     await world.drain()
-    assert await service.hasten("dana") == 1
-    assert await service.hasten(None) == 1  # the other one is due already
+    assert await service.requeue("dana") == 1
+    assert await service.requeue(None) == 1  # the other one is due already
 
 
 # --- the job

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import StoreDown
-from rayapp.index.reindex.copy import LIVE_S, MAX_REST_S, RESTS, Courtesy, PagesAhead
+from rayapp.index.reindex.copy import LIVE_S, MAX_REST_S, RESTS, PagesAhead, SearchBackoff
 from tests.support.builders import an_item
 from tests.support.harness import Harness
 from tests.unit.index.reindex.world import World
@@ -97,7 +97,7 @@ class Steps:
 
     def __init__(self, service: Harness) -> None:
         self.service, self.rests = service, list[float]()
-        self.courtesy = Courtesy(service.receipts, service.clock, self._sleep)
+        self.courtesy = SearchBackoff(service.receipts, service.clock, self._sleep)
 
     async def _sleep(self, seconds: float) -> None:
         self.rests.append(seconds)

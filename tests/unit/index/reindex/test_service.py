@@ -381,7 +381,7 @@ async def test_searches_work_at_every_moment_of_a_reindex(world: World) -> None:
     await world.fill(10, users=1)
     asked = 0
 
-    class Asking:
+    class ModelPort:
         def __init__(self, inner: Any) -> None:
             self.inner = inner
 
@@ -399,7 +399,7 @@ async def test_searches_work_at_every_moment_of_a_reindex(world: World) -> None:
             return call
 
     parts = await world.parts()
-    parts = replace(parts, index=Asking(parts.index), scan=Asking(parts.scan))
+    parts = replace(parts, index=ModelPort(parts.index), scan=ModelPort(parts.scan))
     job, _ = await world.run(parts=parts)
     assert job.state is JobState.COMPLETED
     assert asked > 20

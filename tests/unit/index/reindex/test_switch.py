@@ -15,7 +15,7 @@ from rayapp.index import service as indexing
 from rayapp.index.records import IndexPoint
 from rayapp.index.reindex.copy import Follower
 from rayapp.index.service import beat
-from rayapp.index.write_barrier import HOLD_S, SWITCH_LEASE, IndexHold
+from rayapp.index.write_barrier import HOLD_S, SWITCH_LEASE, WriteBarrier
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 
 Then = Callable[[], Awaitable[None]]
@@ -116,9 +116,9 @@ async def test_counts_that_take_long_keep_the_hold(world: World) -> None:
     assert finish.report["switched"]
 
 
-def hold_of(world: World, leases: Any) -> IndexHold:
+def hold_of(world: World, leases: Any) -> WriteBarrier:
     service = world.service
-    return IndexHold(
+    return WriteBarrier(
         leases,
         service.scan,
         holder="one",

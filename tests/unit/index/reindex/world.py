@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rayapp.bulk.model import REINDEX, Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.model import Finish, Job, JobState, Partition, PartitionState
+from rayapp.bulk.params import REINDEX
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
 from rayapp.core.errors import BadVector
@@ -23,6 +24,7 @@ from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.memory.item import Status
 from rayapp.memory.scope import WriteScope
 from tests.support.harness import Harness
+from tests.support.reindex_parts import reindex_parts
 
 DANA = WriteScope("dana")
 SMALL = {"partitions": 3, "batch_size": 4, "sample": 40, "receipts": 5}
@@ -74,13 +76,9 @@ class World:
         model = embedder or service.embedder
         self.numbers += 1
         runtime = bootstrap.runtime_of(service.settings, service.metrics, service.clock)
-        made = ReindexParts(
+        made = reindex_parts(
+            service,
             index=service.index,
-            items=service.items,
-            scan=service.scan,
-            receipts=service.receipts,
-            leases=service.leases,
-            jobs=service.jobs,
             embedder=model,
             analyser=texts.analyser,
             schema=bootstrap.schema_of(await model.info(), texts.analyser),

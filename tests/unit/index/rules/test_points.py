@@ -24,6 +24,7 @@ from rayapp.index.rules.points import (
     payload_update_of,
     point_of,
     vector_hash_of,
+    was_embedded,
 )
 from rayapp.memory.item import (
     IndexState,
@@ -78,7 +79,7 @@ VECTOR_KEYS = {"analyser", "vector_hash"}
 
 
 def test_payload_holds_what_the_data_model_lists() -> None:
-    point = point_of(ITEM, vector(1), SparseVector([1], [1.0]), SCHEMA)
+    point = point_of(ITEM, [(vector(1), SparseVector([1], [1.0]))], SCHEMA)
     assert point.payload == {
         "user_id": "ann",
         "memory_id": "m",
@@ -120,7 +121,7 @@ def test_text_never_enters_the_payload() -> None:
 
 def test_payload_update_leaves_what_belongs_to_the_vectors() -> None:
     assert set(payload_of(ITEM)) | VECTOR_KEYS == set(
-        point_of(ITEM, vector(1), SparseVector([], []), SCHEMA).payload
+        point_of(ITEM, [(vector(1), SparseVector([], []))], SCHEMA).payload
     )
     update = payload_update_of(replace(ITEM, status=Status.ARCHIVED, expires_at=None))
     assert not VECTOR_KEYS & set(update.payload)
@@ -146,6 +147,18 @@ def test_vector_hash_depends_on_the_content_and_on_what_shaped_the_vectors() -> 
         *(vector_hash_of("content", other, "") for other in others),
     }
     assert len(hashes | {base}) == 7
+
+
+def test_a_row_that_was_indexed_for_another_model_was_embedded() -> None:
+    """A reindex brings its point over; the row goes on naming the model before."""
+    was = {"model": "before", "dims": 3, "analyser": "a0"}
+    old = IndexSchema(**was)
+    state = IndexState(**was, vector_hash=vector_hash_of("h", old, ""))
+    item = replace(ITEM, index=state)
+    assert was_embedded(item)
+    assert not was_embedded(replace(item, content_hash="other words"))
+    assert not was_embedded(replace(item, context_prefix="on ships"))
+    assert not was_embedded(replace(ITEM, index=IndexState()))
 
 
 def test_without_a_prefix_the_hash_is_what_indexes_hold_already() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.index.rules.prefix import MAX_PART_CHARS, book_prefix, embedded_text
+from rayapp.index.rules.prefix import MAX_PART_CHARS, book_prefix, embedded_texts
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
@@ -34,11 +34,11 @@ def passage(book: dict[str, Any] | None, tier: Tier = Tier.BOOKS) -> MemoryItem:
 def test_title_and_section_stand_before_a_passage(book: Any, prefix: str) -> None:
     item = passage(book)
     assert book_prefix(item) == prefix
-    assert embedded_text(item) == (f"{prefix}\n{item.text}" if prefix else item.text)
+    assert embedded_texts(item) == [f"{prefix}\n{item.text}" if prefix else item.text]
 
 
 def test_other_tiers_have_no_prefix() -> None:
-    assert embedded_text(passage({"title": "Dune"}, Tier.WORKING)) == "הפרק הראשון"
+    assert embedded_texts(passage({"title": "Dune"}, Tier.WORKING)) == ["הפרק הראשון"]
 
 
 def test_a_long_title_does_not_drown_the_text() -> None:

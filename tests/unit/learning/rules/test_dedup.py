@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.learning.rules.dedup import DedupParams, content_words, paired, twin, winner
+from rayapp.learning.rules.dedup import content_words, pair, twin, winner
 from rayapp.memory.item import MemoryItem, Quality, Stats, Status
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
 
-PARAMS = DedupParams(similarity=0.9)
+SIMILARITY = 0.9
 NEAR = 0.97
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def fact(text: str = "Dana likes tea", **changes: Any) -> MemoryItem:
 
 
 def reason(a: str, b: str) -> str:
-    return twin(fact(a), fact(b), NEAR, PARAMS).reason
+    return twin(fact(a), fact(b), NEAR, SIMILARITY).reason
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_a_near_miss_stays_two_memories(a: str, b: str, why: str) -> None:
     ],
 )
 def test_what_belongs_elsewhere_never_merges(changes: dict[str, Any], why: str) -> None:
-    assert twin(fact(), fact(**changes), 1.0, PARAMS).reason == why
-    assert twin(fact(**changes), fact(), 1.0, PARAMS).reason == why
+    assert twin(fact(), fact(**changes), 1.0, SIMILARITY).reason == why
+    assert twin(fact(**changes), fact(), 1.0, SIMILARITY).reason == why
 
 
 @pytest.mark.parametrize("tier", sorted(set(Tier) - {Tier.MEMORY_BANK, Tier.PATTERNS}))
 def test_other_tiers_are_left_alone(tier: Tier) -> None:
-    assert twin(fact(tier=tier), fact(tier=tier), 1.0, PARAMS).reason == "tier"
+    assert twin(fact(tier=tier), fact(tier=tier), 1.0, SIMILARITY).reason == "tier"
 
 
 def test_an_item_is_not_its_own_twin() -> None:
     item = fact()
-    assert twin(item, item, 1.0, PARAMS).reason == "id"
+    assert twin(item, item, 1.0, SIMILARITY).reason == "id"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_item_is_not_its_own_twin() -> None:
 def test_the_threshold_is_inclusive_and_can_be_off(
     cosine: float, similarity: float, why: str
 ) -> None:
-    assert twin(fact(), fact(), cosine, DedupParams(similarity)).reason == why
+    assert twin(fact(), fact(), cosine, similarity).reason == why
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_the_threshold_is_inclusive_and_can_be_off(
 def test_labels_of_other_people_keep_two_facts_apart(
     a: tuple[str, ...], b: tuple[str, ...], merges: bool
 ) -> None:
-    assert twin(fact(entities=a), fact(entities=b), 1.0, PARAMS).merge is merges
+    assert twin(fact(entities=a), fact(entities=b), 1.0, SIMILARITY).merge is merges
 
 
 def test_pinned_and_plain_facts_may_merge() -> None:
-    assert twin(fact(always_inject=True), fact(), 1.0, PARAMS).merge
+    assert twin(fact(always_inject=True), fact(), 1.0, SIMILARITY).merge
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_quality_then_wilson_then_the_newer_stays(
 ) -> None:
     kept, gone = fact(**better), fact(**worse)
     assert winner(kept, gone) is winner(gone, kept) is kept
-    assert paired(gone, kept) == (kept, gone)
+    assert pair(gone, kept) == (kept, gone)
 
 
 ENGLISH = [
@@ -204,24 +204,24 @@ COSINES = st.floats(0.0, 1.0)
 
 @given(ITEMS, ITEMS, COSINES)
 def test_the_order_of_two_items_does_not_matter(a: MemoryItem, b: MemoryItem, c: float) -> None:
-    assert twin(a, b, c, PARAMS) == twin(b, a, c, PARAMS)
+    assert twin(a, b, c, SIMILARITY) == twin(b, a, c, SIMILARITY)
     assert winner(a, b) is winner(b, a)
 
 
 @given(ITEMS, ITEMS, COSINES)
 def test_a_merge_stays_within_user_tier_and_active(a: MemoryItem, b: MemoryItem, c: float) -> None:
-    if twin(a, b, c, PARAMS).merge:
+    if twin(a, b, c, SIMILARITY).merge:
         assert (a.user_id, a.tier) == (b.user_id, b.tier)
         assert a.status is b.status is Status.ACTIVE
-        assert c >= PARAMS.similarity
+        assert c >= SIMILARITY
         assert content_words(a.text) == content_words(b.text)
 
 
 @given(TEXTS, st.sampled_from(["not", "never", "לא", "אין"]))
 def test_a_negation_more_never_merges(text: str, negation: str) -> None:
-    assert not twin(fact(text), fact(f"{negation} {text}"), 1.0, PARAMS).merge
+    assert not twin(fact(text), fact(f"{negation} {text}"), 1.0, SIMILARITY).merge
 
 
 @given(TEXTS)
 def test_marks_around_a_text_change_nothing(text: str) -> None:
-    assert twin(fact(text), fact(f"  {text} !"), 1.0, PARAMS).merge
+    assert twin(fact(text), fact(f"  {text} !"), 1.0, SIMILARITY).merge

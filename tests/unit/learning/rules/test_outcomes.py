@@ -15,8 +15,8 @@ from rayapp.learning.rules.outcomes import (
     MIN_TTL,
     GuestLimits,
     Target,
+    apply_outcome,
     check_same,
-    judged,
     moved_expiry,
     plan_outcome,
     with_outcome,
@@ -186,7 +186,7 @@ def test_books_and_shared_tiers_are_not_scored() -> None:
 def test_a_judged_item_asks_for_a_payload_write_and_is_not_edited() -> None:
     item = an_item(index=IndexState(sync_state=SyncState.SYNCED, rev=3), expires_at=AT)
     now = AT + timedelta(seconds=5)
-    new = judged(item, Outcome.WORKED, AT, now)
+    new = apply_outcome(item, Outcome.WORKED, AT, now)
     assert (new.index.op, new.index.rev, new.index.next_attempt_at) == (IndexOp.PAYLOAD, 4, now)
     assert (new.version, new.updated_at) == (item.version, item.updated_at)
     assert new.expires_at == AT + timedelta(days=7)
@@ -194,7 +194,7 @@ def test_a_judged_item_asks_for_a_payload_write_and_is_not_edited() -> None:
 
 def test_an_archived_item_only_counts() -> None:
     item = an_item(status=Status.ARCHIVED, expires_at=AT)
-    new = judged(item, Outcome.FAILED, AT, AT)
+    new = apply_outcome(item, Outcome.FAILED, AT, AT)
     assert new == replace(item, stats=new.stats)
     assert new.stats.uses == 1
 

@@ -17,8 +17,8 @@ from rayapp.learning.rules.promotion import (
     PROMOTION_RULES,
     Decision,
     PromotionParams,
+    apply_move,
     decide,
-    moved,
     transition_id,
 )
 from rayapp.memory.item import IndexOp, MemoryItem, Stats, Status, SyncState
@@ -162,7 +162,7 @@ class TestArchiveExpired:
 
     def test_the_reason_is_one_word(self) -> None:
         item = item_of(Tier.WORKING, expires_at=NOW)
-        assert moved(item, decide(item, NOW, BY_SCORE), NOW).archived_reason == "expired"
+        assert apply_move(item, decide(item, NOW, BY_SCORE), NOW).archived_reason == "expired"
 
     def test_comes_before_garbage(self) -> None:
         item = item_of(Tier.WORKING, uses=5, score=0.0, expires_at=NOW)
@@ -200,7 +200,7 @@ class TestArchiveGarbage:
 
 class TestOrder:
     def test_the_rules_are_named_in_the_order_in_which_they_decide(self) -> None:
-        assert [rule.name for rule in PROMOTION_RULES] == [
+        assert [rule.__name__ for rule in PROMOTION_RULES] == [
             "left_alone",
             "promote_working",
             "promote_history",
@@ -209,7 +209,7 @@ class TestOrder:
             "archive_garbage",
         ]
 
-    @pytest.mark.parametrize("rule", PROMOTION_RULES, ids=lambda rule: rule.name)
+    @pytest.mark.parametrize("rule", PROMOTION_RULES, ids=lambda rule: rule.__name__)
     def test_a_decision_carries_the_name_of_its_rule(self, rule: Any) -> None:
         items = [
             item_of(tier, uses=9, score=score, expires_at=expires_at, **PROBATION)
@@ -217,8 +217,8 @@ class TestOrder:
             for score in (0.0, 0.5, 1.0)
             for expires_at in (None, NOW)
         ]
-        made = [d for item in items if (d := rule.decide(item, NOW, BY_SCORE)) is not None]
-        assert {decision.rule for decision in made} == {rule.name}
+        made = [d for item in items if (d := rule(item, NOW, BY_SCORE)) is not None]
+        assert {decision.rule for decision in made} == {rule.__name__}
 
 
 SCORES = st.integers(0, 10_000).map(lambda n: n / 10_000)
@@ -248,7 +248,7 @@ PARAMS = st.sampled_from([BY_SCORE, BY_WILSON])
 
 class TestMoved:
     def of(self, item: MemoryItem, to: Tier) -> MemoryItem:
-        return moved(item, Decision(action="promote", to=to, reason="r", rule="x"), NOW)
+        return apply_move(item, Decision(action="promote", to=to, reason="r", rule="x"), NOW)
 
     @pytest.mark.parametrize("to", [Tier.HISTORY, Tier.PATTERNS])
     def test_a_fresh_lifetime_and_fresh_tier_counters(self, to: Tier) -> None:
@@ -274,7 +274,7 @@ class TestMoved:
     ) -> None:
         """So a second run has nothing to do, and nothing goes round in circles."""
         for _ in range(2):
-            item = moved(item, decide(item, NOW, params), NOW)
+            item = apply_move(item, decide(item, NOW, params), NOW)
         assert decide(item, NOW, params).action == "keep"
 
     @given(item=ITEMS, params=PARAMS)
@@ -282,7 +282,7 @@ class TestMoved:
         self, item: MemoryItem, params: PromotionParams
     ) -> None:
         decision = decide(item, NOW, params)
-        new = moved(item, decision, NOW)
+        new = apply_move(item, decision, NOW)
         assert new.tier is (decision.to or item.tier)
         assert (new.status is Status.ARCHIVED) == (decision.action == "archive")
         assert (new is item) == (decision.action == "keep")
@@ -313,7 +313,7 @@ class TestTransitionId:
 
 PROGRAM = """
 from datetime import UTC, datetime, timedelta
-from rayapp.learning.rules.promotion import PromotionParams, decide, moved
+from rayapp.learning.rules.promotion import PromotionParams, apply_move, decide
 from rayapp.memory.item import Stats
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
@@ -328,7 +328,7 @@ for tier in Tier:
                 expires_at=now + timedelta(hours=hours),
             )
             decision = decide(item, now, PromotionParams())
-            print(decision, moved(item, decision, now).expires_at)
+            print(decision, apply_move(item, decision, now).expires_at)
 """
 
 

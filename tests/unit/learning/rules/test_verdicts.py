@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
-from rayapp.learning.rules.outcomes import MIN_TTL, judged
+from rayapp.learning.records import OutcomeEvent, Withdrawn
+from rayapp.learning.rules.outcomes import MIN_TTL, apply_outcome
 from rayapp.learning.rules.verdicts import Taking, movement, standing, taken_back, withdrawing
 from rayapp.memory.item import MemoryItem, Outcome, Stats
 from rayapp.memory.tiers import Tier
-from tests.support.builders import STORED_AT, an_item
+from tests.support.builders import STORED_AT, an_item, applied_to
 
 AT = STORED_AT + timedelta(days=1)
 FAR = AT + timedelta(days=100)
@@ -42,18 +42,8 @@ def given_verdict(
     )
     if last is not None:
         item = taken_back(item, (last,), at)
-    after = judged(item, outcome, at, at)
-    stats = after.stats
-    applied = AppliedOutcome(
-        memory_id="a",
-        point_id=item.point_id,
-        tier=item.tier,
-        uses=stats.uses,
-        success_count=stats.success_count,
-        score=stats.score,
-        wilson_score=stats.wilson_score,
-    )
-    return after, Taking(event=event, applied=movement(item, event, applied))
+    after = apply_outcome(item, outcome, at, at)
+    return after, Taking(event=event, applied=movement(item, event, applied_to(after)))
 
 
 @given(STEPS, SCORE)
@@ -80,14 +70,14 @@ def test_counters_are_exact_among_other_outcomes_and_the_score_stays_in_its_boun
         if mine:
             item, last = given_verdict(item, outcome, at, last)
         else:
-            item = judged(item, outcome, at, at)
+            item = apply_outcome(item, outcome, at, at)
         assert 0.0 <= item.stats.score <= 1.0
     plain = an_item_at(score)
     newest = max((n for n, (mine, _) in enumerate(steps) if mine), default=None)
     for step, (mine, outcome) in enumerate(steps):
         if not mine or step == newest:
             at = AT + timedelta(minutes=step)
-            plain = judged(plain, outcome, at, at)
+            plain = apply_outcome(plain, outcome, at, at)
     assert replace(item.stats, score=0.0) == replace(plain.stats, score=0.0)
 
 

@@ -79,14 +79,14 @@ def test_the_phase_of_the_driver_is_what_up_tells(tmp_path: Path) -> None:
     paths = StackPaths.of(tmp_path)
     paths.run.mkdir()
     state = StackState(stack_id="x", supervisor=ProcessRef(name="s", pid=1, create_time=0.0))
-    assert stack.awaited(paths, state).startswith("supervisor: ")
+    assert stack.describe_wait(paths, state).startswith("supervisor: ")
     state.awaited = "mongod"
-    assert stack.awaited(paths, state).startswith("mongod: waiting until it is the primary")
+    assert stack.describe_wait(paths, state).startswith("mongod: waiting until it is the primary")
     state.awaited = APPLICATION
-    assert stack.awaited(paths, state) == "application: importing it"
+    assert stack.describe_wait(paths, state) == "application: importing it"
     DeployPhase(paths.deploy_phase).say("starting Ray Serve")
-    assert stack.awaited(paths, state) == "application: starting Ray Serve"
+    assert stack.describe_wait(paths, state) == "application: starting Ray Serve"
     remove_state(paths)
     assert not paths.deploy_phase.exists()
     state.phase = "ready"
-    assert stack.awaited(paths, state) == ""
+    assert stack.describe_wait(paths, state) == ""

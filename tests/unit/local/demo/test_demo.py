@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.local.demo import run
-from rayapp.local.demo.material import DemoQuestion, bundled
+from rayapp.local.demo.material import DemoQuestion, load_material
 from rayapp.local.demo.runner import next_commands
 from rayapp.local.demo.table import (
     DemoAnswer,
@@ -46,7 +46,7 @@ def text_of(made: Console) -> str:
 
 
 def test_the_conversation_is_bilingual_and_long_enough() -> None:
-    turns = [memory for memory in bundled().memories if memory.tier == "history"]
+    turns = [memory for memory in load_material().memories if memory.tier == "history"]
     sessions = {memory.source and memory.source.conversation_id for memory in turns}
     hebrew = sum(bool(HEBREW.search(memory.text.split(": ", 1)[1])) for memory in turns)
     assert len(turns) >= 160
@@ -55,7 +55,7 @@ def test_the_conversation_is_bilingual_and_long_enough() -> None:
 
 
 def test_ids_are_unique_and_accepted_and_every_evidence_is_stored(tmp_path: Path) -> None:
-    material = bundled()
+    material = load_material()
     ids = [str(memory.memory_id) for memory in material.memories]
     assert len(set(ids)) == len(ids)
     assert all(MEMORY_ID_PATTERN.match(name) for name in ids)
@@ -67,12 +67,12 @@ def test_ids_are_unique_and_accepted_and_every_evidence_is_stored(tmp_path: Path
 
 
 def test_texts_are_distinct_so_that_no_turn_is_a_duplicate() -> None:
-    texts = [memory.text for memory in bundled().memories]
+    texts = [memory.text for memory in load_material().memories]
     assert len(set(texts)) == len(texts)
 
 
 def test_every_hebrew_text_has_a_translation_and_no_other() -> None:
-    material = bundled()
+    material = load_material()
     hebrew = {m.memory_id for m in material.memories if HEBREW.search(m.text.split(": ", 1)[-1])}
     assert set(material.translations) == hebrew
     texts = [*material.translations.values(), *(q.translation for q in material.questions)]
@@ -81,15 +81,15 @@ def test_every_hebrew_text_has_a_translation_and_no_other() -> None:
 
 
 def test_nothing_is_stored_or_asked_about_the_project() -> None:
-    material = bundled()
+    material = load_material()
     assert {memory.tier for memory in material.memories} == {"history", "memory_bank"}
     for text in (*(m.text for m in material.memories), *(q.text for q in material.questions)):
         assert not re.search(r"rayapp|qdrant|mongo|README|ARCHITECTURE", text, re.IGNORECASE)
 
 
 def test_the_next_commands_survive_a_shell() -> None:
-    search, add, recent = next_commands(bundled(), "'my tools/rayapp'", "--data-dir 'a b'")
-    words = ["my tools/rayapp", "search", bundled().next_question, "--user", "demo"]
+    search, add, recent = next_commands(load_material(), "'my tools/rayapp'", "--data-dir 'a b'")
+    words = ["my tools/rayapp", "search", load_material().next_question, "--user", "demo"]
     assert shlex.split(search) == [*words, "--data-dir", "a b"]
     assert shlex.split(add)[1:3] == ["add", "Dana moved to Haifa in May"]
     assert shlex.split(recent)[1:] == ["recent", "--user", "demo", "--data-dir", "a b"]
@@ -100,7 +100,7 @@ async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
 ) -> None:
     first, second = console(), console()
     assert await run(service.url, None, first) == 0
-    count = len(bundled().memories)
+    count = len(load_material().memories)
     assert "the first evidence came in place n, ✓ means top 3" in text_of(first)
     assert f"{count} memories stored, 0 were there already, 0 rejected." in text_of(first)
     assert "questions have their evidence in the top 3" in text_of(first)

@@ -75,7 +75,7 @@ def test_outcomes_move_nothing_without_them() -> None:
 def test_a_reranker_moves_nothing_without_it() -> None:
     recipe = find_recipe(RECIPES, "default-without-rerank")
     ranked = rank(
-        candidates([(0.9, 9.0), (0.1, 1.0)], "en"), query_lang="en", recipe=recipe, arm=ARM
+        candidates([(0.9, 9.0), (0.8, 8.0)], "en"), query_lang="en", recipe=recipe, arm=ARM
     )
     assert with_rerank(ranked, [0.0, 1.0], RECIPES["default"])[0].item.memory_id == "m1"
     assert with_rerank(ranked, [0.0, 1.0], recipe)[0].item.memory_id == "m0"

@@ -12,7 +12,7 @@ from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Quality, Stats, 
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.confidence import Features, label, reaches, relevance
 from rayapp.search.rules.diversification import collapse
-from rayapp.search.rules.fusion import Evidence, gather_evidence, to_candidates
+from rayapp.search.rules.fusion import Evidence, Worded, gather_evidence, to_candidates
 from rayapp.search.rules.ranking import Weights, learned_score, total_boost, weights_of
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe, parse_recipe
 from tests.support.builders import an_item
@@ -83,7 +83,7 @@ def test_old_vectors_say_nothing_about_an_edited_text() -> None:
     said = {item.point_id: Evidence(dense=0.9, dense_rank=1, sparse=5.0, sparse_rank=1)}
     now = {item.point_id: "of the new text"}
     assert to_candidates([item], said, {}, now) == []
-    kept = to_candidates([item], said, {item.point_id: 0.5}, now)
+    kept = to_candidates([item], said, {item.point_id: Worded(0.5)}, now)
     assert (kept[0].dense, kept[0].sparse, kept[0].pending) == (None, None, 0.5)
 
 

@@ -28,8 +28,8 @@ def test_a_text_that_the_hits_hold_gets_the_score_of_the_engine(
     if not hits:
         return
     again = data.draw(st.sampled_from(hits))
-    found = pending_scores(query, {"p": again.document}, hits, len(texts))
-    assert found["p"] == pytest.approx(again.score, rel=0.02)
+    found = pending_scores(query, {"p": [again.document]}, hits, len(texts))
+    assert found["p"].score == pytest.approx(again.score, rel=0.02)
 
 
 def test_one_word_alone_shows_the_idf_of_the_engine() -> None:
@@ -44,16 +44,17 @@ def test_a_word_that_nothing_indexed_holds_weighs_more_than_words_that_much_does
     query = ANALYSER.query("the night run ERR_4711x")
     idf = inverse_frequencies([ANALYSER.document("the night run")] * 50)
     hits = [IndexedHit(d, score(query, d, idf)) for d in [ANALYSER.document("the night run")] * 9]
-    pending = {"named": ANALYSER.document("ERR_4711x"), "run": ANALYSER.document("the night run")}
+    texts = {"named": "ERR_4711x", "run": "the night run"}
+    pending = {name: [ANALYSER.document(text)] for name, text in texts.items()}
     found = pending_scores(query, pending, hits, 50)
-    assert found["named"] > 5 * found["run"]
-    assert found["run"] == pytest.approx(hits[0].score, rel=0.01)
+    assert found["named"].score > 5 * found["run"].score
+    assert found["run"].score == pytest.approx(hits[0].score, rel=0.01)
 
 
 @pytest.mark.parametrize("indexed", [0, 10, 100_000])
 def test_among_near_equal_neighbours_the_word_itself_wins(indexed: int) -> None:
     names = [f"zqsearch0x0001ab{n:02d}" for n in range(40)]
-    pending = {name: ANALYSER.document(f"Marker {name} for the fault run") for name in names}
+    pending = {name: [ANALYSER.document(f"Marker {name} for the fault run")] for name in names}
     for name in names:
         found = pending_scores(ANALYSER.query(name), pending, (), indexed)
         best, second = sorted(found.values())[-1], sorted(found.values())[-2]
@@ -61,8 +62,16 @@ def test_among_near_equal_neighbours_the_word_itself_wins(indexed: int) -> None:
         assert second < best
 
 
+def test_a_long_text_has_the_score_of_its_best_passage() -> None:
+    passages = [ANALYSER.document(text) for text in ("tea and milk", "the boiler", "boiler")]
+    pending = {"long": passages, "short": passages[2:]}
+    found = pending_scores(ANALYSER.query("boiler"), pending, (), 10)
+    assert (found["long"].passage, found["short"].passage) == (2, 0)
+    assert found["long"].score == found["short"].score
+
+
 def test_nothing_shared_is_nothing_found() -> None:
-    pending = {"p": ANALYSER.document("tea")}
+    pending = {"p": [ANALYSER.document("tea")]}
     assert pending_scores(ANALYSER.query("boiler"), pending, (), 10) == {}
 
 

@@ -41,7 +41,7 @@ def names(ranked: list[Ranked]) -> list[str]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_was_not_read_does_not_pass_what_was(text: str) -> None:
-    # Read, m0 has .4 + .6 x .5 = .7 and m1 .4; unread, m2 and m3 have .39.
+    # Read, m0 has .5 + .5 x .5 = .75 and m1 .5; unread, m2 and m3 have .49.
     read = with_rerank(ranked_of(10.0, 9.9, 9.8, 9.7, text=text), [0.5, 0.0], RECIPE)
     assert names(in_order(read, "recency", RECIPE, asked=False)) == ["m0", "m1", "m2", "m3"]
 

@@ -20,6 +20,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_convert import filter_of
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
+from rayapp.storage.qdrant.edge_scheduler import exhaust
 from rayapp.storage.qdrant.edge_shards import (
     BROKEN_KEPT,
     BROKEN_MARK,
@@ -56,7 +57,7 @@ def opened(folder: Path) -> EdgeEngine:
 def filled(folder: Path) -> str:
     """A closed, rebuilt folder with FULL in it; the name of its collection."""
     engine = opened(folder)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     engine.rebuilt()
     name = str(engine.health().collection)
     engine.close()
@@ -96,7 +97,7 @@ def test_broken_folder_is_set_aside_and_asks_for_a_rebuild_until_done(
         engine.close()
     engine = opened(tmp_path)
     assert engine.query(ANN, ItemFilter(), [dense_arm()]) == [([], [])]
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     engine.rebuilt()
     engine.close()
     engine = opened(tmp_path)
@@ -115,7 +116,7 @@ def test_broken_folder_is_replaced_by_the_first_call_after_a_restart(tmp_path: P
     health = engine.health()
     assert health.needs_rebuild
     assert "set aside" in health.detail
-    engine.upsert([index_point("new")])
+    exhaust(engine.upsert([index_point("new")]))
     assert engine.count(ANN, None, None) == 1
     engine.close()
 
@@ -137,7 +138,7 @@ def test_broken_collection_that_is_not_behind_the_alias_is_gone(tmp_path: Path) 
     lose(tmp_path, "building")
     engine = opened(tmp_path)
     with pytest.raises(NotFound):
-        engine.upsert(FULL, "building")
+        exhaust(engine.upsert(FULL, "building"))
     health = engine.health()
     assert (health.points, health.needs_rebuild) == (len(FULL), False)
     engine.close()
@@ -155,7 +156,7 @@ def test_points_alias_and_marks_survive_a_restart(tmp_path: Path) -> None:
 
 def test_close_gives_the_folder_back_and_a_call_takes_it_again(tmp_path: Path) -> None:
     engine = opened(tmp_path)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     engine.close()
     other = opened(tmp_path)
     assert other.health().points == len(FULL)
@@ -167,7 +168,7 @@ def test_close_gives_the_folder_back_and_a_call_takes_it_again(tmp_path: Path) -
 
 def test_second_process_is_refused_and_the_folder_stays(tmp_path: Path) -> None:
     engine = opened(tmp_path)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     with pytest.raises(IndexDown, match="another process"):
         opened(tmp_path)
     assert engine.health().points == len(FULL)
@@ -177,7 +178,7 @@ def test_second_process_is_refused_and_the_folder_stays(tmp_path: Path) -> None:
 
 def test_failed_call_is_down_and_the_next_one_opens_the_shard_again(tmp_path: Path) -> None:
     engine = opened(tmp_path)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     engine.rebuilt()
     for shard in engine._shards.values():
         shard.close()
@@ -193,8 +194,8 @@ def test_failed_call_is_down_and_the_next_one_opens_the_shard_again(tmp_path: Pa
 def test_acknowledged_points_survive_a_kill(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from tests.unit.storage.qdrant.test_edge_engine import opened, FULL\n"
-        "engine = opened(Path(sys.argv[1])); engine.upsert(FULL)\n"
+        "from tests.unit.storage.qdrant.test_edge_engine import exhaust, opened, FULL\n"
+        "engine = opened(Path(sys.argv[1])); exhaust(engine.upsert(FULL))\n"
         "print('written', flush=True); time.sleep(60)\n"
     )
     process = subprocess.Popen(
@@ -216,7 +217,7 @@ def test_acknowledged_points_survive_a_kill(tmp_path: Path) -> None:
 def test_payload_that_is_not_json_writes_nothing(tmp_path: Path, value: object) -> None:
     engine = opened(tmp_path)
     with pytest.raises(InvalidInput):
-        engine.upsert([*FULL, index_point("bad", extra=value)])
+        exhaust(engine.upsert([*FULL, index_point("bad", extra=value)]))
     assert engine.health().points == 0
     engine.close()
 
@@ -232,7 +233,7 @@ def test_only_operations_can_be_called_by_name(tmp_path: Path) -> None:
 
 def test_flush_leaves_nothing_dirty(tmp_path: Path) -> None:
     engine = opened(tmp_path)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     assert engine.health().facts["dirty"] == 1
     engine.flush_dirty()
     assert engine.health().facts["dirty"] == 0
@@ -282,7 +283,7 @@ def test_only_the_last_broken_folders_are_kept(tmp_path: Path) -> None:
 def test_empty_any_of_matches_nothing_in_the_engine_itself(tmp_path: Path) -> None:
     """The engine is not asked for such a predicate; if it were, it must fail closed."""
     engine = opened(tmp_path)
-    engine.upsert(FULL)
+    exhaust(engine.upsert(FULL))
     nothing = predicate_of(ANN, ItemFilter(langs=()))
     assert nothing.matches_nothing
     with engine._engine(str(engine.health().collection)) as shard:
@@ -295,7 +296,7 @@ def test_schema_of_a_new_collection_decides_the_size(tmp_path: Path) -> None:
     engine = opened(tmp_path)
     wide = IndexSchema(model="w", dims=DIMS * 2, analyser="a")
     engine.create_collection("wide", wide)
-    engine.upsert([replace(index_point("w"), dense=vector(1, DIMS * 2))], "wide")
+    exhaust(engine.upsert([replace(index_point("w"), dense=vector(1, DIMS * 2))], "wide"))
     assert engine.count(None, None, "wide") == 1
     assert engine.count(None, ItemFilter(now=NOW), None) == 0
     engine.close()

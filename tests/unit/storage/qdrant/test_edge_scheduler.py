@@ -14,7 +14,7 @@ from rayapp.storage.qdrant.edge_scheduler import (
     LIVE_S,
     OTHERS_FLUSH_S,
     PIECE_POINTS,
-    EngineTurns,
+    PriorityScheduler,
     is_bulk,
 )
 
@@ -68,12 +68,12 @@ def engine() -> FakeEngine:
 
 
 @pytest.fixture
-def turns(engine: FakeEngine) -> EngineTurns:
-    return EngineTurns(engine, monotonic=lambda: engine.now, sleep=engine.sleep)
+def turns(engine: FakeEngine) -> PriorityScheduler:
+    return PriorityScheduler(engine, monotonic=lambda: engine.now, sleep=engine.sleep)
 
 
 async def test_bulk_work_runs_on_while_nobody_searches(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     assert await turns.call("copy", (BULK,)) == "copy"
     # The event loop goes round after each piece, and nothing waits.
@@ -82,7 +82,7 @@ async def test_bulk_work_runs_on_while_nobody_searches(
 
 
 async def test_bulk_work_has_a_third_of_the_time_while_people_search(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     await turns.call("query", ())
     assert engine.pauses == []
@@ -96,7 +96,7 @@ async def test_bulk_work_has_a_third_of_the_time_while_people_search(
 
 
 async def test_a_search_that_comes_in_between_slows_what_is_under_way(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     copying = asyncio.create_task(turns.call("copy", (BULK,)))
     for _ in range(20):
@@ -110,7 +110,7 @@ async def test_a_search_that_comes_in_between_slows_what_is_under_way(
 
 
 async def test_searches_and_single_stores_pass_bulk_work_that_rests(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     engine.resting = asyncio.Event()
     copying = asyncio.create_task(turns.call("copy", (BULK,)))
@@ -126,7 +126,9 @@ async def test_searches_and_single_stores_pass_bulk_work_that_rests(
     assert engine.said.index("copy ends") < engine.said.index("scroll begins")
 
 
-async def test_an_error_opens_the_gate_for_the_next(engine: FakeEngine, turns: EngineTurns) -> None:
+async def test_an_error_opens_the_gate_for_the_next(
+    engine: FakeEngine, turns: PriorityScheduler
+) -> None:
     engine.used = ["used"]
     engine.broken = True
     await turns.flush()
@@ -136,7 +138,7 @@ async def test_an_error_opens_the_gate_for_the_next(engine: FakeEngine, turns: E
 
 
 async def test_other_collections_are_flushed_now_and_then(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     engine.used, engine.others = ["used"], ["filled"]
     await turns.flush()
@@ -149,7 +151,7 @@ async def test_other_collections_are_flushed_now_and_then(
 
 
 async def test_calls_get_through_between_two_flushes(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     engine.used, engine.others = ["used"], ["filled"]
     engine.now += OTHERS_FLUSH_S
@@ -182,7 +184,7 @@ def test_what_counts_as_bulk(operation: str, args: tuple[Any, ...], bulk: bool) 
 
 
 async def test_bulk_work_that_nobody_waits_for_any_more_stops_before_its_next_piece(
-    engine: FakeEngine, turns: EngineTurns
+    engine: FakeEngine, turns: PriorityScheduler
 ) -> None:
     with pytest.raises(IndexDown):
         await turns.call("copy", (BULK,), PIECE_S * 1.5)

@@ -14,10 +14,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.qdrant.predicate import (
     ANY_OF_FIELDS,
-    BOOL_FIELDS,
-    FLOAT_FIELDS,
-    INTEGER_FIELDS,
-    KEYWORD_FIELDS,
+    FIELD_KINDS,
     TENANT_FIELD,
     AnyOf,
     Clause,
@@ -70,10 +67,11 @@ def test_every_scoped_predicate_names_the_user(
 
 
 def test_every_filter_field_is_translated() -> None:
-    """A field added to ItemFilter must get a canary in the contract."""
+    """A field added to ItemFilter must get a canary in the contract, unless no search asks it."""
     assert {f.name for f in fields(ItemFilter)} - set(FILTER_CANARIES) == {
         "valid_at",
         "include_superseded",
+        "instruction",
     }
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
 
@@ -90,7 +88,7 @@ def keys_of(predicate: Predicate) -> set[str]:
 
 @pytest.mark.parametrize("case", FILTER_CANARIES, ids=str)
 def test_every_key_of_a_predicate_is_indexed(case: str) -> None:
-    indexed = {TENANT_FIELD, *KEYWORD_FIELDS, *FLOAT_FIELDS, *BOOL_FIELDS, *INTEGER_FIELDS}
+    indexed = {TENANT_FIELD, *FIELD_KINDS}
     where = FILTER_CANARIES[case][2]
     assert keys_of(predicate_of(ReadScope("ann"), where)) <= indexed
     assert keys_of(not_newer_than(3)) <= indexed
@@ -109,11 +107,13 @@ def test_disjoint_tiers_match_nothing() -> None:
     assert not predicate_of(ReadScope("ann"), where, (Tier.BOOKS,)).matches_nothing
 
 
-def test_count_over_everything_has_no_condition() -> None:
-    assert count_predicate(None, None) is None
-    assert count_predicate(ReadScope("ann", False), None) == Predicate((MINE,))
+def test_a_count_takes_every_item_once() -> None:
+    others = Range(key="passage", gte=1.0)
+    assert count_predicate(None, None) == Predicate((), (others,))
+    assert count_predicate(ReadScope("ann", False), None) == Predicate((MINE,), (others,))
     everyone = count_predicate(None, ItemFilter())
-    assert everyone == Predicate((AnyOf("status", ("active",)),), (Flag("superseded", True),))
+    active = AnyOf("status", ("active",))
+    assert everyone == Predicate((active,), (Flag("superseded", True), others))
 
 
 def test_rev_guard_names_the_points_it_was_given() -> None:

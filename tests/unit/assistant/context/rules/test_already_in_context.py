@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.rules import already_in_context as told
 from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
 from rayapp.assistant.conversations.rules import Turn, fingerprints_of, stored_text, tags_of
 from rayapp.inference.ports import Message
@@ -133,7 +132,7 @@ def test_a_message_is_read_once_for_all_memories(monkeypatch: pytest.MonkeyPatch
         read.extend(texts)
         return fingerprints_of(texts)
 
-    monkeypatch.setattr(told, "fingerprints_of", reading)
+    monkeypatch.setattr("rayapp.assistant.conversations.rules.fingerprints_of", reading)
     for yes in ("yes", "כן"):
         read.clear()
         before = StillBeforeIt("c", talk(*(f"{yes}", "Dana lives in Haifa.") * 5))

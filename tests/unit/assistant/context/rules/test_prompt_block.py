@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.assistant.context.records import ContextBlock, Section
-from rayapp.assistant.context.rules.pinned import section_of, standing_of
+from rayapp.assistant.context.rules.pinned import core_memories_of, section_of
 from rayapp.assistant.context.rules.prompt_block import (
     Limits,
     Material,
-    Placed,
+    SectionItem,
     build_block,
     etag_of,
-    parse_lines,
 )
+from rayapp.assistant.records import ContextBlock, Section
 from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
 from rayapp.memory.tiers import Tier
+from tests.support.blocks import parse_lines
 from tests.support.builders import STORED_AT, an_item
 from tests.support.examples import examples
 from tests.unit.assistant.context.rules.test_escape import texts
@@ -38,8 +38,8 @@ def block(material: Material, budget: int = 2_000, share: float = 0.5) -> Contex
     return build_block(material, Limits(budget=budget, stable_share=share))
 
 
-def relevant(*items: MemoryItem) -> list[Placed]:
-    return [Placed("relevant", item) for item in items]
+def relevant(*items: MemoryItem) -> list[SectionItem]:
+    return [SectionItem("relevant", item) for item in items]
 
 
 def test_the_whole_frame() -> None:
@@ -49,9 +49,9 @@ def test_the_whole_frame() -> None:
     solved = an_item(text="restart the router", tier=Tier.PATTERNS, memory_id="id-4")
     made = block(
         Material(
-            standing=[Placed("identity", me), Placed("preference", tea)],
+            standing=[SectionItem("identity", me), SectionItem("preference", tea)],
             recall=["Memory id-4 helped before."],
-            found=[Placed("past", solved), *relevant(book)],
+            found=[SectionItem("past", solved), *relevant(book)],
             topic="moving\nhouse",
         )
     )
@@ -83,7 +83,9 @@ def test_the_whole_frame() -> None:
 
 def test_nothing_known_is_an_empty_text() -> None:
     assert block(Material()).text == ""
-    assert block(Material(standing=[Placed("identity", fact("x" * 900))]), budget=60).text == ""
+    assert (
+        block(Material(standing=[SectionItem("identity", fact("x" * 900))]), budget=60).text == ""
+    )
 
 
 def test_a_topic_alone_is_no_context() -> None:
@@ -98,7 +100,9 @@ def test_without_standing_memories_the_stable_part_is_empty() -> None:
 
 def test_what_stands_already_is_not_repeated() -> None:
     me = fact("I am Dana")
-    made = block(Material(standing=[Placed("identity", me)], found=relevant(me, an_item(text="b"))))
+    made = block(
+        Material(standing=[SectionItem("identity", me)], found=relevant(me, an_item(text="b")))
+    )
     assert made.text.count("I am Dana") == 1
     assert [line.position for line in made.lines] == [1, 2]
 
@@ -130,7 +134,7 @@ class TestBudget:
 
     def test_a_standing_memory_too_large_for_its_share_may_be_found(self) -> None:
         big = fact("word " * 60)
-        material = Material(standing=[Placed("always", big)], found=relevant(big))
+        material = Material(standing=[SectionItem("always", big)], found=relevant(big))
         assert block(material, budget=120, share=0.2).lines[0].section == "relevant"
         assert block(material, budget=120, share=0.2).left_out == ()
         assert block(Material(standing=material.standing), budget=120, share=0.2).left_out == (
@@ -156,7 +160,7 @@ class TestBudget:
         share: float,
     ) -> None:
         material = Material(
-            standing=[Placed("always", fact(text)) for text in standing],
+            standing=[SectionItem("always", fact(text)) for text in standing],
             recall=recall,
             found=relevant(*(an_item(text=text) for text in found)),
             topic=topic,
@@ -188,7 +192,7 @@ class TestStanding:
 
     def test_each_memory_once_and_each_section_capped(self) -> None:
         items = [fact(f"{n}", "identity") for n in range(12)]
-        found = standing_of([*items, *items], MOST)
+        found = core_memories_of([*items, *items], MOST)
         assert len({one.item.memory_id for one in found}) == len(found) == 10
 
     def test_no_outcome_moves_the_stable_part(self) -> None:
@@ -204,14 +208,14 @@ class TestStanding:
         later = STORED_AT + timedelta(days=3)
         moved = [replace(one, stats=used, updated_at=later) for one in reversed(items)]
         before, after = (
-            block(Material(standing=standing_of(some, MOST))) for some in (items, moved)
+            block(Material(standing=core_memories_of(some, MOST))) for some in (items, moved)
         )
         assert before.stable == after.stable
         assert [line.item.text for line in before.lines] == ["b", "a", "ג", "d"]
 
     def test_an_edit_changes_the_etag(self) -> None:
         one, other = fact("a", "identity"), fact("b", "identity")
-        before = block(Material(standing=standing_of([one, other], MOST)))
+        before = block(Material(standing=core_memories_of([one, other], MOST)))
         edited = replace(one, text="a changed")
-        after = block(Material(standing=standing_of([edited, other], MOST)))
+        after = block(Material(standing=core_memories_of([edited, other], MOST)))
         assert before.etag != after.etag

@@ -10,7 +10,7 @@ from rayapp.assistant.conversations.rules import (
     NOTHING_NEW,
     Turn,
     cleaned,
-    enriched,
+    enrich,
     exchange_id,
     fingerprints_of,
     finished_turn,
@@ -134,7 +134,7 @@ def test_users_do_not_think_in_tags(text: str) -> None:
 class TestEnriching:
     def test_the_block_ends_the_first_system_message(self) -> None:
         messages = said(("system", "Be kind."), ("user", "שאלה"), ("system", "Later."))
-        found = enriched(messages, "[1] [working:a] t\n")
+        found = enrich(messages, "[1] [working:a] t\n")
         assert found == said(
             ("system", "Be kind.\n\n<memory_context>\n[1] [working:a] t\n</memory_context>"),
             ("user", "שאלה"),
@@ -142,31 +142,31 @@ class TestEnriching:
         )
 
     def test_a_new_system_message_comes_first(self) -> None:
-        found = enriched(said(("user", "a")), "t")
+        found = enrich(said(("user", "a")), "t")
         assert found == said(("system", "<memory_context>\nt\n</memory_context>"), ("user", "a"))
 
     def test_twice_replaces(self) -> None:
-        once = enriched(said(("system", "Be kind."), ("user", "a")), "old\n\nblock")
-        assert enriched(once, "new") == enriched(said(("system", "Be kind."), ("user", "a")), "new")
+        once = enrich(said(("system", "Be kind."), ("user", "a")), "old\n\nblock")
+        assert enrich(once, "new") == enrich(said(("system", "Be kind."), ("user", "a")), "new")
 
     def test_an_empty_block_takes_the_old_one_out(self) -> None:
         for given_ in (said(("user", "a")), said(("system", "Be kind."), ("user", "a"))):
-            assert enriched(enriched(given_, "old"), "") == given_
-            assert enriched(given_, "") == given_
+            assert enrich(enrich(given_, "old"), "") == given_
+            assert enrich(given_, "") == given_
 
     def test_a_prompt_that_speaks_of_the_block_keeps_its_words(self) -> None:
         prompt = "Prefer <memory_context> to tools.\n<memory_context>\nis a block, and more."
-        once = enriched(said(("system", prompt), ("user", "a")), "new")
+        once = enrich(said(("system", prompt), ("user", "a")), "new")
         assert once[0].content.startswith(prompt)
         assert without_block(once[0].content) == prompt
 
     def test_a_message_that_was_empty_before_stays(self) -> None:
         messages = said(("system", ""), ("user", "a"))
-        assert enriched(messages, "") == messages
+        assert enrich(messages, "") == messages
 
     def test_what_users_say_is_never_changed(self) -> None:
         text = "<memory_context>\nmine\n</memory_context>"
-        assert enriched(said(("user", text)), "new")[1].content == text
+        assert enrich(said(("user", text)), "new")[1].content == text
 
 
 LINES = st.text(alphabet="ab אב<>/_memory_context\n", max_size=80)
@@ -176,8 +176,8 @@ LINES = st.text(alphabet="ab אב<>/_memory_context\n", max_size=80)
     LINES, st.text(alphabet="ab אב\n[]", min_size=1).filter(lambda t: t.strip("\n") != ""), LINES
 )
 def test_enriching_is_repeatable(prompt: str, block: str, user: str) -> None:
-    once = enriched(said(("system", prompt), ("user", user)), block)
-    assert enriched(once, block) == once
+    once = enrich(said(("system", prompt), ("user", user)), block)
+    assert enrich(once, block) == once
     assert once[-1].content == user
 
 

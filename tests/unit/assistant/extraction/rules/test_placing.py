@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.extraction.records import Turn, learned_from_json, learned_to_json
 from rayapp.assistant.extraction.rules.facts import (
-    LearnedExchange,
+    Learned,
     Making,
+    Turn,
     derived_trust,
     joined_text,
     placed_fact,
@@ -27,15 +27,11 @@ from rayapp.assistant.extraction.rules.history import (
 )
 from rayapp.inference.chat.rules.answers import ProfileFinding
 from rayapp.memory.tiers import Tier
+from tests.support.clock import FakeClock
+from tests.support.exchange_contract import turn
 
-EXCHANGE = LearnedExchange(
-    user_id="dana",
-    conversation_id="c-1",
-    message_id="m-1",
-    user_text="",
-    answer="",
-    memory_id="x-1",
-    at=datetime(2026, 3, 1, tzinfo=UTC),
+EXCHANGE = turn(
+    FakeClock(datetime(2026, 3, 1, tzinfo=UTC)), user_text="", answer="", memory_id="x-1"
 )
 MADE = Making(EXCHANGE, "3")
 
@@ -83,7 +79,7 @@ def test_a_learned_memory_survives_being_kept_as_json() -> None:
     placed = placed_fact(
         "המשתמש גר בחיפה", Turn(user="אני גר בחיפה", assistant="", trust=0.7), made=MADE
     )
-    assert learned_from_json(learned_to_json(placed)) == placed
+    assert Learned.of_json(placed.to_json()) == placed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.assistant.context.records import GatingDecision
 from rayapp.assistant.gating.rules.decision import (
     ATTACHMENT_TOOLS,
     KEPT_TOOLS,
@@ -18,6 +17,7 @@ from rayapp.assistant.gating.rules.decision import (
     decide_tool_gating,
 )
 from rayapp.assistant.gating.rules.intents import NO_NEEDS, ToolNeeds, tool_needs
+from rayapp.assistant.records import GatingDecision
 from rayapp.search.requests import ConfidenceLabel
 
 OFFERED = (

@@ -17,9 +17,9 @@ from rayapp.assistant.personality.rules import (
     PRONOUNS,
     SWITCHES,
     PromptLang,
-    checked,
+    check,
     clean_name,
-    rendered,
+    render,
     template_id_of,
 )
 from rayapp.core.errors import InvalidInput
@@ -38,16 +38,16 @@ def a_template(**sections: Any) -> str:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_preset_is_without_a_warning(name: str) -> None:
-    assert checked(PRESETS[name].content).warnings == ()
+    assert check(PRESETS[name].content).warnings == ()
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_survives_loading_and_saving_in_the_first_clients_editor(name: str) -> None:
     content = PRESETS[name].content
-    saved, kept = checked(editor_saves(content)), checked(content)
+    saved, kept = check(editor_saves(content)), check(content)
     assert saved.fields == kept.fields
     for lang in ("en", "he"):
-        assert rendered(saved, lang) == rendered(kept, lang)
+        assert render(saved, lang) == render(kept, lang)
     for key, options in EDITOR_OPTIONS.items():
         assert editor_reads(content, key) in options
 
@@ -57,9 +57,9 @@ def test_a_preset_survives_loading_and_saving_in_the_first_clients_editor(name: 
 def test_what_the_editor_offers_is_understood(key: str, lang: PromptLang) -> None:
     section = next(name for name, keys in EDITOR_FIELDS.items() if key in keys)
     for word in EDITOR_OPTIONS[key]:
-        found = checked(a_template(**{section: {key: word}}))
+        found = check(a_template(**{section: {key: word}}))
         assert not [one for one in found.warnings if key in one]
-        prompt = rendered(found, lang)
+        prompt = render(found, lang)
         if (key, word) != ("pattern_trust", "medium"):
             known = ENGLISH if lang == "en" else HEBREW
             said = known.words.get((key, word)) or known.sentences[key, word]
@@ -69,7 +69,7 @@ def test_what_the_editor_offers_is_understood(key: str, lang: PromptLang) -> Non
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(content: str) -> None:
     try:
-        found = checked(content)
+        found = check(content)
     except InvalidInput:
         return
     assert found.name
@@ -79,10 +79,10 @@ def test_any_text_is_read_or_refused(content: str) -> None:
 def test_any_value_in_a_section_is_read_or_refused(value: Any) -> None:
     for section in ("identity", "communication", "personality_traits", "custom_instructions"):
         try:
-            found = checked(a_template(**{section: value}))
+            found = check(a_template(**{section: value}))
         except InvalidInput:
             continue
-        assert rendered(found, "he")
+        assert render(found, "he")
 
 
 @given(WORDS)
@@ -125,7 +125,7 @@ def test_each_value_is_bounded() -> None:
         a_template(identity={"name": "N", "role": "x" * 1_001}),
     ):
         with pytest.raises(InvalidInput):
-            checked(content)
+            check(content)
 
 
 def test_a_warning_names_the_field_and_the_known_words() -> None:
@@ -133,7 +133,7 @@ def test_a_warning_names_the_field_and_the_known_words() -> None:
         communication={"tone": "sarcastic", "use_humor": "maybe", "volume": 3},
         response_behavior={"citation_style": "always_cite"},
     )
-    warnings = checked(content).warnings
+    warnings = check(content).warnings
     assert any("communication.tone" in one and "warm" in one for one in warnings)
     assert any("use_humor" in one for one in warnings)
     assert any("volume is not used" in one for one in warnings)
@@ -145,8 +145,8 @@ def test_a_warning_names_the_field_and_the_known_words() -> None:
 def test_the_prompt_begins_with_the_name_and_tells_whose_words_are_whose(
     name: str, lang: PromptLang
 ) -> None:
-    found = checked(PRESETS[name].content)
-    prompt = rendered(found, lang)
+    found = check(PRESETS[name].content)
+    prompt = render(found, lang)
     assert found.name in prompt.splitlines()[0]
     parts = prompt.split("\n\n")
     assert parts[1] == "\n".join(PRONOUNS)
@@ -154,8 +154,8 @@ def test_the_prompt_begins_with_the_name_and_tells_whose_words_are_whose(
 
 
 def test_an_unknown_tone_is_shown_as_it_is() -> None:
-    found = checked(a_template(communication={"tone": "שקט\nותמציתי"}))
-    assert "שקט ותמציתי" in rendered(found, "he")
+    found = check(a_template(communication={"tone": "שקט\nותמציתי"}))
+    assert "שקט ותמציתי" in render(found, "he")
 
 
 def test_every_known_word_has_a_wording_in_both_languages_or_in_none() -> None:
@@ -170,8 +170,8 @@ def test_every_known_word_has_a_wording_in_both_languages_or_in_none() -> None:
 
 
 def test_reasoning_is_asked_for_only_when_it_is_on() -> None:
-    on = checked(a_template(response_behavior={"show_reasoning": True}))
-    off = checked(a_template(response_behavior={"show_reasoning": False}))
+    on = check(a_template(response_behavior={"show_reasoning": True}))
+    off = check(a_template(response_behavior={"show_reasoning": False}))
     for lang in ("en", "he"):
-        assert "<think>" in rendered(on, lang)
-        assert "<think>" not in rendered(off, lang)
+        assert "<think>" in render(on, lang)
+        assert "<think>" not in render(off, lang)

@@ -1,16 +1,14 @@
 """Where a sweep is in the space of point ids, so that it can stop anywhere and go on. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 Range = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class KeyspaceCursor:
     """Where a sweep is: it goes through its ranges in order, over `limit` ids at most.
 
     Attributes:
@@ -43,7 +41,7 @@ class Walk:
     def page_size(self, batch: int) -> int:
         return batch if self.limit is None else max(1, min(batch, self.limit - self.seen))
 
-    def moved(self, after: str | None, seen: int, suspects: Sequence[str]) -> Walk:
+    def moved(self, after: str | None, seen: int, suspects: Sequence[str]) -> Self:
         """After a page; `after` None means that its range has ended."""
         return replace(
             self,
@@ -59,7 +57,7 @@ class Walk:
         return {name: getattr(self, name) for name in names} | {"suspects": list(self.suspects)}
 
     @classmethod
-    def of(cls, payload: Mapping[str, Any], cursor: Mapping[str, Any] | None) -> Walk:
+    def of(cls, payload: Mapping[str, Any], cursor: Mapping[str, Any] | None) -> Self:
         """The walk of a partition, at its cursor."""
         ranges = tuple((after, until) for after, until in payload["ranges"])
         walk = cls(ranges=ranges, limit=payload.get("limit"))

@@ -1,4 +1,4 @@
-"""An `EffectsService` over given stores, with a promotion and a dedup that only take notes."""
+"""An `OutboxService` over given stores, with a promotion and a dedup that only take notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import load_settings
 from rayapp.graphs.ports import GraphStore
 from rayapp.learning.dedup import DedupService
-from rayapp.learning.outbox import EffectsService
+from rayapp.learning.outbox import OutboxService
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import PromotionReport
@@ -51,7 +51,7 @@ class NotingDedup:
         return answer
 
 
-class EffectsRig:
+class OutboxRig:
     """The service and what was noted; `overrides` are settings."""
 
     def __init__(
@@ -63,7 +63,7 @@ class EffectsRig:
         runtime = bootstrap.runtime_of(
             load_settings(env={}, overrides=overrides), self.metrics, clock
         )
-        self.effects = EffectsService(
+        self.outbox = OutboxService(
             outcomes,
             graphs,
             cast(PromotionService, self.promotion),
@@ -75,7 +75,7 @@ class EffectsRig:
     async def settle(self) -> int:
         """Run until nothing is settled any more."""
         total = 0
-        while settled := await self.effects.run_once():
+        while settled := await self.outbox.run_once():
             total += settled
         return total
 

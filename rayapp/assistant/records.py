@@ -1,10 +1,9 @@
 """What an assistant's side asks for and what it gets: plain values, no HTTP."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from rayapp.graphs.records import ContextInsights
 from rayapp.inference.ports import Message
@@ -13,7 +12,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import ConfidenceLabel, SearchAnswer
 
-Section = Literal["identity", "preference", "pattern", "always", "past", "relevant"]
+Section = Literal["identity", "preference", "pattern", "always", "instruction", "past", "relevant"]
 Complexity = Literal["trivial", "simple", "moderate", "complex"]
 ReasonCode = Literal[
     "FAIL_OPEN_DEGRADED",
@@ -179,3 +178,63 @@ class ExchangeAnswer:
     context: AssistantContext
     stored: StoredExchange | None = None
     owed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingFeedback:
+    """The answer that waits for its score, and the receipt that it was given with."""
+
+    message_id: str
+    receipt_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRequest:
+    """A thumb on an answer: 1, 0 or -1. No `memory_ids`: what the answer was given with."""
+
+    message_id: str
+    score: int
+    conversation_id: str | None = None
+    memory_ids: tuple[str, ...] = ()
+    recorder: Recorder = field(default_factory=Recorder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreState:
+    """Of one answer. An unknown message has no conversation, and owes nothing."""
+
+    message_id: str
+    conversation_id: str | None = None
+    memory_id: str | None = None
+    required: bool = False
+    scored_at: datetime | None = None
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call as it came: `arguments` is an object, or the JSON of one.
+
+    Attributes:
+        conversation_id, turn_id: of the chat that calls; None = not known.
+        may_write: the caller's key covers tools that write.
+        idempotency_key: of the request; None = a repeat counts again.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str | None = None
+    conversation_id: str | None = None
+    turn_id: str | None = None
+    may_write: bool = True
+    recorder: Recorder = field(default_factory=Recorder)
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """`text` is for the model; `data` holds the same as plain JSON values."""
+
+    tool: str
+    text: str
+    data: dict[str, Any]
+    degraded: tuple[str, ...] = ()

@@ -1,0 +1,84 @@
+"""A person's store as it is: a dialogue, a long chat with an assistant and paragraphs, together.
+
+One user has a conversation of LoCoMo, a chat of BEAM, 120 paragraphs of HeQ and the advice of the
+outcome scenarios; the questions are those of each set, under its name as their category.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from jobs.suites.beam import load_beam
+from jobs.suites.heq import load_heq
+from jobs.suites.locomo import load_locomo
+from jobs.suites.scenarios import load_adversarial
+from jobs.suites.suite import Corpus, Document, Question, Suite
+
+NAME = "mixed"
+PARAGRAPHS = 120  # of one user; the next one has the others
+
+
+def load_mixed(data: Path) -> Suite:
+    """As many users as there are conversations. ConfigError: a set is missing or is another."""
+    locomo = load_locomo(data)
+    advice = _advice(data)
+    heq = load_heq(data).corpora[0]
+    corpora = [
+        _together(
+            f"{NAME}-{number}",
+            {
+                "locomo": _answer(dialogue, locomo.headline),
+                "beam": chat,
+                "heq": _paragraphs(heq, number),
+                "advice": advice,
+            }.items(),
+        )
+        for number, (dialogue, chat) in enumerate(
+            zip(locomo.corpora, load_beam(data).corpora, strict=False)
+        )
+    ]
+    return Suite(name=NAME, corpora=tuple(corpora))
+
+
+def _answer(corpus: Corpus, categories: frozenset[str] | None) -> Corpus:
+    kept = (one for one in corpus.questions if categories is None or one.category in categories)
+    return Corpus(corpus.name, corpus.documents, tuple(kept))
+
+
+def _paragraphs(heq: Corpus, number: int) -> Corpus:
+    """The first `PARAGRAPHS` and the last ones take turns."""
+    half = heq.documents[:PARAGRAPHS] if number % 2 == 0 else heq.documents[-PARAGRAPHS:]
+    there = {document.doc_id for document in half}
+    questions = tuple(one for one in heq.questions if one.gold and one.gold[0] in there)
+    return Corpus(heq.name, half, questions)
+
+
+def _advice(data: Path) -> Corpus:
+    pairs = load_adversarial(data)
+    texts = dict.fromkeys(text for one in pairs for text in (one.good, one.bad))
+    documents = (Document(str(number), text) for number, text in enumerate(texts))
+    return Corpus("advice", tuple(documents), ())
+
+
+def _together(name: str, sets: Iterable[tuple[str, Corpus]]) -> Corpus:
+    """One user's memories; ids begin with the name of their set."""
+    documents: list[Document] = []
+    questions: list[Question] = []
+    for category, corpus in sets:
+        documents += [
+            Document(f"{category}:{one.doc_id}", one.text, one.created_at)
+            for one in corpus.documents
+        ]
+        questions += [
+            Question(
+                f"{name}:{one.question_id}",
+                one.text,
+                tuple(f"{category}:{gold}" for gold in one.gold),
+                category,
+                one.lang,
+            )
+            for one in corpus.questions
+            if one.gold
+        ]
+    return Corpus(name, tuple(documents), tuple(questions))

@@ -1,0 +1,195 @@
+"""A `VectorIndex` in which an item has one point, however many passages its text has.
+
+The engine holds a point per passage. The first one is the item's: whoever writes, walks or counts
+sees it alone. The others have ids that say whose they are, carry the same payload and go with it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rayapp.index import records
+from rayapp.index.ports import VectorIndex
+from rayapp.index.rules.points import PASSAGE, PASSAGES, is_passage, item_point, passage_point
+from rayapp.memory.scope import ItemFilter, ReadScope
+
+# A list that few items with many passages fill is asked for again, so many times longer, up to the
+# most passages that an item has.
+DEEPER = 8
+DEEPEST = 64
+
+
+class PassageIndex:
+    """`engine` knows points only. Each operation on items takes their other passages along."""
+
+    def __init__(self, engine: VectorIndex) -> None:
+        self._engine = engine
+        # What is the same for items as for points.
+        self.open, self.close, self.health = engine.open, engine.close, engine.health
+        self.create_collection = engine.create_collection
+        self.drop_collection = engine.drop_collection
+        self.collections, self.schema_of = engine.collections, engine.schema_of
+        self.switch_alias, self.rebuilt = engine.switch_alias, engine.rebuilt
+        self.retrieve, self.count = engine.retrieve, engine.count
+
+    async def upsert(
+        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
+    ) -> None:
+        """As the engine; passages that the text has no more are taken out."""
+        if not points:
+            return
+        held = await self._held([point.point_id for point in points], collection)
+        await self._engine.upsert(
+            [row for point in points for row in _rows(point)], collection=collection
+        )
+        wanted = {point.point_id: (1 + len(point.passages), point.rev) for point in points}
+        await self._cut(wanted, held, collection)
+
+    async def copy(
+        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
+    ) -> list[str]:
+        ids = [point.point_id for point in points]
+        held, before = await self._held(ids, source), await self._held(ids, collection)
+        copies = [
+            replace(point, point_id=point_id, payload=_payload_of(point.payload, number, count))
+            for point in points
+            for count in (held.get(point.point_id, 1),)
+            for number, point_id in enumerate(_ids(point.point_id, count))
+        ]
+        left = await self._engine.copy(copies, source=source, collection=collection)
+        wanted = {point.point_id: (held.get(point.point_id, 1), point.rev) for point in points}
+        await self._cut(wanted, before, collection)
+        return list(dict.fromkeys(item_point(point_id)[0] for point_id in left))
+
+    async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
+        held = await self._held([update.point_id for update in updates], None)
+        await self._engine.set_payload(
+            [
+                replace(update, point_id=point_id)
+                for update in updates
+                for point_id in _ids(update.point_id, held.get(update.point_id, 1))
+            ]
+        )
+
+    async def delete(
+        self,
+        point_ids: Sequence[str],
+        *,
+        revs: Mapping[str, int] | None = None,
+        collection: str | None = None,
+    ) -> None:
+        held = await self._held(point_ids, collection)
+        owner = {
+            one: point_id for point_id in point_ids for one in _ids(point_id, held.get(point_id, 1))
+        }
+        known = None if revs is None else {one: revs[whose] for one, whose in owner.items()}
+        await self._engine.delete(list(owner), revs=known, collection=collection)
+
+    async def query(
+        self,
+        scope: ReadScope,
+        where: ItemFilter,
+        arms: Sequence[records.Arm],
+        *,
+        collection: str | None = None,
+    ) -> list[list[records.ScoredPoint]]:
+        """One list of items per arm, each by its best passage."""
+        asked = list(arms)
+        found = await self._engine.query(scope, where, asked, collection=collection)
+        answers = [_by_item(hits) for hits in found]
+        factor = 1
+        while factor < DEEPEST:
+            factor = min(DEEPEST, factor * DEEPER)
+            short = [
+                at
+                for at, arm in enumerate(arms)
+                if len(answers[at]) < arm.limit and len(found[at]) >= asked[at].limit
+            ]
+            if not short:
+                break
+            for at in short:
+                asked[at] = replace(arms[at], limit=arms[at].limit * factor)
+            again = await self._engine.query(
+                scope, where, [asked[at] for at in short], collection=collection
+            )
+            for at, hits in zip(short, again, strict=True):
+                found[at], answers[at] = hits, _by_item(hits)
+        return [hits[: arm.limit] for hits, arm in zip(answers, arms, strict=True)]
+
+    async def scroll(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        keys: Sequence[str] | None = None,
+        with_vectors: bool = False,
+        collection: str | None = None,
+    ) -> tuple[list[records.StoredPoint], str | None]:
+        """The points of items; those of their other passages are walked over."""
+        kept: list[records.StoredPoint] = []
+        following = after
+        while True:
+            page, following = await self._engine.scroll(
+                after=following,
+                limit=limit,
+                until=until,
+                keys=keys,
+                with_vectors=with_vectors,
+                collection=collection,
+            )
+            kept += [point for point in page if not is_passage(point.point_id)]
+            if len(kept) > limit:
+                return kept[:limit], kept[limit - 1].point_id
+            if following is None or len(kept) == limit:
+                return kept, following
+
+    async def _cut(
+        self, wanted: Mapping[str, tuple[int, int]], held: Mapping[str, int], collection: str | None
+    ) -> None:
+        """Take out the passages beyond those that an item has now: their number and its rev."""
+        surplus = {
+            passage_point(point_id, number): rev
+            for point_id, (count, rev) in wanted.items()
+            for number in range(count, held.get(point_id, 1))
+        }
+        if surplus:
+            await self._engine.delete(list(surplus), revs=surplus, collection=collection)
+
+    async def _held(self, point_ids: Sequence[str], collection: str | None) -> dict[str, int]:
+        """Passages that the engine holds of each of these items that has more than one."""
+        if not point_ids:
+            return {}
+        stored = await self._engine.retrieve(point_ids, keys=(PASSAGES,), collection=collection)
+        return {point.point_id: point.payload.get(PASSAGES, 1) for point in stored}
+
+
+def _ids(point_id: str, count: int) -> Iterable[str]:
+    return (passage_point(point_id, number) for number in range(count))
+
+
+def _rows(point: records.IndexPoint) -> Iterable[records.IndexPoint]:
+    """A point of an item as those of its passages, the item's own first."""
+    vectors = ((point.dense, point.sparse), *point.passages)
+    for number, (dense, sparse) in enumerate(vectors):
+        yield records.IndexPoint(
+            point_id=passage_point(point.point_id, number),
+            dense=dense,
+            sparse=sparse,
+            payload=_payload_of(point.payload, number, len(vectors)),
+            rev=point.rev,
+        )
+
+
+def _payload_of(payload: Mapping[str, Any], number: int, count: int) -> dict[str, Any]:
+    said = {PASSAGE: number} if number else {PASSAGES: count} if count > 1 else {}
+    return {**payload, **said}
+
+
+def _by_item(hits: Sequence[records.ScoredPoint]) -> list[records.ScoredPoint]:
+    """Each item once, in the place of its best passage."""
+    best: dict[str, records.ScoredPoint] = {}
+    for hit in hits:
+        point_id, passage = item_point(hit.point_id)
+        best.setdefault(point_id, records.ScoredPoint(point_id, hit.score, passage))
+    return list(best.values())

@@ -1,0 +1,114 @@
+"""Receipts written in groups: the answer does not wait for its own.
+
+What a crash may lose is the receipts of the last window, 20 ms; an outcome that names one of them
+is refused as unknown (decision 0055). Whoever reads receipts in this process writes them first.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import uuid6
+
+from rayapp.core.errors import RayappError
+from rayapp.core.runtime import Clock, Metrics
+from rayapp.memory.scope import ReadScope
+from rayapp.search.ports import Receipt, ReceiptStore
+
+log = logging.getLogger("rayapp.search")
+# A group is written when it has so many, however short it waited.
+MOST = 64
+# A receipt that is not there may wait in the group of another replica: looked for this often, while
+# it is so young.
+LOOKS, LOOK_S = 4, 0.05
+YOUNG_S = 2.0
+
+
+class GroupedReceipts:
+    """`Receipts` over a store. `window_s` 0: each is written at once, and waited for."""
+
+    def __init__(
+        self,
+        store: ReceiptStore,
+        window_s: float,
+        clock: Clock,
+        metrics: Metrics,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._store = store
+        self._window_s = window_s
+        self._clock = clock
+        self._metrics = metrics
+        self._sleep = sleep
+        self._waiting: list[Receipt] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: set[asyncio.Task[None]] = set()
+
+    async def put(self, receipt: Receipt) -> None:
+        if self._window_s <= 0.0:
+            await self._store.put_many([receipt])
+            return
+        self._waiting.append(receipt)
+        if len(self._waiting) >= MOST:
+            self._begin()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._window_s, self._begin)
+
+    async def flush(self) -> None:
+        """Until what was put is written, or given up and counted."""
+        self._begin()
+        if self._writing:
+            await asyncio.wait(self._writing)
+
+    async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
+        await self.flush()
+        found = await self._store.get(scope, receipt_id)
+        looks = 0 if found or not self._is_young(receipt_id) else LOOKS
+        while found is None and looks:
+            looks -= 1
+            await self._sleep(LOOK_S)
+            found = await self._store.get(scope, receipt_id)
+        return found
+
+    async def latest(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
+    ) -> list[Receipt]:
+        await self.flush()
+        return await self._store.latest(scope, conversation_id, limit, unscored=unscored)
+
+    async def questions(
+        self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
+    ) -> list[tuple[str, tuple[str, ...], datetime]]:
+        await self.flush()
+        return await self._store.questions(scope, conversation_id, limit, besides_turn=besides_turn)
+
+    async def recent(self, limit: int) -> list[Receipt]:
+        await self.flush()
+        return await self._store.recent(limit)
+
+    def _is_young(self, receipt_id: str) -> bool:
+        """Whether its id (UUIDv7) was made just now; one of another form is nobody's."""
+        try:
+            made_ms = uuid6.UUID(receipt_id).time
+        except ValueError:
+            return False
+        age = self._clock.now().timestamp() - made_ms / 1_000.0
+        return abs(age) < YOUNG_S
+
+    def _begin(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting:
+            group, self._waiting = self._waiting, []
+            task = asyncio.create_task(self._write(group))
+            self._writing.add(task)
+            task.add_done_callback(self._writing.discard)
+
+    async def _write(self, group: list[Receipt]) -> None:
+        try:
+            await self._store.put_many(group)
+        except RayappError as error:
+            self._metrics.count("degraded", len(group), reason="receipt")
+            log.warning("%d receipts were not written: %s", len(group), error.message)

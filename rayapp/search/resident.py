@@ -1,0 +1,326 @@
+"""The users that this process serves, held as columns: a search reads what changed, not the index.
+
+A view is of one user. Each search asks the primary store what was written of the user since, and
+reads that again before it looks: what it shows, the store confirmed in this request. A user that is
+not held, too large or asked about the past is searched in the index (decision 0055).
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rayapp.core.deadline import Deadline
+from rayapp.core.errors import DeadlineExceeded, DependencyDown, StoreDown
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.runtime import Runtime
+from rayapp.core.vectors import IndexSchema, SparseVector
+from rayapp.index.ports import VectorIndex
+from rayapp.index.records import StoredPoint
+from rayapp.index.rules.points import (
+    PASSAGES,
+    VECTOR_HASH,
+    passage_point,
+    vector_hash_of,
+    was_embedded,
+)
+from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.ports import Change, ChangeLog, MemoryStore
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.search.rules.view import Row, UserView
+from rayapp.search.tracing import Trace
+from rayapp.text.analyser import Analyser
+from rayapp.text.passages import passages_of
+
+log = logging.getLogger("rayapp.search")
+# A write is noted before it is done: what it names is read again for this long, more than a write
+# may take, counted from when its note was first seen.
+SETTLE_S = 15.0
+# Notes of one look, and memories that are read again. A user of whom more was written just now is
+# searched in the index.
+MOST_CHANGES, MOST_POINTS = 500, 4_000
+# Memories that wait for the index, whose words are read here: 0.2 ms each, a long text 8 ms. After
+# an import the index answers until it has caught up.
+MOST_WAITING = 100
+# Without a search for this long a view is made anew: notes live for an hour. And in any case after
+# this, for whatever changed the rows without a note.
+IDLE_S, AGE_S = 1_800.0, 3_600.0
+# What the first search of a user waits for the view; then the index answers it.
+WAIT_S = 0.05
+# Before a user is looked at again: one that is too large, one whose vectors are not all there, and
+# one of whom much is being written.
+LARGE_S, DRIFT_S, RETRY_S = 600.0, 60.0, 5.0
+# Points read at once, and rows made on the event loop rather than in a thread.
+BATCH, INLINE_ROWS = 256, 1_000
+# Views made at once, beside searches.
+BUILDS = 2
+MOST_COLD = 100_000
+
+
+@dataclass(slots=True)
+class _Held:
+    """A view, and which notes it has seen: when each was first seen, seconds."""
+
+    view: UserView
+    built: float
+    asked: float
+    newest: int | None
+    seen: dict[str, float]
+    nbytes: int
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class ResidentViews:
+    """LRU of `UserView` by bytes. Of one event loop."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        changes: ChangeLog,
+        index: VectorIndex,
+        analyser: Analyser,
+        *,
+        schema: IndexSchema,
+        runtime: Runtime,
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._index = index
+        self._analyser = analyser
+        self.schema = schema
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings
+        self._users: OrderedDict[str, _Held] = OrderedDict()
+        self._building: dict[str, asyncio.Task[_Held | None]] = {}
+        self._cold: dict[str, float] = {}
+        self._builds = asyncio.Semaphore(BUILDS)
+
+    async def of(
+        self, scope: ReadScope, where: ItemFilter, deadline: Deadline, trace: Trace
+    ) -> UserView | None:
+        """The user's view, as the primary store has it now; None: ask the index.
+
+        Raises StoreDown and DeadlineExceeded: without the store nothing may be shown.
+        """
+        if not self._serves(scope, where):
+            return None
+        limit = deadline.limit(self._settings.mongo.timeout_s)
+        try:
+            async with trace.stage("view"), asyncio.timeout(limit):
+                view = await self._current(scope.user_id)
+        except TimeoutError:
+            raise DeadlineExceeded("The truth did not answer in time; try again.") from None
+        except StoreDown:
+            raise
+        except DependencyDown:
+            view = None
+        self._metrics.count("views", kind="index" if view is None else "view")
+        return view
+
+    def _serves(self, scope: ReadScope, where: ItemFilter) -> bool:
+        """A past state and shared open data are asked of the index."""
+        return (
+            self._settings.search.resident_bytes > 0
+            and not scope.include_shared
+            and scope.user_id != SYSTEM_USER
+            and where.statuses == (Status.ACTIVE,)
+            and not where.include_superseded
+        )
+
+    async def _current(self, user_id: str) -> UserView | None:
+        now = self._clock.monotonic()
+        held = self._users.get(user_id)
+        if held is None or now - held.asked > IDLE_S or now - held.built > AGE_S:
+            self._users.pop(user_id, None)
+            held = await self._first(user_id, now)
+        else:
+            self._users.move_to_end(user_id)
+        if held is None:
+            return None
+        held.asked = now
+        # Of a view that was just made as well: it may have begun before this search did.
+        return held.view if await self._is_current(user_id, held, now) else None
+
+    async def _is_current(self, user_id: str, held: _Held, now: float) -> bool:
+        """Whether the view has all that the store says; what is new to it is read."""
+        changes = await self._changes.since(user_id, held.newest, MOST_CHANGES)
+        fresh = [
+            one
+            for one in changes
+            if one.key not in held.seen or now - held.seen[one.key] < SETTLE_S
+        ]
+        if not fresh:
+            return True
+        points = {point_id for one in fresh for point_id in one.points}
+        applied = False
+        if len(changes) < MOST_CHANGES and len(points) <= MOST_POINTS:
+            async with held.lock:
+                # Whoever reads last writes last: no search lays an older state over a newer one.
+                applied = await self._apply(held, user_id, points)
+        if not applied:
+            self._users.pop(user_id, None)
+            self._cold[user_id] = now + RETRY_S
+            return False
+        self._note(held, changes, now)
+        self._resize(user_id, held)
+        return True
+
+    async def _first(self, user_id: str, now: float) -> _Held | None:
+        """Of a user that is not held; None: it is not made in the time that a search waits."""
+        if now < self._cold.get(user_id, 0.0):
+            return None
+        task = self._building.get(user_id)
+        if task is None:
+            task = self._building[user_id] = asyncio.create_task(self._build(user_id))
+            task.add_done_callback(lambda _: self._building.pop(user_id, None))
+        done, _ = await asyncio.wait({task}, timeout=WAIT_S)
+        return task.result() if done else None
+
+    async def _build(self, user_id: str) -> _Held | None:
+        """None where the user is too large, or a dependency is away; a later search asks again."""
+        held = None
+        try:
+            async with self._builds:
+                held = await self._made(user_id)
+        except (DependencyDown, DeadlineExceeded) as error:
+            log.info("a view is not made now: %s", error.message)
+        except Exception:  # the index answers: a search must not fail for what only speeds it up
+            log.exception("a view was not made")
+        if held is None:
+            if len(self._cold) > MOST_COLD:
+                self._cold.clear()
+            again = self._clock.monotonic() + RETRY_S
+            self._cold[user_id] = max(again, self._cold.get(user_id, 0.0))
+        else:
+            self._cold.pop(user_id, None)
+            self._users[user_id] = held
+            self._resize(user_id, held)
+        return held
+
+    async def _made(self, user_id: str) -> _Held | None:
+        now = self._clock.monotonic()
+        # From index keys alone: a user is not read in vain every few seconds of an import.
+        if await self._store.waiting(user_id) > MOST_WAITING:
+            return None
+        # Before the items: what is written in between is read again.
+        changes = await self._changes.since(user_id, None, MOST_CHANGES)
+        settled = await self._changes.settled(SETTLE_S)
+        most = self._settings.search.resident_max_items
+        items = await self._store.searchable(ReadScope(user_id, include_shared=False), most)
+        if items is None:
+            self._cold[user_id] = now + LARGE_S
+            return None
+        self._cold.pop(user_id, None)
+        rows = await self._rows(items)
+        if rows is None:
+            self._cold[user_id] = now + DRIFT_S
+            return None
+        if len(rows) > INLINE_ROWS:
+            view = await asyncio.to_thread(UserView, rows, self.schema.dims)
+        else:
+            view = UserView(rows, self.schema.dims)
+        held = _Held(view=view, built=now, asked=now, newest=None, seen={}, nbytes=0)
+        held.seen = {one.key: now - SETTLE_S for one in changes if one.at < settled}
+        self._note(held, changes, now)
+        return held
+
+    async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
+        """Read again what changed; False when the index does not have what the store says."""
+        found = await self._store.by_points(ReadScope(user_id, include_shared=False), list(points))
+        living = {item.point_id: item for item in found if item.status is Status.ACTIVE}
+        same, other = [], []
+        for point_id, item in living.items():
+            known = held.view.held(point_id)
+            if known is None or not self._same_words(item, *known):
+                other.append(item)
+            elif known[0] is not item:
+                same.append(item)
+        rows = await self._rows(other)
+        if rows is None:
+            return False
+        held.view.drop(point_id for point_id in points if point_id not in living)
+        held.view.set_items(same)
+        held.view.put(rows)
+        return True
+
+    def _same_words(self, item: MemoryItem, known: MemoryItem, embedded: bool) -> bool:
+        """Whether what is held of its words is still right, and all that there is."""
+        same = self._hash_of(item) == self._hash_of(known)
+        return same and was_embedded(item) == embedded
+
+    def _hash_of(self, item: MemoryItem) -> str:
+        return vector_hash_of(item.content_hash, self.schema, item.context_prefix)
+
+    async def _rows(self, items: Sequence[MemoryItem]) -> list[Row] | None:
+        """The items with their vectors, those that wait for the index with their words alone; None
+        when too many wait, or the index lacks some that it should have."""
+        indexed = [item for item in items if was_embedded(item)]
+        waiting = [item for item in items if not was_embedded(item)]
+        if len(waiting) > MOST_WAITING:
+            return None
+        rows: list[Row] = []
+        for begin in range(0, len(indexed), BATCH):
+            batch = indexed[begin : begin + BATCH]
+            points = await self._points(batch)
+            for item in batch:
+                found = points.get(item.point_id)
+                if found is None or found[0].payload.get(VECTOR_HASH) != self._hash_of(item):
+                    return None
+                rows.append(_row(item, found))
+        return rows + self._worded(waiting)
+
+    async def _points(self, items: Sequence[MemoryItem]) -> dict[str, list[StoredPoint]]:
+        """The points of the passages of each item that has all of them."""
+        keys = (VECTOR_HASH, PASSAGES)
+        firsts = await self._index.retrieve(
+            [item.point_id for item in items], with_vectors=True, keys=keys
+        )
+        others = [
+            passage_point(point.point_id, number)
+            for point in firsts
+            for number in range(1, point.payload.get(PASSAGES, 1))
+        ]
+        found = {point.point_id: point for point in firsts}
+        for begin in range(0, len(others), BATCH):
+            more = await self._index.retrieve(
+                others[begin : begin + BATCH], with_vectors=True, keys=keys
+            )
+            found |= {point.point_id: point for point in more}
+        whole: dict[str, list[StoredPoint]] = {}
+        for first in firsts:
+            count = first.payload.get(PASSAGES, 1)
+            ids = [passage_point(first.point_id, number) for number in range(count)]
+            if all(one in found for one in ids):
+                whole[first.point_id] = [found[one] for one in ids]
+        return whole
+
+    def _worded(self, items: Iterable[MemoryItem]) -> list[Row]:
+        return [
+            Row(item, None, [self._analyser.document(one.of(item.text)) for one in passages])
+            for item in items
+            if (passages := passages_of(item.text))
+        ]
+
+    def _note(self, held: _Held, changes: Sequence[Change], now: float) -> None:
+        held.seen = {one.key: held.seen.get(one.key, now) for one in changes}
+        held.newest = max([held.newest or 0, *(one.at for one in changes)]) or None
+
+    def _resize(self, user_id: str, held: _Held) -> None:
+        """Count its bytes anew; those that were asked for longest ago make room."""
+        held.nbytes = held.view.nbytes
+        total = sum(one.nbytes for one in self._users.values())
+        while total > self._settings.search.resident_bytes and len(self._users) > 1:
+            oldest = next(iter(self._users))
+            if oldest == user_id:
+                break
+            total -= self._users.pop(oldest).nbytes
+        self._metrics.gauge("view_bytes", total)
+
+
+def _row(item: MemoryItem, points: Sequence[StoredPoint]) -> Row:
+    vectors = [point.dense for point in points if point.dense is not None]
+    return Row(item, np.stack(vectors), [point.sparse or SparseVector([], []) for point in points])

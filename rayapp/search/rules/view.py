@@ -1,0 +1,376 @@
+"""One user's searchable memories as columns, and the lists that a search takes from them. Pure.
+
+The rows are passages; those of a memory stand side by side. The statistics of words are the user's
+own (decision 0055).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rayapp.core.vectors import SparseVector, Vector
+from rayapp.index.records import ScoredPoint
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.filtering import kept
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.search.rules.fusion import Worded
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Scores = npt.NDArray[Any]  # float32 or float64
+
+# Of a memory beside its text and its columns: the objects of a `MemoryItem` (measured).
+ITEM_BYTES = 2_300
+# Parts of a view; one more joins them all. Each costs a search a few microseconds.
+MOST_PARTS = 6
+# Memories that changed are few beside a part that is this many times as large.
+FEW = 4
+# Lists of memories that the index does not hold yet: the best of them by words.
+MOST_PENDING = 200
+TIERS = {tier: code for code, tier in enumerate(Tier)}
+# Conditions that columns answer; a filter with others is asked of the memories themselves.
+COLUMNS = frozenset({"tiers", "statuses", "now", "valid_at", "include_superseded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory with what the index holds of its text.
+
+    Attributes:
+        dense: float32 `[passages, dims]`, normalised; None: not embedded yet.
+        sparse: document side of each passage.
+    """
+
+    item: MemoryItem
+    dense: Vector | None
+    sparse: Sequence[SparseVector]
+
+
+class Postings(NamedTuple):
+    """Words by passage: `rows[begins[n]:begins[n + 1]]` hold `slots[n]`, with their `values`."""
+
+    slots: Ints
+    begins: Ints
+    rows: Ints
+    values: Floats
+
+
+class Lists(NamedTuple):
+    """What a scan found.
+
+    Attributes:
+        dense, sparse: by tier, best first.
+        pending: lexical scores of what is not embedded yet.
+    """
+
+    dense: dict[Tier, list[ScoredPoint]]
+    sparse: dict[Tier, list[ScoredPoint]]
+    pending: dict[str, Worded]
+
+
+class _Part:
+    """Memories that came together. Nothing of it changes but who is still there."""
+
+    def __init__(
+        self,
+        items: Sequence[MemoryItem],
+        counts: Ints,
+        dense: Vector,
+        embedded: Bools,
+        words: tuple[Ints, Ints, Floats],
+    ) -> None:
+        """`counts`: passages of each. `words`: slot, passage and value of each, in any order."""
+        self.items, self.counts, self.dense, self.embedded = list(items), counts, dense, embedded
+        self.begins: Ints = np.cumsum(counts) - counts
+        self.owner: Ints = np.repeat(np.arange(len(items)), counts)
+        self.alive: Bools = np.ones(len(items), np.bool_)
+        self.tiers = np.array([TIERS[item.tier] for item in items], np.int8)
+        self.expires = np.array([_expires(item) for item in items])
+        self.valid_from = np.array([_seconds(item.valid_from, -np.inf) for item in items])
+        self.valid_to = np.array([_seconds(item.valid_to, np.inf) for item in items])
+        self.superseded = np.array([item.superseded_by is not None for item in items], np.bool_)
+        self.postings = _postings(*words)
+        self.text_bytes = sum(2 * len(item.text) + ITEM_BYTES for item in items)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.dense, *self.postings)
+        return self.text_bytes + sum(array.nbytes for array in arrays)
+
+    @property
+    def words(self) -> tuple[Ints, Ints, Floats]:
+        found = self.postings
+        return np.repeat(found.slots, np.diff(found.begins)), found.rows, found.values
+
+    def fitting(self, where: ItemFilter) -> Bools:
+        """Which memories the filter keeps."""
+        ok = self.alive.copy()
+        if where.tiers is not None:
+            ok &= np.isin(self.tiers, [TIERS[tier] for tier in where.tiers])
+        if where.now is not None:
+            ok &= self.expires > where.now.timestamp()
+        if where.valid_at is not None:
+            at = where.valid_at.timestamp()
+            ok &= (self.valid_from <= at) & (self.valid_to > at)
+        if not where.include_superseded:
+            ok &= ~self.superseded
+        if not _by_columns(where):
+            there = np.flatnonzero(ok)
+            wanted = {id(item) for item in kept((self.items[at] for at in there), where)}
+            ok[there] = [id(self.items[at]) in wanted for at in there]
+        return ok
+
+    def found(self, slots: Ints) -> list[tuple[Ints, Floats]]:
+        """Passages and values of each of the words."""
+        postings = self.postings
+        at = np.searchsorted(postings.slots, slots)
+        at[at == len(postings.slots)] = 0
+        there = postings.slots[at] == slots if len(postings.slots) else np.zeros(len(slots), bool)
+        spans = [
+            slice(postings.begins[n], postings.begins[n + 1]) if here else slice(0)
+            for n, here in zip(at, there, strict=True)
+        ]
+        return [(postings.rows[span], postings.values[span]) for span in spans]
+
+    def holders(self, rows: Ints) -> int:
+        """How many memories these passages, in their order, are of."""
+        owners = self.owner[rows]
+        owners = owners[self.alive[owners]]
+        return int(np.count_nonzero(np.diff(owners))) + 1 if len(owners) else 0
+
+    def of_item(self, scores: Scores) -> Scores:
+        """The best passage's score of each memory."""
+        if len(self.items) == len(scores):
+            return scores
+        best: Scores = np.maximum.reduceat(scores, self.begins)
+        return best
+
+    def passage(self, scores: Scores, at: int) -> int:
+        """Number of the passage that scores best, the first of equals."""
+        begin = self.begins[at]
+        return int(np.argmax(scores[begin : begin + self.counts[at]]))
+
+
+class UserView:
+    """What a search of one user reads; `put`, `set_items`, `drop` change it between searches."""
+
+    def __init__(self, rows: Sequence[Row], dims: int) -> None:
+        self._dims = dims
+        self._parts: list[_Part] = []
+        self._places: dict[str, tuple[_Part, int]] = {}
+        self.put(rows)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts)
+
+    def held(self, point_id: str) -> tuple[MemoryItem, bool] | None:
+        """A memory, and whether it is embedded."""
+        place = self._places.get(point_id)
+        return (
+            None if place is None else (place[0].items[place[1]], bool(place[0].embedded[place[1]]))
+        )
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Add memories, or replace what is held under their ids."""
+        if not rows:
+            return
+        self.drop([row.item.point_id for row in rows])
+        self._add(_part_of(rows, self._dims))
+        if len(self._parts) > MOST_PARTS:
+            self._join()
+
+    def _join(self) -> None:
+        """All parts, or those beside the first while they are few: a large one takes long."""
+        first, rest = self._parts[0], self._parts[1:]
+        changed = sum(len(part.items) for part in rest) + np.count_nonzero(~first.alive)
+        left = [first] if changed * FEW < len(first.items) else []
+        joined = _joined(self._parts[len(left) :])
+        self._parts = left
+        self._add(joined)
+
+    def set_items(self, items: Iterable[MemoryItem]) -> None:
+        """Memories whose words are as they were: their columns alone are made anew."""
+        for item in items:
+            part, at = self._places[item.point_id]
+            part.items[at] = item
+            part.tiers[at] = TIERS[item.tier]
+            part.expires[at] = _expires(item)
+            part.valid_from[at] = _seconds(item.valid_from, -np.inf)
+            part.valid_to[at] = _seconds(item.valid_to, np.inf)
+            part.superseded[at] = item.superseded_by is not None
+
+    def drop(self, point_ids: Iterable[str]) -> None:
+        for point_id in point_ids:
+            place = self._places.pop(point_id, None)
+            if place is not None:
+                place[0].alive[place[1]] = False
+
+    def items(self, point_ids: Iterable[str]) -> list[MemoryItem]:
+        """Those of them that are held."""
+        places = (self._places.get(point_id) for point_id in point_ids)
+        return [place[0].items[place[1]] for place in places if place is not None]
+
+    def scan(
+        self,
+        vector: Vector | None,
+        query: SparseVector,
+        where: ItemFilter,
+        depths: Mapping[Tier, int],
+    ) -> Lists:
+        """The nearest and the best by words of each tier, `depths` of them. `vector`: of the
+        question, normalised; None: words alone."""
+        fits = [part.fitting(where) for part in self._parts]
+        near, said = self._dense(vector), self._sparse(query)
+        held = [part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
+        waiting = [~part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
+        dense, sparse = {}, {}
+        for tier, depth in depths.items():
+            mine = [
+                mask & (part.tiers == TIERS[tier])
+                for mask, part in zip(held, self._parts, strict=True)
+            ]
+            if near is not None:
+                dense[tier] = self._best(near, mine, depth, floor=-np.inf)
+            sparse[tier] = self._best(said, mine, depth, floor=0.0)
+        pending = self._best(said, waiting, MOST_PENDING, floor=0.0)
+        return Lists(
+            dense, sparse, {one.point_id: Worded(one.score, one.passage) for one in pending}
+        )
+
+    def _dense(self, vector: Vector | None) -> list[Scores] | None:
+        return None if vector is None else [part.dense @ vector for part in self._parts]
+
+    def _sparse(self, query: SparseVector) -> list[Scores]:
+        slots = np.array(query.indices, np.int64)
+        found = [part.found(slots) for part in self._parts]
+        weights = np.array(query.values) * self._idf(found)
+        scores = []
+        for part, words in zip(self._parts, found, strict=True):
+            total = np.zeros(len(part.owner))
+            for weight, (rows, values) in zip(weights, words, strict=True):
+                # A word is once in a passage: no row comes twice.
+                total[rows] += weight * values
+            scores.append(total)
+        return scores
+
+    def _idf(self, found: Sequence[Sequence[tuple[Ints, Floats]]]) -> Floats:
+        """ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories: a word of a long text counts
+        once, however many of its passages have it."""
+        total = sum(int(part.alive.sum()) for part in self._parts)
+        counts = np.array(
+            [
+                [part.holders(rows) for rows, _ in words]
+                for part, words in zip(self._parts, found, strict=True)
+            ]
+        ).sum(axis=0)
+        idf: Floats = np.log1p((total - counts + 0.5) / (counts + 0.5))
+        return idf
+
+    def _best(
+        self,
+        scores: Sequence[Scores],
+        masks: Sequence[Bools],
+        depth: int,
+        floor: float,
+    ) -> list[ScoredPoint]:
+        """The memories of the highest scores above `floor`, best first; ties by id."""
+        found: list[ScoredPoint] = []
+        for part, values, mask in zip(self._parts, scores, masks, strict=True):
+            at = np.flatnonzero(mask)
+            best = part.of_item(values)[at] if len(at) else values[:0]
+            above = best > floor
+            at, best = at[above], best[above]
+            if len(at) > depth:
+                # Everything as good as the last one that fits: the ids decide between equals.
+                least = np.partition(best, len(best) - depth)[len(best) - depth]
+                at, best = at[best >= least], best[best >= least]
+            found += [
+                ScoredPoint(part.items[n].point_id, float(score), part.passage(values, n))
+                for n, score in zip(at, best, strict=True)
+            ]
+        found.sort(key=lambda one: (-one.score, one.point_id))
+        return found[:depth]
+
+    def _add(self, part: _Part) -> None:
+        self._parts.append(part)
+        self._places |= {item.point_id: (part, at) for at, item in enumerate(part.items)}
+
+
+def _part_of(rows: Sequence[Row], dims: int) -> _Part:
+    counts = np.array([len(row.sparse) for row in rows])
+    dense = np.zeros((int(counts.sum()), dims), np.float32)
+    begin = 0
+    for row in rows:
+        if row.dense is not None:
+            dense[begin : begin + len(row.sparse)] = row.dense
+        begin += len(row.sparse)
+    passages = [passage for row in rows for passage in row.sparse]
+    return _Part(
+        [row.item for row in rows],
+        counts,
+        dense,
+        np.array([row.dense is not None for row in rows], np.bool_),
+        (
+            np.array([slot for one in passages for slot in one.indices], np.int64),
+            np.repeat(np.arange(len(passages)), [len(one.indices) for one in passages]),
+            np.array([value for one in passages for value in one.values]),
+        ),
+    )
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    """What is still there of all of them."""
+    items: list[MemoryItem] = []
+    words: list[tuple[Ints, Ints, Floats]] = []
+    begin = 0
+    for part in parts:
+        there = part.alive[part.owner]
+        place = np.cumsum(there) - 1 + begin
+        slots, rows, values = part.words
+        here = there[rows]
+        words.append((slots[here], place[rows[here]], values[here]))
+        items += [item for item, alive in zip(part.items, part.alive, strict=True) if alive]
+        begin += int(there.sum())
+    slots, rows, values = (np.concatenate(column) for column in zip(*words, strict=True))
+    return _Part(
+        items,
+        np.concatenate([part.counts[part.alive] for part in parts]),
+        np.concatenate([part.dense[part.alive[part.owner]] for part in parts]),
+        np.concatenate([part.embedded[part.alive] for part in parts]),
+        (slots, rows, values),
+    )
+
+
+def _postings(slots: Ints, rows: Ints, values: Floats) -> Postings:
+    order = np.argsort(slots, kind="stable")
+    distinct, begins = np.unique(slots[order], return_index=True)
+    return Postings(
+        distinct, np.append(begins, len(slots)), rows[order].astype(np.int32), values[order]
+    )
+
+
+def _by_columns(where: ItemFilter) -> bool:
+    """Whether `where` asks for nothing but what columns say."""
+    return all(
+        getattr(where, one.name) == one.default for one in fields(where) if one.name not in COLUMNS
+    )
+
+
+def _expires(item: MemoryItem) -> float:
+    """When its time is over, epoch seconds; a high score outlives it (decision 0015)."""
+    survives = item.stats.score >= SURVIVES_EXPIRY_SCORE
+    return np.inf if survives else _seconds(item.expires_at, np.inf)
+
+
+def _seconds(at: datetime | None, otherwise: float) -> float:
+    return otherwise if at is None else at.timestamp()

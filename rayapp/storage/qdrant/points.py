@@ -1,0 +1,62 @@
+"""What both engines have in common besides predicates: payloads, points read back, arms to ask."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rayapp.core.vectors import SparseVector
+from rayapp.index.records import BM25, DENSE, Arm, IndexHealth, IndexPoint, PointCopy, StoredPoint
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.storage.qdrant.predicate import Predicate, predicate_of
+
+Filter = TypeVar("Filter")
+
+
+def payload_of(point: IndexPoint | PointCopy) -> dict[str, Any]:
+    """As it is stored: without keys that say nothing, and with the rev."""
+    payload = {key: value for key, value in point.payload.items() if value is not None}
+    payload["rev"] = point.rev
+    return payload
+
+
+def payload_keys(keys: Sequence[str] | None) -> bool | list[str]:
+    """As both clients ask for parts of a payload; None: all of it."""
+    return True if keys is None else list(keys)
+
+
+def stored_point(record: Any, sparse_kind: type[Any]) -> StoredPoint:
+    """A record of either client; `sparse_kind` is its class of sparse vectors."""
+    dense = sparse = None
+    if isinstance(record.vector, dict):
+        dense = np.asarray(record.vector[DENSE], dtype=np.float32)
+        sparse, stored = SparseVector([], []), record.vector.get(BM25)
+        if isinstance(stored, sparse_kind):
+            sparse = SparseVector(list(stored.indices), list(stored.values))
+    return StoredPoint(
+        point_id=str(record.id), payload=record.payload or {}, dense=dense, sparse=sparse
+    )
+
+
+def asked(
+    scope: ReadScope,
+    where: ItemFilter,
+    arms: Sequence[Arm],
+    filter_of: Callable[[Predicate], Filter],
+) -> list[tuple[int, Filter]]:
+    """Which arms can find anything, by position, each with its filter; one filter per tiers."""
+    predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
+    filters = {t: filter_of(one) for t, one in predicates.items() if not one.matches_nothing}
+    return [(at, filters[arm.tiers]) for at, arm in enumerate(arms) if arm.tiers in filters]
+
+
+def no_collection(engine: str) -> IndexHealth:
+    """The health of an index that was never opened."""
+    return IndexHealth(
+        ready=False,
+        engine=engine,
+        collection=None,
+        points=0,
+        needs_rebuild=True,
+        detail="no collection yet",
+    )

@@ -1,0 +1,36 @@
+"""Reads the text block for the assistant back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rayapp.memory.tiers import Tier, parse_tier
+
+_LINE = re.compile(
+    r"(?:• )?\[(?P<position>\d{1,9})\] \[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] (?P<text>.*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """One memory line, read back. `text` is as escaped."""
+
+    position: int
+    tier: Tier
+    memory_id: str
+    text: str
+
+
+def parse_lines(text: str) -> tuple[ParsedLine, ...]:
+    """The memory lines of a block, in order. Other lines are passed over."""
+    return tuple(_parsed(text))
+
+
+def _parsed(text: str) -> Iterator[ParsedLine]:
+    for row in text.split("\n"):
+        found = _LINE.fullmatch(row)
+        tier = parse_tier(found["tier"]) if found else None
+        if found is not None and tier is not None:
+            yield ParsedLine(int(found["position"]), tier, found["id"], found["text"])

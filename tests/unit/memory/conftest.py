@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.harness import Harness
+
+
+@pytest.fixture
+async def service() -> Harness:
+    return await Harness.open()

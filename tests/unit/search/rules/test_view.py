@@ -1,0 +1,149 @@
+"""The columns of one user beside the same computed memory by memory."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rayapp.core.vectors import SparseVector
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.filtering import kept
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import Tier
+from rayapp.search.rules.view import MOST_PARTS, Row, UserView
+from rayapp.text.analyser import score
+from tests.support.builders import STORED_AT, an_item
+
+DIMS = 4
+TIERS = (Tier.WORKING, Tier.HISTORY)
+WORDS = st.dictionaries(st.integers(0, 6), st.floats(0.1, 1.9), max_size=4)
+VECTORS = st.lists(st.integers(-3, 3), min_size=DIMS, max_size=DIMS)
+
+
+def sparse(values: dict[int, float]) -> SparseVector:
+    slots = sorted(values)
+    return SparseVector(slots, [values[slot] for slot in slots])
+
+
+def a_row(number: int, passages: list[tuple[list[int], dict[int, float]]], **fields: object) -> Row:
+    item = an_item(memory_id=f"m-{number}", text=f"text {number}", **fields)
+    dense = np.array([vector for vector, _ in passages], np.float32)
+    return Row(item, dense, [sparse(words) for _, words in passages])
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(VECTORS, WORDS), min_size=1, max_size=3),
+        st.sampled_from(TIERS),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS, VECTORS, WORDS, st.integers(1, 5), st.integers(1, 12))
+def test_a_scan_finds_what_looking_at_each_memory_finds(
+    drawn: list[tuple[list[tuple[list[int], dict[int, float]]], Tier, bool]],
+    vector: list[int],
+    words: dict[int, float],
+    depth: int,
+    batch: int,
+) -> None:
+    """However the memories came, and whichever of them are embedded."""
+    rows = [a_row(at, passages, tier=tier) for at, (passages, tier, _) in enumerate(drawn)]
+    rows = [
+        row if embedded else Row(row.item, None, row.sparse)
+        for row, (_, _, embedded) in zip(rows, drawn, strict=True)
+    ]
+    view = UserView(rows[:batch], DIMS)
+    for row in rows[batch:]:
+        view.put([row])
+    query, asked = sparse(words), np.array(vector, np.float32)
+    found = view.scan(asked, query, ItemFilter(tiers=TIERS), dict.fromkeys(TIERS, depth))
+    idf = user_idf(rows, query)
+
+    def best(row: Row) -> float:
+        return max(score(query, one, idf) for one in row.sparse)
+
+    for tier in TIERS:
+        there = [row for row in rows if row.item.tier is tier and row.dense is not None]
+        near = sorted((-float(np.max(row.dense @ asked)), row.item.point_id) for row in there)
+        said = sorted((-best(row), row.item.point_id) for row in there if best(row) > 0)
+        assert [(-one.score, one.point_id) for one in found.dense[tier]] == near[:depth]
+        scores = [-value for value, _ in said[:depth]]
+        assert [one.score for one in found.sparse[tier]] == pytest.approx(scores)
+    waiting = {row.item.point_id: best(row) for row in rows if row.dense is None}
+    assert {name: one.score for name, one in found.pending.items()} == pytest.approx(
+        {name: value for name, value in waiting.items() if value > 0}
+    )
+
+
+def user_idf(rows: list[Row], query: SparseVector) -> dict[int, float]:
+    holders = {
+        slot: sum(any(slot in one.indices for one in row.sparse) for row in rows)
+        for slot in query.indices
+    }
+    return {n: math.log1p((len(rows) - k + 0.5) / (k + 0.5)) for n, k in holders.items()}
+
+
+FILTERS = (
+    ItemFilter(),
+    ItemFilter(tiers=(Tier.HISTORY,)),
+    ItemFilter(now=STORED_AT + timedelta(days=2)),
+    ItemFilter(valid_at=STORED_AT),
+    ItemFilter(tags_any=("home",)),
+    ItemFilter(include_superseded=True, tags_all=("home", "work")),
+    ItemFilter(created_from=STORED_AT + timedelta(hours=1)),
+)
+
+
+def some_items() -> list[MemoryItem]:
+    day = timedelta(days=1)
+    changes: list[dict[str, object]] = [
+        {},
+        {"tier": Tier.HISTORY, "tags": ("home",)},
+        {"expires_at": STORED_AT + day},
+        {"valid_from": STORED_AT + day},
+        {"valid_to": STORED_AT},
+        {"superseded_by": "m-0"},
+        {"tags": ("home", "work"), "created_at": STORED_AT + day},
+    ]
+    return [
+        an_item(memory_id=f"m-{at}", text=f"text {at}", **one) for at, one in enumerate(changes)
+    ]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+def test_the_columns_keep_what_the_filter_keeps(where: ItemFilter) -> None:
+    items = some_items()
+    rows = [Row(item, np.ones((1, DIMS), np.float32), [sparse({1: 1.0})]) for item in items]
+    view = UserView(rows, DIMS)
+    found = view.scan(None, sparse({1: 1.0}), where, dict.fromkeys(Tier, 50))
+    shown = {one.point_id for hits in found.sparse.values() for one in hits}
+    assert shown == {item.point_id for item in kept(items, where)}
+
+
+def test_what_is_put_again_takes_the_place_of_what_was() -> None:
+    view = UserView([a_row(0, [([1, 0, 0, 0], {1: 1.0})])], DIMS)
+    for number in range(3 * MOST_PARTS):
+        view.put([a_row(number % 4, [([0, 1, 0, 0], {2: 1.0 + number})])])
+    assert len(view) == 4
+    asked = np.array([0, 1, 0, 0], np.float32)
+    found = view.scan(asked, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 10})
+    assert [one.score for one in found.dense[Tier.WORKING]] == [1.0] * 4
+    assert found.sparse[Tier.WORKING] == []
+
+
+def test_an_empty_view_finds_nothing() -> None:
+    view = UserView([], DIMS)
+    found = view.scan(np.ones(DIMS, np.float32), sparse({}), ItemFilter(), {Tier.WORKING: 10})
+    nothing: dict[Tier, list[object]] = {Tier.WORKING: []}
+    assert (found.dense, found.sparse, found.pending) == (nothing, nothing, {})
+    view.put([a_row(0, [([1, 0, 0, 0], {})])])
+    view.drop([an_item(memory_id="m-0").point_id])
+    assert (len(view), view.items([an_item(memory_id="m-0").point_id])) == (0, [])

@@ -1,0 +1,107 @@
+"""Resident views over the stores in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from rayapp.container.services import Container
+from rayapp.core.errors import IndexDown, StoreDown
+from rayapp.memory.requests import NewMemory
+from rayapp.search import resident
+from tests.support import resident_contract
+from tests.support.harness import Harness
+from tests.support.resident_contract import (
+    ME,
+    NOT_REMEMBERED,
+    WRITES,
+    ResidentContract,
+    asked,
+    batch,
+    beside,
+    counted,
+    drained,
+    same_hits,
+    store,
+    tried,
+)
+
+
+class TestInMemory(ResidentContract):
+    @pytest.fixture
+    async def container(self) -> Container:
+        return (await Harness.open(graph=NOT_REMEMBERED)).container
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_one_user_alone_is_ranked_as_the_index_ranks_it(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statistics of a user who has the collection for herself are the collection's, where every
+    memory is one passage."""
+    monkeypatch.setattr(resident_contract, "LONG", "")
+    container = (await Harness.open()).container
+    rnd, ids = random.Random(seed), list[str]()
+    for _ in range(40):
+        write = rnd.choices(*zip(*WRITES[:5], strict=True))[0] if ids else store
+        await tried(write, container, rnd, ids)
+    await drained(container)
+    by_index = await beside(container, resident_bytes=0)
+    same_hits(await asked(container), await asked(by_index))
+    assert counted(container, "index") == 0.0
+
+
+async def test_a_held_user_needs_no_index() -> None:
+    world = await Harness.open()
+    await batch(world.container, random.Random(1), [])
+    await drained(world.container)
+    before = await asked(world.container)
+    world.index.error = IndexDown("away")
+    assert await asked(world.container) == before
+
+
+async def test_nothing_is_shown_that_the_store_did_not_confirm() -> None:
+    world = await Harness.open()
+    await world.container.memories.store(ME, NewMemory(text="the boiler is in the cellar"))
+    await asked(world.container)
+    world.items.error = StoreDown("away")
+    with pytest.raises(StoreDown):
+        await asked(world.container)
+
+
+async def test_users_make_room_for_those_that_are_asked_for_now() -> None:
+    world = await Harness.open(search={"resident_bytes": 20_000})
+    for user in ("dana", "noa", "omer"):
+        await world.store("the boiler is in the cellar", user=user)
+        assert await world.found("where is the boiler?", user=user)
+    assert world.metrics.gauges["view_bytes", ()] <= 20_000
+    assert [await world.found("where is the boiler?", user=u) for u in ("dana", "noa")]
+
+
+async def test_a_search_that_finds_a_view_in_the_making_sees_what_was_stored_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resident, "WAIT_S", 30.0)
+    world = await Harness.open()
+    await world.store("the boiler is in the cellar")
+    read, go_on = asyncio.Event(), asyncio.Event()
+    searchable = world.items.inner.searchable
+
+    async def slow(*args: Any) -> Any:
+        found = await searchable(*args)
+        read.set()
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(world.items.inner, "searchable", slow)
+    first = asyncio.create_task(world.found("where is the boiler?"))
+    await read.wait()
+    later = await world.store("the boiler was repaired")
+    second = asyncio.create_task(world.found("where is the boiler?"))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert later in await second
+    await first
