@@ -66,6 +66,11 @@ def shows_nothing(text: str) -> bool:
     )
 
 
+def without_forbidden(text: str) -> str:
+    """What `find_forbidden` would find left out, and byte-order marks."""
+    return _FORBIDDEN.sub("", text).replace("\ufeff", "")
+
+
 def find_forbidden(text: str) -> str | None:
     """Name and place of the first character that may not be stored, None when all may.
 

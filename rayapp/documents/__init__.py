@@ -1,0 +1,1 @@
+"""Files become memories: reading, cutting and keeping of documents."""

@@ -1,0 +1,175 @@
+"""The process that reads one file: bytes on its standard input, lines of JSON on its output.
+
+First the limits, then everything else. It may read its own installation, and writes nothing.
+"""
+
+import importlib
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import orjson
+
+from rayapp.core.errors import InvalidInput, TooLarge
+from rayapp.documents.readers.found import Found, Order
+from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.rules.kinds import EMPTY, MEMORY, Kind, broken, kind_of
+from rayapp.documents.rules.texts import clean_block, clean_name
+from rayapp.text.language import detect_language
+
+# The module that reads a format; it alone imports the library of the format.
+MODULES: Mapping[Kind, str] = {Kind.TXT: "plain", Kind.MD: "plain"}
+# It ends itself so long after the limit when nobody is left to end it, seconds.
+ORPHAN_S = 2
+OPEN_FILES = 64
+MIB = 1 << 20
+# Of each block so many characters are counted for the language, of all together so many.
+BLOCK_SAMPLE, SAMPLE = 200, 200_000
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# What Python code may not do here, by the names of its audit events. A file is data.
+REFUSED = frozenset(
+    f"os.{name}"
+    for name in (
+        *("chmod", "chown", "exec", "fork", "forkpty", "kill", "link", "mkdir", "posix_spawn"),
+        *("putenv", "remove", "rename", "rmdir", "symlink", "system", "truncate", "utime"),
+    )
+) | {"socket.bind", "socket.connect", "socket.getaddrinfo", "socket.sendto"}
+
+
+def main() -> None:
+    pipe = sys.stdin.buffer
+    order = orjson.loads(pipe.readline())
+    limits = order["limits"]
+    limit_process(limits)
+    try:
+        _read(_whole(pipe, order["bytes"]), order)
+    except InvalidInput as error:
+        _refuse(error)
+    except MemoryError:
+        _refuse(
+            InvalidInput(
+                f"Reading the file takes more than {limits['memory_mb']} MB of memory; "
+                "cut it into parts.",
+                code=MEMORY,
+            )
+        )
+    except Exception:  # noqa: BLE001  # whatever a library makes of a hostile file is the file's fault
+        _refuse(broken())
+    sys.stdout.buffer.flush()
+
+
+def limit_process(limits: Mapping[str, Any]) -> None:
+    """Memory, time and files of this process, from here on."""
+    space = limits["memory_mb"] * MIB
+    seconds = int(limits["seconds"]) + ORPHAN_S
+    for what, most in (
+        (resource.RLIMIT_AS, space),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, 0),  # the pipes are no files
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+    ):
+        resource.setrlimit(what, (most, most))
+    signal.alarm(seconds)
+    sys.addaudithook(refuse_writing)
+
+
+def refuse_writing(event: str, arguments: tuple[Any, ...]) -> None:
+    """The audit hook. Raises PermissionError."""
+    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING
+    if writes or event in REFUSED:
+        raise PermissionError(f"A reader does not {event}.")
+
+
+def _whole(pipe: BinaryIO, size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) != size:
+        sys.exit("The service is gone.")
+    return data
+
+
+def _read(data: bytes, order: Mapping[str, Any]) -> None:
+    limits = order["limits"]
+    kind = kind_of(data, order["name"])
+    module = importlib.import_module(f"rayapp.documents.readers.{MODULES[kind]}")
+    found: Found = module.read(data, Order(kind, limits["pages"], order["ocr"]))
+    answer = _Answer(limits["characters"])
+    for block in found.blocks:
+        answer.add(block)
+    answer.end(kind, found)
+
+
+class _Answer:
+    """Says the blocks as they come, and counts them."""
+
+    def __init__(self, max_characters: int) -> None:
+        self._max = max_characters
+        self._characters = 0
+        self._columns: dict[tuple[str, ...], int] = {(): 0}
+        self._sample: list[str] = []
+        self._sampled = 0
+        self._heading: str | None = None
+
+    def add(self, found: Block) -> None:
+        block = clean_block(found)
+        if block is None:
+            return
+        self._characters += len(block.text)
+        if self._characters > self._max:
+            raise TooLarge(
+                f"The file holds more than {self._max:,} characters; cut it into parts.",
+                details={"limit": self._max},
+            )
+        if self._heading is None and block.kind is BlockKind.HEADING:
+            self._heading = block.text
+        if self._sampled < SAMPLE:
+            self._sample.append(block.text[:BLOCK_SAMPLE])
+            self._sampled += len(self._sample[-1])
+        shown = self._columns.get(block.columns)
+        if shown is None:
+            shown = self._columns[block.columns] = len(self._columns)
+            _say({"columns": block.columns})
+        _say([block.kind.value, block.text, block.level, block.page, shown])
+
+    def end(self, kind: Kind, found: Found) -> None:
+        """Raises InvalidInput where no text was found."""
+        if self._characters == 0:
+            raise _no_text(found)
+        _say(
+            {
+                "kind": kind.value,
+                "title": clean_name(found.title) or clean_name(self._heading),
+                "author": clean_name(found.author),
+                "language": detect_language("\n".join(self._sample)),
+                "pages": found.pages,
+                "pages_without_text": found.pages_without_text,
+            }
+        )
+
+
+def _no_text(found: Found) -> InvalidInput:
+    if found.pages_without_text:
+        message = (
+            "The file shows pictures of pages and holds no text; "
+            "run text recognition (OCR) over it and send what it makes."
+        )
+    else:
+        message = "The file holds no text; send one that does."
+    return InvalidInput(
+        message, code=EMPTY, details={"pages_without_text": found.pages_without_text}
+    )
+
+
+def _refuse(error: InvalidInput) -> None:
+    _say({"error": {"message": error.message, "code": error.code, "details": error.details}})
+
+
+def _say(what: object) -> None:
+    sys.stdout.buffer.write(orjson.dumps(what, option=orjson.OPT_APPEND_NEWLINE))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Bytes of a text whose encoding nobody states."""
+
+import codecs
+import re
+
+# The longest mark first: that of UTF-32 starts like that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Tried where the bytes are no UTF-8; without this list short Western texts are taken for Polish.
+_CANDIDATES = [
+    *("cp1252", "cp1255", "cp1251", "cp1256", "cp1253", "cp1254", "utf_16_le", "utf_16_be"),
+    *("cp932", "gb18030", "big5", "cp949", "euc_jp"),
+]
+# Hebrew letters of cp1255 and iso-8859-8; the first reads all that the second writes. Words of
+# them are runs of such bytes: French has single ones, Russian has those of _NO_HEBREW too.
+_HEBREW_RUN = re.compile(rb"[\xc0-\xd3\xe0-\xfa]{2,}")
+_HIGH = re.compile(rb"[\x80-\xff]")
+_NO_HEBREW = re.compile(rb"[\xdb-\xde\xfb\xfc\xff]")
+# Share of the bytes above ASCII that stand in such runs (prices and quotes are above it too).
+_HEBREW_SHARE = 0.7
+# How much of a text is looked at, bytes.
+_SAMPLE = 200_000
+
+
+def decode(data: bytes, stated: str | None = None) -> str:
+    """The text. `stated` is the encoding that the file itself names, if it does.
+
+    Never fails: a byte that nothing can read becomes U+FFFD.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    wide = b"\x00" in data[:_SAMPLE]
+    for name in (None if wide else "utf-8", _usable(stated)):
+        try:
+            if name:
+                return data.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return data.decode(_guess(data[:_SAMPLE]), "replace")
+
+
+def _usable(stated: str | None) -> str | None:
+    """Hebrew of either name is read as cp1255: pages say the one and hold the other."""
+    try:
+        name = codecs.lookup(stated).name if stated else None
+    except LookupError:
+        return None
+    return "cp1255" if name and name.startswith("iso8859-8") else name
+
+
+def _guess(sample: bytes) -> str:
+    high = len(_HIGH.findall(sample))
+    runs = sum(map(len, _HEBREW_RUN.findall(sample)))
+    if high and runs >= _HEBREW_SHARE * high and not _NO_HEBREW.search(sample):
+        return "cp1255"
+    # Imported where it is needed: it takes longer than a small file.
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample, cp_isolation=_CANDIDATES).best()
+    return best.encoding if best else "cp1252"

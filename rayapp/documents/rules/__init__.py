@@ -1,0 +1,1 @@
+"""Rules on files and their texts: values in, decisions out."""
