@@ -21,7 +21,7 @@ from rayapp.documents.rules.texts import clean_block, clean_name
 from rayapp.text.language import detect_language
 
 # The module that reads a format; it alone imports the library of the format.
-MODULES: Mapping[Kind, str] = {Kind.TXT: "plain", Kind.MD: "plain"}
+MODULES: Mapping[Kind, str] = {Kind.PDF: "pdf", Kind.TXT: "plain", Kind.MD: "plain"}
 # It ends itself so long after the limit when nobody is left to end it, seconds.
 ORPHAN_S = 2
 OPEN_FILES = 64

@@ -1,0 +1,179 @@
+"""Paragraphs and headings of pages that are lines with a size and a place, as in a PDF."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from rayapp.documents.records import Block, BlockKind
+
+# A heading is larger than the text by this factor; smaller differences are other fonts.
+HEADING_SIZE = 1.15
+# A size that has more of the text than this share is not that of headings.
+HEADING_SHARE = 0.15
+# What has more lines is no heading.
+HEADING_LINES = 3
+# What is longer is no heading, characters.
+HEADING_LENGTH = 200
+MAX_LEVELS = 6
+# A gap larger than the usual one by this factor sets a paragraph apart.
+PARAGRAPH_GAP = 1.3
+# A line that ends a sentence and leaves this share of the width ends its paragraph; one that
+# leaves this other share is a line of its own: of a poem, an address, a table.
+SENTENCE_SHORT, OWN_LINE_SHORT = 0.9, 0.7
+# From so many pages on, a first or last line that stands on this share of them is no text.
+RUNNING_PAGES, RUNNING_SHARE = 5, 0.5
+_SENTENCE_END = re.compile(r"[.!?:…׃][\"'”״)\]]*$")
+_ITEM = re.compile(r"(?:[•●▪‣◦○∙·*–—-]|\(?(?:\d{1,3}|[א-ת]|[a-zA-Z])[.)])\s")
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page.
+
+    Attributes:
+        text: as it is read.
+        page: from 1.
+        size: height of its letters; any unit, the same as that of the places.
+        y, end_y: base line of its first and its last character, growing upwards: a reader that
+            joins a word that was cut makes one line of two.
+        left, right: its ends.
+    """
+
+    text: str
+    page: int
+    size: float
+    y: float
+    end_y: float
+    left: float
+    right: float
+
+
+def without_running_titles(lines: Sequence[Line], pages: int) -> list[Line]:
+    """The lines without page numbers, headers and footers: what ends or starts most pages."""
+    if pages < RUNNING_PAGES:
+        return list(lines)
+    edges: dict[int, tuple[Line, Line]] = {}
+    for line in lines:
+        high, low = edges.get(line.page, (line, line))
+        edges[line.page] = (line if line.y > high.y else high, line if line.y < low.y else low)
+    counts = Counter(
+        (at, _DIGITS.sub("#", pair[at].text)) for pair in edges.values() for at in (0, 1)
+    )
+    running = {key for key, count in counts.items() if count > RUNNING_SHARE * pages}
+    dropped = {
+        id(pair[at])
+        for pair in edges.values()
+        for at in (0, 1)
+        if (at, _DIGITS.sub("#", pair[at].text)) in running
+    }
+    return [line for line in lines if id(line) not in dropped]
+
+
+def blocks_of(
+    lines: Sequence[Line], outline: Mapping[tuple[int, str], int] | None = None
+) -> Iterator[Block]:
+    """Headings and paragraphs.
+
+    Args:
+        lines: in reading order.
+        outline: level of the headings that the file itself names, by page and `heading_key`.
+    """
+    if not lines:
+        return
+    levels = _levels(lines)
+    gap = _usual_gap(lines)
+    outline = outline or {}
+    widths = {page: _width(group) for page, group in _by_page(lines).items()}
+    open_lines: list[Line] = []
+    open_level = 0
+    for line in lines:
+        level = outline.get((line.page, heading_key(line.text)), 0) or _level(line, levels)
+        last = open_lines[-1] if open_lines else None
+        if last is not None and (
+            level != open_level
+            or _starts_anew(last, line, gap)
+            or (not level and _has_ended(last, line, widths[last.page]))
+        ):
+            yield _block(open_lines, open_level, widths[last.page])
+            open_lines = []
+        open_lines.append(line)
+        open_level = level
+    yield _block(open_lines, open_level, widths[open_lines[-1].page])
+
+
+def heading_key(text: str) -> str:
+    """What a heading on its page and in the outline of the file have in common."""
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _levels(lines: Sequence[Line]) -> dict[float, int]:
+    """Level of each size that is larger than the text's, the largest first."""
+    letters: Counter[float] = Counter()
+    for line in lines:
+        letters[round(line.size, 1)] += len(line.text)
+    body = letters.most_common(1)[0][0]
+    most = HEADING_SHARE * letters.total()
+    larger = sorted(
+        (size for size, n in letters.items() if size >= HEADING_SIZE * body and n <= most),
+        reverse=True,
+    )
+    return {size: min(rank, MAX_LEVELS) for rank, size in enumerate(larger, 1)}
+
+
+def _level(line: Line, levels: Mapping[float, int]) -> int:
+    has_words = len(line.text) <= HEADING_LENGTH and any(c.isalpha() for c in line.text)
+    return levels.get(round(line.size, 1), 0) if has_words else 0
+
+
+def _usual_gap(lines: Sequence[Line]) -> float:
+    """From base line to base line, in sizes."""
+    gaps = [
+        (last.end_y - line.y) / line.size
+        for last, line in itertools.pairwise(lines)
+        if last.page == line.page and 0 < last.end_y - line.y < 4 * line.size
+    ]
+    return median(gaps) if gaps else 1.2
+
+
+def _by_page(lines: Iterable[Line]) -> dict[int, list[Line]]:
+    pages: dict[int, list[Line]] = {}
+    for line in lines:
+        pages.setdefault(line.page, []).append(line)
+    return pages
+
+
+def _width(lines: Sequence[Line]) -> float:
+    """Of the longest line."""
+    return max(line.right - line.left for line in lines)
+
+
+def _starts_anew(last: Line, line: Line, gap: float) -> bool:
+    below = last.end_y - line.y
+    return (
+        line.page != last.page
+        or below < -line.size / 2
+        or below > PARAGRAPH_GAP * gap * max(line.size, last.size)
+    )
+
+
+def _has_ended(last: Line, line: Line, width: float) -> bool:
+    if _ITEM.match(line.text):
+        return True
+    short = last.right - last.left < SENTENCE_SHORT * width
+    return short and _SENTENCE_END.search(last.text) is not None
+
+
+def _block(lines: Sequence[Line], level: int, width: float) -> Block:
+    page = lines[0].page
+    if level and len(lines) <= HEADING_LINES:
+        return Block(BlockKind.HEADING, " ".join(line.text for line in lines), level, page)
+    text = lines[0].text
+    for last, line in itertools.pairwise(lines):
+        own = last.right - last.left < OWN_LINE_SHORT * width
+        text += ("\n" if own else " ") + line.text
+    is_item = _ITEM.match(text) is not None
+    return Block(BlockKind.LIST_ITEM if is_item else BlockKind.PARAGRAPH, text, int(is_item), page)

@@ -1,0 +1,64 @@
+"""Lines of pages become paragraphs and headings."""
+
+from __future__ import annotations
+
+from rayapp.documents.records import BlockKind
+from rayapp.documents.rules.page_lines import (
+    Line,
+    blocks_of,
+    heading_key,
+    without_running_titles,
+)
+
+
+def line(text: str, y: float, page: int = 1, size: float = 12, right: float = 500) -> Line:
+    return Line(text, page, size, y, y, 50, right)
+
+
+def test_lines_of_a_paragraph_are_joined_and_gaps_part_them() -> None:
+    lines = [line(text, y) for text, y in (("one", 700), ("two", 686), ("three", 650))]
+    more = [line("four", 636), line("five", 622)]
+    assert [block.text for block in blocks_of([*lines, *more])] == ["one two", "three four five"]
+
+
+def test_a_short_line_that_ends_a_sentence_ends_its_paragraph() -> None:
+    lines = [line("Long.", 700), line("Short.", 686, right=200), line("Next", 672)]
+    assert [block.text for block in blocks_of(lines)] == ["Long. Short.", "Next"]
+
+
+def test_larger_lines_are_headings_by_their_size() -> None:
+    text = [line("word " * 30, 600 - 14 * n) for n in range(10)]
+    lines = [line("Book", 760, size=24), line("Chapter", 720, size=16), *text]
+    heads = [b for b in blocks_of(lines) if b.kind is BlockKind.HEADING]
+    assert [(head.text, head.level) for head in heads] == [("Book", 1), ("Chapter", 2)]
+
+
+def test_the_outline_of_the_file_names_headings() -> None:
+    lines = [line("1. פתיחה", 700), line("text", 686)]
+    found = list(blocks_of(lines, {(1, heading_key("1 פתיחה")): 2}))
+    assert (found[0].kind, found[0].level, found[1].text) == (BlockKind.HEADING, 2, "text")
+
+
+def test_items_of_a_list_stand_alone() -> None:
+    found = list(blocks_of([line("• one", 700), line("more", 686), line("• two", 672)]))
+    assert [(b.kind, b.text) for b in found] == [
+        (BlockKind.LIST_ITEM, "• one more"),
+        (BlockKind.LIST_ITEM, "• two"),
+    ]
+
+
+def test_page_numbers_and_running_titles_go() -> None:
+    lines = [
+        row
+        for page in range(1, 7)
+        for row in (
+            line("My book", 780, page),
+            line(f"text of {'abcdef'[page - 1]}", 700, page),
+            line(f"text {'uvwxyz'[page - 1]}", 686, page),
+            line(f"- {page} -", 20, page),
+        )
+    ]
+    kept = without_running_titles(lines, 6)
+    assert len(kept) == 12
+    assert all(row.text.startswith("text") for row in kept)
+    assert without_running_titles(lines[:8], 2) == lines[:8]

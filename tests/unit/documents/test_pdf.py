@@ -1,0 +1,71 @@
+"""PDF files that the tests make themselves."""
+
+from __future__ import annotations
+
+import io
+
+import pypdfium2 as pdfium
+import pytest
+
+from rayapp.core.errors import InvalidInput, TooLarge
+from rayapp.documents.reading import ReadLimits, read_document
+from rayapp.documents.records import BlockKind
+from rayapp.documents.rules.kinds import BROKEN, EMPTY, ENCRYPTED
+from tests.support.pdf_files import encrypted_pdf, pdf_of
+
+pytestmark = pytest.mark.process
+LIMITS = ReadLimits(seconds=60)
+
+
+async def test_headings_pages_title_and_author() -> None:
+    pages = [
+        [(f"Chapter {name}", 24), *[(f"Words of line {n} of the text.", 11) for n in range(9)]]
+        for name in ("one", "two")
+    ]
+    found = await read_document(pdf_of(pages, title="My book", author="Dana"), "b.pdf", LIMITS)
+    assert (found.kind, found.title, found.author, found.pages) == ("pdf", "My book", "Dana", 2)
+    heads = [(b.text, b.page) for b in found.blocks if b.kind is BlockKind.HEADING]
+    assert heads == [("Chapter one", 1), ("Chapter two", 2)]
+    assert (found.language, found.pages_without_text) == ("en", ())
+
+
+async def test_pages_without_text_are_named() -> None:
+    found = await read_document(pdf_of([[], [("some text", 12)], []]), "b.pdf", LIMITS)
+    assert (found.pages, found.pages_without_text) == (3, (1, 3))
+
+
+async def test_a_scan_says_what_to_do() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(pdf_of([[], []]), "b.pdf", LIMITS)
+    assert refused.value.code == EMPTY
+    assert "OCR" in refused.value.message
+    assert refused.value.details == {"pages_without_text": [1, 2]}
+
+
+async def test_too_many_pages() -> None:
+    with pytest.raises(TooLarge):
+        await read_document(pdf_of([[], [], []]), "b.pdf", ReadLimits(pages=2))
+
+
+async def test_a_locked_file() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(encrypted_pdf(), "b.pdf", LIMITS)
+    assert refused.value.code == ENCRYPTED
+
+
+async def test_a_broken_file() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(b"%PDF-1.7\n" + b"x" * 5_000, "b.pdf", LIMITS)
+    assert refused.value.code == BROKEN
+
+
+async def test_pages_of_another_file() -> None:
+    """Pages that were copied keep their numbers."""
+    one = pdfium.PdfDocument(pdf_of([[("alpha", 12)], [("beta", 12)]]))
+    joined = pdfium.PdfDocument.new()
+    for _ in range(3):
+        joined.import_pages(one)
+    out = io.BytesIO()
+    joined.save(out)
+    found = await read_document(out.getvalue(), "b.pdf", LIMITS)
+    assert [(b.text, b.page) for b in found.blocks][-2:] == [("alpha", 5), ("beta", 6)]
