@@ -18,6 +18,7 @@ from rayapp.bulk.service import JobsService
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import Settings
+from rayapp.documents.service import BooksService
 from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.service import ConsistencyService
 from rayapp.index.deferred import DeferredService
@@ -51,6 +52,7 @@ class Services:
     clock: Clock
     metrics: Metrics
     memories: MemoriesService
+    books: BooksService
     bank: MemoryBankService
     search: SearchService
     explainer: Explainer

@@ -25,6 +25,7 @@ from rayapp.core.runtime import Clock, Metrics, Runtime, SystemClock
 from rayapp.core.settings.model import CONFIG_DIR, Settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.datagov.ports import SharedItems
+from rayapp.documents.ports import BookStore
 from rayapp.graphs.ports import GraphStore
 from rayapp.index.ports import ItemScan, QuarantineStore, VectorIndex
 from rayapp.inference.embedding import CachedEmbedder, CacheLayer
@@ -37,6 +38,7 @@ from rayapp.storage.files import load_expansions, load_recipes, measured
 from rayapp.storage.mongo.api_keys import MongoApiKeyStore
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.documents import MongoBookStore
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
@@ -86,6 +88,7 @@ class Stores:
         self.personality: PersonalityStore = MongoPersonalityStore(database)
         self.exchanges: ExchangeQueue = MongoExchangeQueue(database)
         self.usage: UsageStore = MongoUsageStore(database)
+        self.books: BookStore = MongoBookStore(database)
         lifetime = timedelta(days=settings.hooks.session_ttl_days)
         self.sessions: SessionStore = MongoSessionStore(database, lifetime)
         # On a client of its own, which connects with the first stream.

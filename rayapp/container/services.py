@@ -38,6 +38,8 @@ from rayapp.container.leader_tasks import (
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
+from rayapp.documents.reading import read_document
+from rayapp.documents.service import BooksService, BookWork
 from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.comparison import Comparison
 from rayapp.index.consistency.service import ConsistencyService, SweepLog
@@ -152,6 +154,15 @@ class Container:
     def user_data(self) -> UserDataService:
         stores = self.stores
         return UserDataService(self.memories, stores.items, stores.user_rows, runtime=self.runtime)
+
+    @cached_property
+    def books(self) -> BooksService:
+        return BooksService(self.stores.books, self.stores.items, runtime=self.runtime)
+
+    @cached_property
+    def book_work(self) -> BookWork:
+        """The worker of the queue of uploads."""
+        return BookWork(self.stores.books, self.memories, read_document, runtime=self.runtime)
 
     # --- models
 

@@ -42,6 +42,7 @@ METRICS: dict[str, Metric] = {
         "counter", "Looks for lost points after a search found nothing.", ("found",)
     ),
     "stored": Metric("counter", "Store results.", ("status",)),
+    "documents": Metric("counter", "Documents, by what became of them.", ("result",)),
     "tool_results": Metric("counter", "Answers of tools, by what became of them.", ("status",)),
     "event_streams": Metric("gauge", "Open event streams of this replica."),
     "events_told": Metric("counter", "Events told to followers.", ("kind",)),

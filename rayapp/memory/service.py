@@ -113,6 +113,17 @@ class MemoriesService:
             self._metrics.count("stored", status=result.status)
         return done
 
+    def made(self, scope: WriteScope, new: Sequence[NewMemory]) -> list[MemoryItem]:
+        """The items that a batch would store, in order, for a store that takes them as a whole.
+
+        Raises InvalidInput, TooLarge: one of them breaks a rule.
+        """
+        first = creation.sequence_at(self._clock.now())
+        return [
+            replace(self._item(scope, one), sequence=first + position)
+            for position, one in enumerate(new)
+        ]
+
     async def _insert_batch(
         self,
         scope: WriteScope,

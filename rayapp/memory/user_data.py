@@ -81,6 +81,8 @@ class UserDataService:
         """Delete for good, within the time of a request; `left` says what it did not reach."""
         tier = requests.CLEARED_TIERS.get(target)
         left = 0
+        if tier is Tier.BOOKS:  # first, so that nothing adds chunks meanwhile
+            await self._rows.clear_documents(scope)
         if tier is not None:
             deleted, left = await self.clear_tiers(scope, (tier,), self._budget_s)
             if tier is Tier.BOOKS and not left:

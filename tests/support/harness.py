@@ -33,6 +33,7 @@ from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
 from tests.support.stores.data import data_stores
+from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
@@ -164,6 +165,7 @@ class InMemoryStores(Stores):
         self.personality = world.data.personality
         self.exchanges = world.exchanges
         self.sessions = world.sessions
+        self.books = world.books
 
 
 def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
@@ -210,9 +212,10 @@ class Harness:
         self.reranker: Any = Switchable(FixedReranker())
         self.problems: list[str] = []
         self.launcher = FakeLauncher()
+        self.books = InMemoryBookStore(items, self.clock)
         # Over what is behind the switches: these stores reach into the rows.
         behind = (items, graphs, receipts)
-        self.data = data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows)
+        self.data = data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows, self.books)
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:

@@ -467,6 +467,21 @@ class DatagovSettings(SettingsSection):
     intent: bool = Field(True, description="A question about open data also searches its tiers.")
 
 
+class DocumentSettings(SettingsSection):
+    max_bytes: int = Field(
+        50 * 1024 * 1024, ge=1_024, le=1024**3, description="Size of a file at most, bytes."
+    )
+    max_pages: int = Field(5_000, ge=1, description="Pages of a file at most.")
+    max_characters: int = Field(
+        10_000_000, ge=1_000, le=50_000_000, description="Text of a file at most, characters."
+    )
+    read_s: float = Field(60.0, gt=0, le=3_600, description="Time that reading a file may take.")
+    read_memory_mb: int = Field(500, ge=128, description="Memory of the process that reads, MiB.")
+    keep_original: bool = Field(False, description="Keep the file after it was read.")
+    uploads: int = Field(2, ge=1, le=64, description="Files that arrive at once, per replica.")
+    upload_s: float = Field(60.0, gt=0, le=3_600, description="Time that a file may take to come.")
+
+
 class BreakerSettings(SettingsSection):
     failures: int = Field(3, ge=1, description="Failures in a row that open it.")
     embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
@@ -521,6 +536,7 @@ class Settings(SettingsSection):
     reindex: ReindexSettings = Field(ReindexSettings(), description="Reindex.")
     consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
     datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
+    documents: DocumentSettings = Field(DocumentSettings(), description="Documents of users.")
     breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
     compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")

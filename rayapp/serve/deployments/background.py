@@ -10,8 +10,10 @@ from typing import Any
 from ray.serve.handle import DeploymentHandle
 
 from rayapp.container.services import Container
+from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.settings.model import Settings
+from rayapp.documents.service import BookWork
 from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
 from rayapp.serve.deployments.loops import Loops
@@ -154,6 +156,8 @@ ERROR_PAUSE_S = 1.0
 DUTY_PAUSE_S = 2.0
 # Pause between two looks for exchanges to learn from, seconds: a fact is needed in a later turn.
 LEARN_PAUSE_S = 2.0
+# Pause between two looks for documents to read, seconds: a person waits for the first word.
+READ_PAUSE_S = 0.5
 
 
 class Maintenance(Role):
@@ -163,7 +167,12 @@ class Maintenance(Role):
 
     def begin(self, container: Container) -> None:
         self._service = service = container.maintenance
-        self.loops.start(self._drain(service), self._act(service), self._learn(service))
+        self.loops.start(
+            self._drain(service),
+            self._act(service),
+            self._learn(service),
+            self._read(container.book_work, container.disk),
+        )
 
     async def _drain(self, service: MaintenanceService) -> None:
         while not self.loops.stopping:
@@ -194,6 +203,17 @@ class Maintenance(Role):
                 learned = 0
             if learned == 0:
                 await asyncio.sleep(LEARN_PAUSE_S)
+
+    async def _read(self, work: BookWork, disk: DiskSpace) -> None:
+        """Documents, one after the other: a search comes before them."""
+        while not self.loops.stopping:
+            try:
+                worked = 0 if disk.full else await work.run_once()
+            except Exception as error:  # noqa: BLE001  # the same
+                _log_waiting("documents", error)
+                worked = 0
+            if worked == 0:
+                await asyncio.sleep(READ_PAUSE_S)
 
     async def release(self) -> None:
         try:

@@ -34,6 +34,8 @@ SESSIONS = "sessions"
 MODEL_USAGE = "model_usage"
 DELETIONS = "memory_deletions"
 CHANGES = "memory_changes"
+DOCUMENTS = "documents"
+UPLOADS = "document_uploads"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -313,6 +315,18 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_context_action_tier", "user_id", "context_type", "action", "tier", unique=True),
     ),
     BOOKS: (index("user_doc", "user_id", "doc_id", unique=True),),
+    DOCUMENTS: (
+        index("user_book", "user_id", "book_id", unique=True),
+        index("user_uploaded", "user_id", "-uploaded_at", "-book_id"),
+        index("user_text", "user_id", "text_hash"),
+        index("user_title", "user_id", "title"),
+        # What somebody is to work on: about empty.
+        index("document_due", "due_at", only={"due_at": {"$type": "date"}}),
+    ),
+    UPLOADS: (
+        index("user_upload", "user_id", "upload_id", "part", unique=True),
+        index("upload_expiry", "expires_at", ttl_s=0),
+    ),
     JOBS: (
         index("job", "job_id", unique=True),
         index("kind_created", "kind", *NEWEST_JOB),

@@ -104,31 +104,10 @@ class MongoUserRows:
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
         if limit < 1:
             return 0
-        owner = own(scope)
-        items, versions = (
-            self._database.collection(indexes.ITEMS),
-            self._database.collection(indexes.VERSIONS),
-        )
-        deletions = Deletions(self._database)
-        wanted = {**owner, "tier": tier.value, **NOT_DELETED}
+        wanted = {**own(scope), "tier": tier.value, **NOT_DELETED}
 
         async def delete(session: AsyncClientSession) -> int:
-            docs = await items.find(wanted, limit=limit, session=session).to_list()
-            if not docs:
-                return 0
-            winners = [doc["memory_id"] for doc in docs]
-            # The type is what lets the server use the partial index.
-            merged = {**owner, "merged_into": {"$in": winners, "$type": "string"}, **NOT_DELETED}
-            merged["_id"] = {"$nin": [doc["_id"] for doc in docs]}
-            docs += await items.find(merged, session=session).to_list()
-            gone = [ReplaceOne({"_id": doc["_id"]}, _tombstone(doc, at)) for doc in docs]
-            touched = ((scope.user_id, doc["point_id"]) for doc in docs)
-            await MongoChangeLog(self._database).note(touched, session)
-            await items.bulk_write(gone, ordered=False, session=session)
-            ids = [doc["memory_id"] for doc in docs]
-            await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
-            await deletions.add(docs, session)
-            return len(docs)
+            return await delete_items(self._database, wanted, at, session, limit)
 
         return await self._database.transaction(delete)
 
@@ -151,7 +130,9 @@ class MongoUserRows:
         return sum([await self._clear(name, owner) for name in GRAPHS])
 
     async def clear_documents(self, scope: WriteScope) -> int:
-        return await self._clear(indexes.BOOKS, own(scope))
+        await self._clear(indexes.UPLOADS, own(scope))
+        await self._clear(indexes.BOOKS, own(scope))
+        return await self._clear(indexes.DOCUMENTS, own(scope))
 
     async def _count(self, name: str, where: Document) -> int:
         with translated():
@@ -160,6 +141,35 @@ class MongoUserRows:
     async def _clear(self, name: str, where: Document) -> int:
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             return (await self._database.collection(name).delete_many(where)).deleted_count
+
+
+async def delete_items(
+    database: MongoDatabase,
+    wanted: Document,
+    at: datetime,
+    session: AsyncClientSession,
+    limit: int = 0,
+) -> int:
+    """Delete the items of one user that are `wanted`, and those that were merged into them, in this
+    transaction; how many. `limit` 0: all."""
+    owner = {"user_id": wanted["user_id"]}
+    items, versions = database.collection(indexes.ITEMS), database.collection(indexes.VERSIONS)
+    docs = await items.find(wanted, limit=limit, session=session).to_list()
+    if not docs:
+        return 0
+    winners = [doc["memory_id"] for doc in docs]
+    # The type is what lets the server use the partial index.
+    merged = {**owner, "merged_into": {"$in": winners, "$type": "string"}, **NOT_DELETED}
+    merged["_id"] = {"$nin": [doc["_id"] for doc in docs]}
+    docs += await items.find(merged, session=session).to_list()
+    gone = [ReplaceOne({"_id": doc["_id"]}, _tombstone(doc, at)) for doc in docs]
+    touched = ((doc["user_id"], doc["point_id"]) for doc in docs)
+    await MongoChangeLog(database).note(touched, session)
+    await items.bulk_write(gone, ordered=False, session=session)
+    ids = [doc["memory_id"] for doc in docs]
+    await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
+    await Deletions(database).add(docs, session)
+    return len(docs)
 
 
 def _tombstone(doc: Document, at: datetime) -> Document:

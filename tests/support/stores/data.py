@@ -9,7 +9,9 @@ from typing import Any
 from rayapp.admin.ports import Housekeeping, LegacyBank
 from rayapp.assistant.ports import PersonalityStore
 from rayapp.memory.ports import UserRows
+from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.housekeeping import InMemoryHousekeeping, InMemoryLegacyBank
 from tests.support.stores.personality import InMemoryPersonalityStore
@@ -36,10 +38,12 @@ def data_stores(
     receipts: InMemoryReceiptStore,
     sessions: Sessions | None = None,
     exchanges: Exchanges | None = None,
+    books: InMemoryBookStore | None = None,
 ) -> DataStores:
     """`sessions`: rows by (user, conversation); `exchanges`: by (user, conversation, message)."""
     sessions = {} if sessions is None else sessions
     exchanges = {} if exchanges is None else exchanges
+    books = books or InMemoryBookStore(items, FakeClock())
     personality = InMemoryPersonalityStore()
     tables: dict[str, MutableMapping[Any, Any]] = {
         "memory_versions": items._versions,
@@ -50,13 +54,15 @@ def data_stores(
         "kg_actions": graphs._rows.actions,
         "known_solutions": graphs._rows.solutions,
         "books": graphs._rows.documents,
+        "documents": books.rows,
+        "document_uploads": books.uploads,
         "personality": personality._shelves,
         "sessions": sessions,
         "exchanges": exchanges,
         "api_keys": {},
     }
     return DataStores(
-        rows=InMemoryUserRows(items, graphs, receipts, sessions, exchanges),
+        rows=InMemoryUserRows(items, graphs, receipts, sessions, exchanges, books),
         housekeeping=InMemoryHousekeeping(items, tables),
         legacy=InMemoryLegacyBank(),
         personality=personality,

@@ -15,6 +15,7 @@ from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.rows import stored_form, to_ms
 from tests.support.stores.stores import InMemoryReceiptStore
@@ -31,6 +32,7 @@ class InMemoryUserRows:
         receipts: InMemoryReceiptStore,
         sessions: MutableMapping[tuple[str, str], Any],
         exchanges: MutableMapping[tuple[str, str, str], Any],
+        books: InMemoryBookStore,
     ) -> None:
         self._store = items
         self._items = items._rows
@@ -38,6 +40,7 @@ class InMemoryUserRows:
         self._receipts = receipts._receipts
         self._sessions = sessions
         self._exchanges = exchanges
+        self._books = books
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         user_id = checked_user(scope.user_id)
@@ -102,7 +105,10 @@ class InMemoryUserRows:
         return sum(_clear(rows, user_id) for rows in kinds)
 
     async def clear_documents(self, scope: WriteScope) -> int:
-        return _clear(self._graphs.documents, checked_user(scope.user_id))
+        user_id = checked_user(scope.user_id)
+        _clear(self._books.uploads, user_id)
+        _clear(self._graphs.documents, user_id)
+        return _clear(self._books.rows, user_id)
 
 
 def _count(rows: MutableMapping[Any, Any], user_id: str) -> int:

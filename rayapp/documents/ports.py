@@ -1,0 +1,151 @@
+"""The seams of the documents: their rows, their uploads, and the chunks that go with them.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.scope import ReadScope, WriteScope
+
+
+class BookState(StrEnum):
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class BookStage(StrEnum):
+    """Where the work on a document stands. `ingesting`: its chunks are stored, all at once, and the
+    indexer takes them up."""
+
+    QUEUED = "queued"
+    READING = "reading"
+    CHUNKING = "chunking"
+    INGESTING = "ingesting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+# States in which somebody works on a document, or will.
+OPEN = frozenset({BookState.PENDING, BookState.PROCESSING})
+# States in which it has, or will have, chunks: the same one is not taken again.
+HELD = OPEN | {BookState.COMPLETED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """A document of a user.
+
+    Attributes:
+        book_id: `doc_` and 16 hex digits of `file_hash`; its chunks are `{book_id}:{index}`.
+        upload_id: of this upload; a later one of the same file has another.
+        principal: the key that uploaded it.
+        file_hash: SHA-256 of the file; `text_hash`: of what was read out of it.
+        chunks: how many memories it became.
+        summary: its first sentences.
+        error: what to do about it, where it failed.
+        linked_to: the document that says the same, where another file had said it already.
+        replaces: the document that this one takes the place of, once it is stored.
+        tries: how often working on it met an error of ours.
+    """
+
+    user_id: str
+    book_id: str
+    upload_id: str
+    principal: str
+    title: str
+    file_name: str
+    file_hash: str
+    file_bytes: int
+    state: BookState
+    stage: BookStage
+    uploaded_at: datetime
+    updated_at: datetime
+    titled: bool = False
+    author: str | None = None
+    kind: str | None = None
+    language: str | None = None
+    pages: int | None = None
+    pages_without_text: tuple[int, ...] = ()
+    characters: int = 0
+    text_hash: str | None = None
+    chunks: int = 0
+    summary: str = ""
+    error: str | None = None
+    error_code: str | None = None
+    linked_to: str | None = None
+    replaces: str | None = None
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookQuery:
+    """Which documents of a list. None = any."""
+
+    limit: int = 50
+    offset: int = 0
+    kind: str | None = None
+    language: str | None = None
+
+
+class BookStore(Protocol):
+    """Documents and uploads. Whatever needs a `token` does nothing, and says False, once another
+    process holds the document or nobody is to work on it any more."""
+
+    async def put_upload(self, scope: WriteScope, upload_id: str, data: bytes) -> None:
+        """Keep a file until it is read; it goes by itself if nobody asks for it."""
+
+    async def upload(self, scope: ReadScope, upload_id: str) -> bytes | None: ...
+
+    async def keep_upload(self, scope: WriteScope, upload_id: str) -> None:
+        """It stays as long as its document."""
+
+    async def drop_upload(self, scope: WriteScope, upload_id: str) -> None: ...
+
+    async def add(self, book: Book) -> Book | None:
+        """Queue a document; the one in the way if the user has the same one already."""
+
+    async def get(self, scope: ReadScope, book_id: str) -> Book | None: ...
+
+    async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
+        """The newest first, and how many there are."""
+
+    async def titled(self, scope: ReadScope, title: str) -> Book | None:
+        """The user's document of this title, in a state of `HELD`."""
+
+    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
+        """The first of the user's documents with chunks whose file or text has this hash."""
+
+    async def claim(self, *, token: str, claim_s: float) -> Book | None:
+        """The next document that is due, for so many seconds; takes over what is left alone."""
+
+    async def hold(self, book: Book, token: str, claim_s: float) -> bool:
+        """Go on holding it."""
+
+    async def update(self, book: Book, token: str) -> bool:
+        """Write its row."""
+
+    async def again(self, book: Book, token: str, delay_s: float) -> bool:
+        """Write its row and let it go until later."""
+
+    async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
+        """Write its row and all its chunks, or nothing. Raises DuplicateMemory."""
+
+    async def end(self, book: Book, token: str | None = None) -> bool:
+        """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those
+        that there are go with it. Without a token: only if somebody works on it, or will."""
+
+    async def unindexed(self, book: Book) -> int:
+        """How many of its chunks wait for the index; those that gave up do not."""
+
+    async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
+        """The document, its uploads and all its chunks, at once: how many these were; None when
+        there is no such document."""

@@ -1,0 +1,189 @@
+"""From a file to a document of a user, and from its chunks to memories. Pure."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from rayapp.core.errors import InvalidInput, TooLarge
+from rayapp.documents.ports import Book, BookStage, BookState
+from rayapp.documents.records import Extracted
+from rayapp.documents.rules.chunks import Chunk
+from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.tiers import Tier
+from rayapp.text.normalize import content_hash, find_forbidden
+
+ID_DIGITS = 16
+BOOK_ID = re.compile(r"doc_[0-9a-f]{16}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+MAX_TITLE_CHARS = 200
+# Digits of the place of a chunk: far more than a document has.
+INDEX_DIGITS = 9
+# What a list shows of a document, characters. Our choice.
+SUMMARY_CHARS = 400
+
+
+def sha256_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def book_id_of(file_hash: str) -> str:
+    return f"doc_{file_hash[:ID_DIGITS]}"
+
+
+def chunk_id(book_id: str, index: int) -> str:
+    """The id of the memory that a chunk becomes: made of what it is, so that a repeat doubles
+    nothing."""
+    return f"{book_id}:{index}"
+
+
+def title_of(given: str | None, file_name: str) -> str:
+    """What a document is called: as asked, or as its file without the ending."""
+    title = " ".join((given or "").split()) or stem_of(file_name)
+    return checked_label(title, "title")
+
+
+def stem_of(file_name: str) -> str:
+    name = PurePosixPath(file_name.replace("\\", "/")).name
+    return " ".join((PurePosixPath(name).stem or name).split())[:MAX_TITLE_CHARS]
+
+
+def checked_label(value: str, noun: str) -> str:
+    """Raises InvalidInput: too long, or with characters that show nothing."""
+    if not value or len(value) > MAX_TITLE_CHARS or find_forbidden(value):
+        raise InvalidInput(
+            f"{noun} needs 1 to {MAX_TITLE_CHARS} printable characters.",
+            code=f"bad_{noun}",
+            details={"field": noun},
+        )
+    return value
+
+
+def checked_size(size: int, most: int) -> None:
+    """Raises InvalidInput, TooLarge."""
+    if size == 0:
+        raise InvalidInput("The file is empty; send one with text.", code="document_empty")
+    if size > most:
+        raise TooLarge(
+            f"The file has {size / 1e6:.1f} MB, {most / 1e6:.0f} MB are allowed; cut it into "
+            "parts.",
+            details={"bytes": size, "limit": most},
+        )
+
+
+def read_book(book: Book, found: Extracted, now: datetime) -> Book:
+    """`book` with what its file says of itself; a title that was given stays."""
+    own = " ".join((found.title or "").split())[:MAX_TITLE_CHARS]
+    return replace(
+        book,
+        title=book.title if book.titled or not own else own,
+        author=book.author or _clean(found.author),
+        kind=found.kind,
+        language=found.language,
+        pages=found.pages,
+        pages_without_text=found.pages_without_text,
+        characters=sum(len(block.text) for block in found.blocks),
+        text_hash=found.sha256,
+        stage=BookStage.CHUNKING,
+        updated_at=now,
+    )
+
+
+def cut_book(book: Book, chunks: Sequence[Chunk], now: datetime) -> tuple[Book, list[NewMemory]]:
+    """The memories of a document, and its row as it is when they are stored. What a document says
+    twice in the same words is one memory, as everywhere."""
+    memories, seen = [], set()
+    for chunk in chunks:
+        hashed = content_hash(chunk.text)
+        if hashed not in seen:
+            seen.add(hashed)
+            memories.append(_memory(book, chunk))
+    summary = _summary(chunks)
+    cut = replace(
+        book,
+        stage=BookStage.INGESTING,
+        chunks=len(memories),
+        summary=summary,
+        updated_at=now,
+    )
+    return cut, memories
+
+
+def _memory(book: Book, chunk: Chunk) -> NewMemory:
+    said = {
+        "book_id": book.book_id,
+        "title": book.title,
+        "author": book.author,
+        "chunk_index": chunk.index,
+        "section": " > ".join(chunk.section),
+        "pages": list(chunk.pages) if chunk.pages else None,
+        "position": chunk.position,
+        "has_code": chunk.has_code,
+        "token_count": chunk.tokens,
+        "overlap": chunk.overlap,
+        "file_type": book.kind,
+        "document_hash": book.file_hash,
+    }
+    return NewMemory(
+        text=chunk.text,
+        tier=Tier.BOOKS,
+        memory_id=chunk_id(book.book_id, chunk.index),
+        created_at=book.uploaded_at,
+        source=Source(
+            type=SourceType.DOCUMENT,
+            doc_id=book.book_id,
+            chunk_id=str(chunk.index),
+            book=said,
+        ),
+    )
+
+
+def _summary(chunks: Sequence[Chunk]) -> str:
+    """How the document begins: the first words of its first chunk."""
+    text = " ".join(chunks[0].text.split()) if chunks else ""
+    if len(text) <= SUMMARY_CHARS:
+        return text
+    return text[:SUMMARY_CHARS].rsplit(" ", 1)[0] + " …"
+
+
+def joined(chunks: Iterable[MemoryItem]) -> str:
+    """The text of chunks that follow each other, without what each repeats of the one before."""
+    parts: list[str] = []
+    for item in chunks:
+        overlap = (item.source.book or {}).get("overlap", 0) if parts else 0
+        own = item.text[overlap:].lstrip() if overlap else item.text
+        parts.append(own)
+    return "\n\n".join(parts)
+
+
+def index_of(item: MemoryItem) -> int:
+    """The place of a chunk in its document; 0 where the row does not say."""
+    index = (item.source.book or {}).get("chunk_index", 0)
+    return index if isinstance(index, int) else 0
+
+
+def ended(book: Book, state: BookState, now: datetime, error: InvalidInput | None = None) -> Book:
+    """Its row when nobody works on it any more; without chunks it says nothing of them."""
+    if state is not BookState.COMPLETED:
+        book = replace(book, chunks=0, text_hash=None)
+    return replace(
+        book,
+        state=state,
+        stage=BookStage(state.value),
+        error=error.message if error else None,
+        error_code=error.code if error else None,
+        updated_at=now,
+    )
+
+
+def last_index(book: Book) -> int:
+    """One more than the place of its last chunk: places of repeated words are left out, and such
+    are few."""
+    return 2 * book.chunks + 1
+
+
+def _clean(author: str | None) -> str | None:
+    return " ".join((author or "").split())[:MAX_TITLE_CHARS] or None

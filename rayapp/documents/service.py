@@ -1,0 +1,380 @@
+"""Documents of a user: upload, read, cut, store as a whole, find again, delete.
+
+A request only keeps the file and its row. The owner (maintenance) reads it in a process of its own,
+and stores all chunks in one transaction with the row: there is never a part of a document. A kill
+at any point leaves a row that is due again when its claim ends.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from rayapp.core.errors import Conflict, DependencyDown, InvalidInput, NotFound
+from rayapp.core.runtime import Runtime
+from rayapp.core.settings.model import DocumentSettings
+from rayapp.documents.ports import HELD, Book, BookQuery, BookStage, BookState, BookStore
+from rayapp.documents.reading import ReadLimits
+from rayapp.documents.records import Extracted
+from rayapp.documents.rules import library
+from rayapp.documents.rules.chunks import chunks_of
+from rayapp.documents.rules.kinds import kind_of
+from rayapp.memory.item import MemoryItem, point_id_of
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
+
+log = logging.getLogger("rayapp.documents")
+# A document whose worker died is taken over after this, seconds; it is held again at each third.
+CLAIM_S = 30.0
+# Pause before a document that is stored is looked at again: the indexer takes up some hundred
+# chunks a second.
+INDEX_POLL_S = 0.5
+# Tries that an error of ours may take, and the pause between them, seconds.
+TRIES = 3
+PAUSE_S = 10.0
+# Pause while something is away, seconds: as long as a breaker stays open.
+AWAY_S = 30.0
+# Chunks on each side that one question may ask for.
+MAX_RADIUS = 20
+# Chunks read at once when a document is written out.
+PAGE = 500
+
+Reader = Callable[[bytes, str, ReadLimits], Awaitable[Extracted]]
+
+
+class Duplicate(Conflict):
+    """The user has this document, or one of this title, already."""
+
+    default_code = "duplicate"
+
+
+def limits_of(settings: DocumentSettings) -> ReadLimits:
+    return ReadLimits(
+        seconds=settings.read_s,
+        memory_mb=settings.read_memory_mb,
+        pages=settings.max_pages,
+        characters=settings.max_characters,
+        bytes=settings.max_bytes,
+    )
+
+
+class BooksService:
+    """What a user asks of documents. Raises InvalidInput, TooLarge, NotFound, Duplicate, StoreDown.
+
+    It never waits for a file to be read.
+    """
+
+    def __init__(self, store: BookStore, items: MemoryStore, *, runtime: Runtime) -> None:
+        self._store = store
+        self._items = items
+        self._clock = runtime.clock
+        self._settings = runtime.settings.documents
+        self._new_id = runtime.new_id
+
+    async def upload(
+        self,
+        scope: WriteScope,
+        data: bytes,
+        file_name: str,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        replaces: bool = False,
+    ) -> Book:
+        """Keep a file to be read; its row. Durable when this returns.
+
+        Args:
+            replaces: takes the place of the document with the same title, if there is one.
+        """
+        reads = ReadScope(scope.user_id)
+        named = library.title_of(title, file_name)
+        by = library.checked_label(" ".join(author.split()), "author") if author else None
+        library.checked_size(len(data), self._settings.max_bytes)
+        kind_of(data, file_name)
+        file_hash = library.sha256_of(data)
+        book_id = library.book_id_of(file_hash)
+        known = await self._store.get(reads, book_id)
+        if known is not None and known.state in HELD:
+            raise _duplicate(known, "This document is here already")
+        same_title = await self._store.titled(reads, named)
+        if same_title is not None and not replaces:
+            raise _duplicate(
+                same_title,
+                f"A document with the title {named} is here already; send replace=true to put this "
+                "one in its place, or another title",
+            )
+        now = self._clock.now()
+        book = Book(
+            user_id=scope.user_id,
+            book_id=book_id,
+            upload_id=self._new_id(),
+            principal=scope.principal,
+            title=named,
+            titled=bool(title),
+            author=by,
+            file_name=file_name[-library.MAX_TITLE_CHARS :],
+            file_hash=file_hash,
+            file_bytes=len(data),
+            state=BookState.PENDING,
+            stage=BookStage.QUEUED,
+            uploaded_at=now,
+            updated_at=now,
+            replaces=same_title.book_id if same_title is not None else None,
+        )
+        await self._store.put_upload(scope, book.upload_id, data)
+        in_the_way = await self._store.add(book)
+        if in_the_way is not None:
+            await self._store.drop_upload(scope, book.upload_id)
+            raise _duplicate(in_the_way, "This document is here already")
+        return book
+
+    async def get(self, scope: ReadScope, book_id: str) -> Book:
+        book = await self._store.get(scope, book_id)
+        if book is None:
+            raise NotFound(
+                f"No document {book_id}; list /api/memory/books to see what there is.",
+                code="book_not_found",
+            )
+        return book
+
+    async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
+        return await self._store.page(scope, query)
+
+    async def indexed(self, book: Book) -> int:
+        """How many of its chunks a search finds by their vectors."""
+        if book.stage is not BookStage.INGESTING:
+            return book.chunks
+        return max(0, book.chunks - await self._store.unindexed(book))
+
+    async def recognised(self, scope: ReadScope, sha256: str) -> Book | None:
+        """The user's document whose file or text has this hash."""
+        if not library.SHA256.fullmatch(sha256):
+            raise InvalidInput(
+                "documentHash: is the SHA-256 of the file or of its text, 64 hex digits.",
+                code="bad_hash",
+                details={"field": "documentHash"},
+            )
+        return await self._store.hashed(scope, sha256)
+
+    async def cancel(self, scope: WriteScope, book_id: str) -> Book:
+        """Stop the work on it; what was stored of it is gone. Conflict: it has ended already."""
+        book = await self.get(ReadScope(scope.user_id), book_id)
+        gone = library.ended(book, BookState.CANCELLED, self._clock.now())
+        if not await self._store.end(gone):
+            raise Conflict(
+                f"The document {book_id} is {book.state.value} already; delete it if you mean that."
+            )
+        await self._store.drop_upload(scope, book.upload_id)
+        return gone
+
+    async def delete(self, scope: WriteScope, book_id: str) -> int:
+        """It is gone everywhere when this returns, but for points that the indexer takes; how many
+        chunks it had."""
+        gone = await self._store.delete(scope, book_id, self._clock.now())
+        if gone is None:
+            await self.get(ReadScope(scope.user_id), book_id)
+        return gone or 0
+
+    async def chunks(self, scope: ReadScope, book: Book, first: int, last: int) -> list[MemoryItem]:
+        """Its chunks of these places, both included, in reading order."""
+        own = ReadScope(scope.user_id)
+        points = [
+            point_id_of(scope.user_id, library.chunk_id(book.book_id, index))
+            for index in range(max(0, first), last + 1)
+        ]
+        return sorted(await self._items.by_points(own, points), key=library.index_of)
+
+    async def surrounding(
+        self, scope: ReadScope, book_id: str, chunk_id: str, radius: int
+    ) -> list[MemoryItem]:
+        """A chunk and those around it. NotFound: the document has no such chunk."""
+        book = await self.get(scope, book_id)
+        if chunk_id.startswith(f"{book_id}:"):
+            chunk_id = chunk_id[len(book_id) + 1 :]
+        if not chunk_id.isdecimal() or len(chunk_id) > library.INDEX_DIGITS:
+            raise _no_chunk(book_id, chunk_id)
+        at = int(chunk_id)
+        found = await self.chunks(scope, book, at - radius, at + radius)
+        if not any(library.index_of(item) == at for item in found):
+            raise _no_chunk(book_id, chunk_id)
+        return found
+
+    async def text(self, scope: ReadScope, book: Book, most: int) -> str:
+        """The document written out from its chunks, up to `most` characters."""
+        found: list[MemoryItem] = []
+        size = 0
+        for first in range(0, library.last_index(book), PAGE):
+            page = await self.chunks(scope, book, first, first + PAGE - 1)
+            found += page
+            size += sum(len(item.text) for item in page)
+            if size >= most:
+                break
+        return library.joined(found)[:most]
+
+
+def _duplicate(book: Book, said: str) -> Duplicate:
+    return Duplicate(
+        f"{said}: {book.book_id}.",
+        details={"existing_book_id": book.book_id, "processing_status": "duplicate"},
+    )
+
+
+def _no_chunk(book_id: str, chunk_id: str) -> NotFound:
+    return NotFound(f"The document {book_id} has no chunk {chunk_id}.", code="chunk_not_found")
+
+
+class _LetGo(Exception):
+    """Another process holds the document, or nobody is to work on it any more."""
+
+
+class BookWork:
+    """The owner's work on what was uploaded. Any number may run at once: a claim gives each
+    document to one of them.
+
+    Args:
+        read: reads a file in a process of its own.
+    """
+
+    def __init__(
+        self,
+        store: BookStore,
+        memories: MemoriesService,
+        read: Reader,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._store = store
+        self._memories = memories
+        self._read = read
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings.documents
+        self._new_id = runtime.new_id
+
+    async def run_once(self) -> int:
+        """Work on the next document that is due; how many there were, 0 or 1."""
+        token = self._new_id()
+        book = await self._store.claim(token=token, claim_s=CLAIM_S)
+        if book is None:
+            return 0
+        work = asyncio.create_task(self._one(book, token))
+        beat = asyncio.create_task(self._hold(book, token))
+        try:
+            await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _stopped(work, beat)
+        return 1
+
+    async def _hold(self, book: Book, token: str) -> None:
+        """Ends when the document is not ours any more."""
+        while True:
+            await asyncio.sleep(CLAIM_S / 3)
+            try:
+                if not await self._store.hold(book, token, CLAIM_S):
+                    return
+            except DependencyDown as error:
+                log.warning("a document is held by its claim alone: %s", error.message)
+
+    async def _one(self, book: Book, token: str) -> None:
+        try:
+            if book.stage is BookStage.INGESTING:
+                await self._follow(book, token)
+            else:
+                await self._ingest(book, token)
+        except _LetGo:
+            return
+        except DependencyDown as error:
+            log.warning("a document waits: %s", error.message)
+            await self._again(book, token, AWAY_S)
+        except (InvalidInput, Conflict) as error:
+            await self._fail(book, token, error.message, error.code)
+        except Exception:  # a bug met by one document must not stop those of others
+            log.exception("a document failed")
+            if book.tries + 1 >= TRIES:
+                said = "The document could not be taken in; send it in another format."
+                await self._fail(book, token, said, "document_failed")
+            else:
+                await self._again(replace(book, tries=book.tries + 1), token, PAUSE_S)
+
+    async def _ingest(self, book: Book, token: str) -> None:
+        """Read, recognise, cut, store."""
+        scope = ReadScope(book.user_id)
+        data = await self._store.upload(scope, book.upload_id)
+        if data is None:
+            raise InvalidInput("The uploaded file is gone; upload it again.", code="upload_gone")
+        book = replace(book, stage=BookStage.READING, updated_at=self._clock.now())
+        await self._write(book, token)
+        found = await self._read(data, book.file_name, limits_of(self._settings))
+        del data
+        book = library.read_book(book, found, self._clock.now())
+        known = await self._store.hashed(scope, found.sha256)
+        if known is not None and known.book_id not in (book.book_id, book.replaces):
+            await self._recognised(book, token, known)
+            return
+        await self._write(book, token)
+        # A book of a thousand pages takes a second of processor time.
+        stored, items = await asyncio.to_thread(self._cut, book, found)
+        if not await self._store.store(stored, token, items):
+            raise _LetGo
+        self._metrics.count("documents", result="stored")
+        await self._settle_upload(stored)
+        await self._follow(stored, token)
+
+    def _cut(self, book: Book, found: Extracted) -> tuple[Book, list[MemoryItem]]:
+        cut, new = library.cut_book(book, chunks_of(found.blocks), self._clock.now())
+        if not new:
+            raise InvalidInput("The file holds no text; send one with text.", code="document_empty")
+        return cut, self._memories.made(WriteScope(book.user_id, book.principal), new)
+
+    async def _follow(self, book: Book, token: str) -> None:
+        """What is stored is completed when the index has it, and then takes its place."""
+        if await self._store.unindexed(book):
+            await self._again(book, token, INDEX_POLL_S)
+            return
+        if book.replaces is not None:
+            scope = WriteScope(book.user_id, book.principal)
+            await self._store.delete(scope, book.replaces, self._clock.now())
+        done = library.ended(book, BookState.COMPLETED, self._clock.now())
+        await self._store.end(done, token)
+        self._metrics.count("documents", result="completed")
+
+    async def _recognised(self, book: Book, token: str, known: Book) -> None:
+        """Another file says the same: nothing is stored twice."""
+        linked = replace(book, linked_to=known.book_id, summary=known.summary, text_hash=None)
+        await self._store.end(library.ended(linked, BookState.COMPLETED, self._clock.now()), token)
+        await self._settle_upload(book, keep=False)
+        self._metrics.count("documents", result="recognised")
+
+    async def _settle_upload(self, book: Book, *, keep: bool = True) -> None:
+        scope = WriteScope(book.user_id, book.principal)
+        if keep and self._settings.keep_original:
+            await self._store.keep_upload(scope, book.upload_id)
+        else:
+            await self._store.drop_upload(scope, book.upload_id)
+
+    async def _fail(self, book: Book, token: str, message: str, code: str) -> None:
+        error = InvalidInput(message, code=code)
+        failed = library.ended(book, BookState.FAILED, self._clock.now(), error)
+        if await self._store.end(failed, token):
+            await self._settle_upload(book, keep=False)
+            self._metrics.count("documents", result="failed")
+
+    async def _again(self, book: Book, token: str, delay_s: float) -> None:
+        with contextlib.suppress(DependencyDown):  # then it is due when its claim ends
+            await self._store.again(book, token, delay_s)
+
+    async def _write(self, book: Book, token: str) -> None:
+        if not await self._store.update(book, token):
+            raise _LetGo
+
+
+async def _stopped(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()

@@ -1,0 +1,262 @@
+"""Documents of users: their rows, the uploads that wait, and their chunks as a whole."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pymongo
+from pymongo import DESCENDING, ReplaceOne, ReturnDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from rayapp.core.errors import DuplicateMemory
+from rayapp.documents.ports import HELD, OPEN, Book, BookQuery, BookState
+from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.rules.revision import queued, revived
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from rayapp.storage.mongo import convert, indexes
+from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.rows import from_row, may_lack, to_row
+from rayapp.storage.mongo.user_rows import delete_items
+
+Document = dict[str, Any]
+may_lack(Book)
+# A row of an upload, bytes: far below the server's 16 MB.
+PART_BYTES = 4 * 1024 * 1024
+# An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
+UPLOAD_TTL_S = 7 * 86_400
+# A book of some thousand chunks is one transaction; the server ends one after 60 s.
+WHOLE_TIMEOUT_S = 50.0
+NEWEST = [("uploaded_at", DESCENDING), ("book_id", DESCENDING)]
+IS_OPEN = {"state": {"$in": sorted(OPEN)}}
+IS_HELD = {"state": {"$in": sorted(HELD)}}
+# The type is what lets the server use the partial index.
+IS_DUE = {"due_at": {"$type": "date"}, "$expr": {"$lte": ["$due_at", "$$NOW"]}}
+
+
+def _book(doc: Document) -> Book:
+    return from_row(Book, doc)
+
+
+class MongoBookStore:
+    """Implements `documents.ports.BookStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+        self._rows = database.collection(indexes.DOCUMENTS)
+        self._uploads = database.collection(indexes.UPLOADS)
+        self._items = database.collection(indexes.ITEMS)
+        self._changes = MongoChangeLog(database)
+
+    async def put_upload(self, scope: WriteScope, upload_id: str, data: bytes) -> None:
+        key = {**own(scope), "upload_id": upload_id}
+        with translated(), pymongo.timeout(WHOLE_TIMEOUT_S):
+            for part, start in enumerate(range(0, len(data), PART_BYTES)):
+                row = {**key, "part": part, "data": data[start : start + PART_BYTES]}
+                await self._uploads.update_one(
+                    {**key, "part": part},
+                    [{"$replaceWith": {"$mergeObjects": [{"$literal": row}, EXPIRES]}}],
+                    upsert=True,
+                )
+
+    async def upload(self, scope: ReadScope, upload_id: str) -> bytes | None:
+        where = {**mine(scope), "upload_id": upload_id}
+        with translated(), pymongo.timeout(WHOLE_TIMEOUT_S):
+            rows = await self._uploads.find(where, sort=[("part", 1)]).to_list()
+        return b"".join(row["data"] for row in rows) if rows else None
+
+    async def keep_upload(self, scope: WriteScope, upload_id: str) -> None:
+        where = {**own(scope), "upload_id": upload_id}
+        with translated():
+            await self._uploads.update_many(where, {"$unset": {"expires_at": ""}})
+
+    async def drop_upload(self, scope: WriteScope, upload_id: str) -> None:
+        with translated():
+            await self._uploads.delete_many({**own(scope), "upload_id": upload_id})
+
+    async def add(self, book: Book) -> Book | None:
+        key = _key(book)
+        new = to_row(book) | {"claim": None}
+        change = [{"$replaceWith": {"$mergeObjects": [{"$literal": new}, {"due_at": "$$NOW"}]}}]
+        try:
+            with translated(passing=DuplicateKeyError):
+                await self._rows.update_one(
+                    {**key, "state": {"$nin": sorted(HELD)}}, change, upsert=True
+                )
+        except DuplicateKeyError:
+            return await self.get(ReadScope(book.user_id), book.book_id)
+        return None
+
+    async def get(self, scope: ReadScope, book_id: str) -> Book | None:
+        return await first(self._rows, {**mine(scope), "book_id": book_id}, _book)
+
+    async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
+        where: Document = mine(scope)
+        where |= {"kind": query.kind} if query.kind is not None else {}
+        where |= {"language": query.language} if query.language is not None else {}
+        found = await listed(
+            self._rows, where, _book, sort=NEWEST, skip=query.offset, limit=query.limit
+        )
+        with translated():
+            return found, await self._rows.count_documents(where)
+
+    async def titled(self, scope: ReadScope, title: str) -> Book | None:
+        return await first(self._rows, {**mine(scope), "title": title, **IS_HELD}, _book)
+
+    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
+        where = {
+            **mine(scope),
+            "$or": [{"text_hash": sha256}, {"file_hash": sha256}],
+            "chunks": {"$gt": 0},
+            **IS_HELD,
+        }
+        return await first(self._rows, where, _book, sort=[("uploaded_at", 1)])
+
+    async def claim(self, *, token: str, claim_s: float) -> Book | None:
+        change: Document = {
+            "claim": {"$literal": token},
+            "due_at": _in(claim_s),
+            "state": BookState.PROCESSING.value,
+        }
+        with translated():
+            doc = await self._rows.find_one_and_update(
+                {**IS_OPEN, **IS_DUE},
+                [{"$set": change}],
+                sort=[("due_at", 1)],
+                return_document=ReturnDocument.AFTER,
+            )
+        return None if doc is None else _book(doc)
+
+    async def hold(self, book: Book, token: str, claim_s: float) -> bool:
+        return await self._change(book, token, {"due_at": _in(claim_s)})
+
+    async def update(self, book: Book, token: str) -> bool:
+        return await self._change(book, token, {"$literal": to_row(book)})
+
+    async def again(self, book: Book, token: str, delay_s: float) -> bool:
+        free = {"claim": None, "due_at": _in(delay_s)}
+        return await self._change(
+            book, token, {"$mergeObjects": [{"$literal": to_row(book)}, free]}
+        )
+
+    async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
+        points = [item.point_id for item in items]
+
+        async def store(session: AsyncClientSession) -> bool:
+            done = await self._rows.update_one(
+                _held(book, token), {"$set": to_row(book)}, session=session
+            )
+            if not done.matched_count:
+                return False
+            await self._changes.note(((book.user_id, point) for point in points), session)
+            # What a deleted document left until the index has let go of it.
+            where = {**_owned(book), "point_id": {"$in": points}, "status": Status.DELETED.value}
+            gone = await self._items.find(where, session=session).to_list()
+            new = _new_documents(items, {doc["point_id"] for doc in gone})
+            if new:
+                await self._items.insert_many(new, session=session)
+            await self._revive(gone, items, session)
+            return True
+
+        try:
+            return await self._database.transaction(
+                store, passing=BulkWriteError, timeout_s=WHOLE_TIMEOUT_S
+            )
+        except BulkWriteError as error:
+            codes = {one["code"] for one in error.details.get("writeErrors") or ()}
+            if codes != {DUPLICATE_KEY}:
+                raise translate(error) from None
+            raise DuplicateMemory(
+                f"A memory has an id of a chunk of {book.book_id}: delete it, then upload again."
+            ) from None
+
+    async def _revive(
+        self, gone: Sequence[Document], items: Sequence[MemoryItem], session: AsyncClientSession
+    ) -> None:
+        """Chunks in the place of tombstones with their ids."""
+        if not gone:
+            return
+        by_point = {item.point_id: item for item in items}
+        new = []
+        for doc in gone:
+            item = revived(convert.from_document(doc), by_point[doc["point_id"]])
+            again = {**convert.to_document(item), "contribution": doc.get("contribution")}
+            new.append(ReplaceOne({"_id": doc["_id"]}, again))
+        await self._items.bulk_write(new, ordered=False, session=session)
+
+    async def end(self, book: Book, token: str | None = None) -> bool:
+        where = {**_key(book), **IS_OPEN} if token is None else _held(book, token)
+        last = {"$set": to_row(book), "$unset": {"claim": "", "due_at": ""}}
+
+        async def end(session: AsyncClientSession) -> bool:
+            done = await self._rows.update_one(where, last, session=session)
+            if done.matched_count and book.state is not BookState.COMPLETED:
+                await delete_items(self._database, _chunks(book), book.updated_at, session)
+            return bool(done.matched_count)
+
+        return await self._database.transaction(end, timeout_s=WHOLE_TIMEOUT_S)
+
+    async def unindexed(self, book: Book) -> int:
+        waits = {"index.sync_state": SyncState.PENDING.value}
+        active = {"status": Status.ACTIVE.value}
+        with translated():
+            return await self._items.count_documents({**_chunks(book), **active, **waits})
+
+    async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
+        key = {**own(scope), "book_id": book_id}
+
+        async def delete(session: AsyncClientSession) -> tuple[str | None, int]:
+            doc = await self._rows.find_one_and_delete(key, session=session)
+            if doc is None:
+                return None, 0
+            chunks = {**own(scope), "tier": Tier.BOOKS.value, "dedup_scope": book_id}
+            gone = await delete_items(self._database, {**chunks, **NOT_DELETED}, at, session)
+            effects = self._database.collection(indexes.BOOKS)
+            await effects.delete_many({**own(scope), "doc_id": book_id}, session=session)
+            await self._rows.delete_many({**own(scope), "linked_to": book_id}, session=session)
+            return doc["upload_id"], gone
+
+        upload_id, gone = await self._database.transaction(delete, timeout_s=WHOLE_TIMEOUT_S)
+        if upload_id is None:
+            return None
+        await self.drop_upload(scope, upload_id)
+        return gone
+
+    async def _change(self, book: Book, token: str, change: Document) -> bool:
+        step = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", change]}}]
+        with translated():
+            done = await self._rows.update_one(_held(book, token), step)
+        return bool(done.matched_count)
+
+
+EXPIRES: Document = {"expires_at": {"$add": ["$$NOW", UPLOAD_TTL_S * 1000]}}
+
+
+def _in(seconds: float) -> Document:
+    """The server's time so much later."""
+    return {"$add": ["$$NOW", round(seconds * 1000)]}
+
+
+def _owned(book: Book) -> Document:
+    return own(WriteScope(book.user_id))
+
+
+def _key(book: Book) -> Document:
+    return {**_owned(book), "book_id": book.book_id}
+
+
+def _held(book: Book, token: str) -> Document:
+    return {**_key(book), **IS_OPEN, "upload_id": book.upload_id, "claim": token}
+
+
+def _chunks(book: Book) -> Document:
+    scope = {"tier": Tier.BOOKS.value, "dedup_scope": book.book_id}
+    return {**_owned(book), **scope, **NOT_DELETED}
+
+
+def _new_documents(items: Sequence[MemoryItem], besides: set[str]) -> list[Document]:
+    return [convert.to_document(queued(item)) for item in items if item.point_id not in besides]

@@ -1,0 +1,231 @@
+"""What every store of documents must do; run on the fake and on MongoDB."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from rayapp.core.errors import DuplicateMemory
+from rayapp.core.runtime import Clock
+from rayapp.documents.ports import Book, BookQuery, BookStage, BookState, BookStore
+from rayapp.memory.item import MemoryItem, Source, SourceType, point_id_of
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules.creation import new_item
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+
+DANA, NOA = WriteScope("dana"), WriteScope("noa")
+READS = ReadScope("dana")
+BOOK_ID = "doc_0123456789abcdef"
+CLAIM_S = 60.0
+# Long enough for a claim to be taken, short enough to be waited for, seconds.
+SHORT_S = 0.3
+
+
+class DocumentStores(NamedTuple):
+    books: BookStore
+    items: MemoryStore
+    clock: Clock
+    elapse: Callable[[float], Awaitable[None]]
+
+
+def a_book(clock: Clock, book_id: str = BOOK_ID, **changes: Any) -> Book:
+    now = clock.now()
+    made = Book(
+        user_id="dana",
+        book_id=book_id,
+        upload_id="u-1",
+        principal="agent",
+        title="ספר $one",
+        file_name="one.pdf",
+        file_hash=f"f-{book_id}",
+        file_bytes=10,
+        state=BookState.PENDING,
+        stage=BookStage.QUEUED,
+        uploaded_at=now,
+        updated_at=now,
+    )
+    return replace(made, **changes)
+
+
+def chunks(book: Book, number: int, clock: Clock) -> list[MemoryItem]:
+    return [
+        new_item(
+            NewMemory(
+                text=f"chunk {index} of {book.title}",
+                tier=Tier.BOOKS,
+                source=Source(type=SourceType.DOCUMENT, doc_id=book.book_id),
+            ),
+            user_id=book.user_id,
+            memory_id=f"{book.book_id}:{index}",
+            now=clock.now(),
+        )
+        for index in range(number)
+    ]
+
+
+class DocumentContract:
+    @pytest.fixture
+    def stores(self) -> DocumentStores:
+        raise NotImplementedError
+
+    async def claimed(self, stores: DocumentStores, **changes: Any) -> Book:
+        await stores.books.add(a_book(stores.clock, **changes))
+        book = await stores.books.claim(token="t", claim_s=CLAIM_S)
+        assert book is not None
+        return book
+
+    async def held_items(self, stores: DocumentStores, user_id: str = "dana") -> int:
+        return await stores.items.count(ReadScope(user_id), ItemFilter())
+
+    async def test_an_upload_is_kept_whole_and_for_its_user(self, stores: DocumentStores) -> None:
+        data = bytes(range(256)) * 40_000  # more than one row takes
+        await stores.books.put_upload(DANA, "u-1", data)
+        await stores.books.put_upload(DANA, "u-1", data)
+        assert await stores.books.upload(READS, "u-1") == data
+        assert await stores.books.upload(ReadScope("noa"), "u-1") is None
+        await stores.books.drop_upload(NOA, "u-1")
+        await stores.books.keep_upload(DANA, "u-1")
+        assert await stores.books.upload(READS, "u-1") == data
+        await stores.books.drop_upload(DANA, "u-1")
+        assert await stores.books.upload(READS, "u-1") is None
+
+    async def test_a_document_is_queued_once(self, stores: DocumentStores) -> None:
+        book = a_book(stores.clock)
+        added = await asyncio.gather(*(stores.books.add(book) for _ in range(6)))
+        assert [one is None for one in added].count(True) == 1
+        in_the_way = await stores.books.add(replace(book, title="other"))
+        assert in_the_way is not None
+        assert in_the_way.title == book.title
+        assert await stores.books.add(replace(book, user_id="noa")) is None
+
+    async def test_what_failed_may_be_tried_again(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        failed = replace(book, state=BookState.FAILED, stage=BookStage.FAILED, error="no")
+        assert await stores.books.end(failed, "t")
+        assert await stores.books.claim(token="u", claim_s=CLAIM_S) is None
+        assert await stores.books.add(a_book(stores.clock, upload_id="u-2")) is None
+        again = await stores.books.claim(token="u", claim_s=CLAIM_S)
+        assert again is not None
+        assert (again.upload_id, again.error) == ("u-2", None)
+        assert not await stores.books.update(book, "t")
+
+    async def test_one_worker_has_a_document_until_its_claim_ends(
+        self, stores: DocumentStores
+    ) -> None:
+        await stores.books.add(a_book(stores.clock))
+        book = await stores.books.claim(token="t", claim_s=SHORT_S)
+        assert book is not None
+        assert book.state is BookState.PROCESSING
+        assert await stores.books.claim(token="u", claim_s=CLAIM_S) is None
+        assert await stores.books.hold(book, "t", SHORT_S)
+        await stores.elapse(1.5 * SHORT_S)
+        other = await stores.books.claim(token="u", claim_s=CLAIM_S)
+        assert other is not None
+        assert not await stores.books.hold(book, "t", CLAIM_S)
+        assert not await stores.books.update(book, "t")
+        assert not await stores.books.store(book, "t", chunks(book, 2, stores.clock))
+        assert await self.held_items(stores) == 0
+
+    async def test_what_is_let_go_comes_back(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        assert await stores.books.again(replace(book, tries=1), "t", SHORT_S)
+        assert await stores.books.claim(token="u", claim_s=CLAIM_S) is None
+        await stores.elapse(1.5 * SHORT_S)
+        back = await stores.books.claim(token="u", claim_s=CLAIM_S)
+        assert back is not None
+        assert back.tries == 1
+
+    async def test_chunks_come_all_at_once_with_their_row(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        stored = replace(book, stage=BookStage.INGESTING, chunks=30, text_hash="t" * 64)
+        assert await stores.books.store(stored, "t", chunks(book, 30, stores.clock))
+        assert await self.held_items(stores) == 30
+        assert await stores.books.unindexed(stored) == 30
+        assert await stores.books.get(READS, BOOK_ID) == stored
+        assert await stores.books.hashed(READS, "t" * 64) == stored
+        assert await stores.books.hashed(READS, book.file_hash) == stored
+        assert await stores.books.hashed(ReadScope("noa"), "t" * 64) is None
+        done = replace(stored, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
+        assert await stores.books.end(done, "t")
+        assert await self.held_items(stores) == 30
+        assert await stores.books.claim(token="u", claim_s=CLAIM_S) is None
+
+    async def test_a_chunk_that_cannot_be_stored_leaves_none(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        items = chunks(book, 5, stores.clock)
+        await stores.items.insert(replace(items[3], text="mine", content_hash="other"))
+        with pytest.raises(DuplicateMemory):
+            await stores.books.store(replace(book, chunks=5), "t", items)
+        assert await self.held_items(stores) == 1
+        kept = await stores.books.get(READS, BOOK_ID)
+        assert kept is not None
+        assert kept.chunks == 0
+
+    async def test_cancelling_takes_everything(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        assert await stores.books.store(book, "t", chunks(book, 3, stores.clock))
+        gone = replace(book, state=BookState.CANCELLED, stage=BookStage.CANCELLED)
+        assert await stores.books.end(gone)
+        assert not await stores.books.end(gone)
+        assert await self.held_items(stores) == 0
+        assert not await stores.books.update(book, "t")
+        assert not await stores.books.end(replace(book, state=BookState.COMPLETED), "t")
+
+    async def test_deleting_takes_one_document_at_once(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        other = replace(book, book_id="doc_2", upload_id="u-2", linked_to=BOOK_ID)
+        mine = replace(book, user_id="noa")
+        for one in (other, mine):
+            await stores.books.add(one)
+        await stores.books.put_upload(DANA, "u-1", b"x")
+        assert await stores.books.store(book, "t", chunks(book, 4, stores.clock))
+        hers = await stores.books.claim(token="v", claim_s=CLAIM_S)
+        while hers is not None and hers.user_id != "noa":
+            hers = await stores.books.claim(token="v", claim_s=CLAIM_S)
+        assert hers is not None
+        assert await stores.books.store(hers, "v", chunks(hers, 2, stores.clock))
+        assert await stores.books.delete(DANA, "doc_none", stores.clock.now()) is None
+        assert await stores.books.delete(DANA, BOOK_ID, stores.clock.now()) == 4
+        assert await self.held_items(stores) == 0
+        assert await self.held_items(stores, "noa") == 2
+        assert await stores.books.get(READS, BOOK_ID) is None
+        assert await stores.books.get(READS, "doc_2") is None
+        assert await stores.books.upload(READS, "u-1") is None
+
+    async def test_the_same_document_may_come_again_after_it_was_deleted(
+        self, stores: DocumentStores
+    ) -> None:
+        for _ in range(2):
+            book = await self.claimed(stores)
+            assert await stores.books.store(book, "t", chunks(book, 3, stores.clock))
+            assert await self.held_items(stores) == 3
+            assert await stores.books.delete(DANA, BOOK_ID, stores.clock.now()) == 3
+        book = await self.claimed(stores)
+        assert await stores.books.store(book, "t", chunks(book, 3, stores.clock))
+        (first,) = await stores.items.by_points(READS, [point_id_of("dana", f"{BOOK_ID}:0")])
+        assert first.version > 1
+
+    async def test_lists_are_newest_first(self, stores: DocumentStores) -> None:
+        clock = stores.clock
+        for number in range(3):
+            at = clock.now() + timedelta(seconds=number)
+            kind = "pdf" if number else "txt"
+            await stores.books.add(
+                a_book(clock, f"doc_{number}", title=f"t{number}", uploaded_at=at, kind=kind)
+            )
+        page, total = await stores.books.page(READS, BookQuery(limit=1, offset=1))
+        assert ([one.book_id for one in page], total) == (["doc_1"], 3)
+        page, total = await stores.books.page(READS, BookQuery(kind="txt"))
+        assert ([one.book_id for one in page], total) == (["doc_0"], 1)
+        assert await stores.books.page(ReadScope("noa"), BookQuery()) == ([], 0)
+        titled = await stores.books.titled(READS, "t2")
+        assert titled is not None
+        assert titled.book_id == "doc_2"
+        assert await stores.books.titled(READS, "t9") is None

@@ -1,0 +1,179 @@
+"""Documents in process memory. It passes the contract suite of MongoDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rayapp.core.errors import DuplicateMemory
+from rayapp.core.runtime import Clock
+from rayapp.documents.ports import HELD, OPEN, Book, BookQuery, BookState
+from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.rows import stored_form, to_ms
+
+
+@dataclass
+class _Row:
+    book: Book
+    due_at: datetime | None
+    claim: str | None = None
+
+
+class InMemoryBookStore:
+    def __init__(self, items: InMemoryMemoryStore, clock: Clock) -> None:
+        self._items = items
+        self._clock = clock
+        self.rows: dict[tuple[str, str], _Row] = {}
+        self.uploads: dict[tuple[str, str], bytes] = {}
+
+    async def put_upload(self, scope: WriteScope, upload_id: str, data: bytes) -> None:
+        self.uploads[checked_user(scope.user_id), upload_id] = data
+
+    async def upload(self, scope: ReadScope, upload_id: str) -> bytes | None:
+        return self.uploads.get((checked_user(scope.user_id), upload_id))
+
+    async def keep_upload(self, scope: WriteScope, upload_id: str) -> None:
+        checked_user(scope.user_id)
+
+    async def drop_upload(self, scope: WriteScope, upload_id: str) -> None:
+        self.uploads.pop((checked_user(scope.user_id), upload_id), None)
+
+    async def add(self, book: Book) -> Book | None:
+        key = checked_user(book.user_id), book.book_id
+        known = self.rows.get(key)
+        if known is not None and known.book.state in HELD:
+            return known.book
+        self.rows[key] = _Row(_stored(book), self._clock.now())
+        return None
+
+    async def get(self, scope: ReadScope, book_id: str) -> Book | None:
+        row = self.rows.get((checked_user(scope.user_id), book_id))
+        return row.book if row is not None else None
+
+    async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
+        found = [
+            book
+            for book in self._of(scope)
+            if query.kind in (None, book.kind) and query.language in (None, book.language)
+        ]
+        found.sort(key=lambda book: (book.uploaded_at, book.book_id), reverse=True)
+        return found[query.offset :][: max(0, query.limit)], len(found)
+
+    async def titled(self, scope: ReadScope, title: str) -> Book | None:
+        held = (book for book in self._of(scope) if book.state in HELD)
+        return next((book for book in held if book.title == title), None)
+
+    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
+        found = [
+            book
+            for book in self._of(scope)
+            if sha256 in (book.text_hash, book.file_hash) and book.chunks and book.state in HELD
+        ]
+        return min(found, key=lambda book: book.uploaded_at, default=None)
+
+    async def claim(self, *, token: str, claim_s: float) -> Book | None:
+        now = self._clock.now()
+        due = [row for row in self.rows.values() if row.due_at is not None and row.due_at <= now]
+        if not due:
+            return None
+        row = min(due, key=lambda one: one.due_at or now)
+        row.book = replace(row.book, state=BookState.PROCESSING)
+        row.claim, row.due_at = token, now + timedelta(seconds=claim_s)
+        return row.book
+
+    async def hold(self, book: Book, token: str, claim_s: float) -> bool:
+        row = self._held(book, token)
+        if row is not None:
+            row.due_at = self._clock.now() + timedelta(seconds=claim_s)
+        return row is not None
+
+    async def update(self, book: Book, token: str) -> bool:
+        row = self._held(book, token)
+        if row is not None:
+            row.book = _stored(book)
+        return row is not None
+
+    async def again(self, book: Book, token: str, delay_s: float) -> bool:
+        row = self._held(book, token)
+        if row is not None:
+            row.book, row.claim = _stored(book), None
+            row.due_at = self._clock.now() + timedelta(seconds=delay_s)
+        return row is not None
+
+    async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
+        row = self._held(book, token)
+        if row is None:
+            return False
+        there = (self._items._rows.get(item.point_id) for item in items)
+        if any(one is not None and one.item.status is not Status.DELETED for one in there):
+            raise DuplicateMemory("A memory has an id of a chunk.")
+        row.book = _stored(book)
+        await self._items.insert_many(items)
+        return True
+
+    async def end(self, book: Book, token: str | None = None) -> bool:
+        row = self.rows.get((book.user_id, book.book_id))
+        if token is not None:
+            row = self._held(book, token)
+        elif row is not None and row.book.state not in OPEN:
+            row = None
+        if row is None:
+            return False
+        row.book, row.claim, row.due_at = _stored(book), None, None
+        if book.state is not BookState.COMPLETED:
+            self._delete_chunks(book.user_id, book.book_id, book.updated_at)
+        return True
+
+    async def unindexed(self, book: Book) -> int:
+        chunks = self._chunks(book.user_id, book.book_id)
+        return sum(item.index.sync_state is SyncState.PENDING for item in chunks)
+
+    async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
+        user_id = checked_user(scope.user_id)
+        row = self.rows.pop((user_id, book_id), None)
+        if row is None:
+            return None
+        for key in [k for k, one in self.rows.items() if one.book.linked_to == book_id]:
+            if key[0] == user_id:
+                del self.rows[key]
+        await self.drop_upload(scope, row.book.upload_id)
+        return self._delete_chunks(user_id, book_id, at)
+
+    def _of(self, scope: ReadScope) -> list[Book]:
+        user_id = checked_user(scope.user_id)
+        return [row.book for key, row in self.rows.items() if key[0] == user_id]
+
+    def _held(self, book: Book, token: str) -> _Row | None:
+        row = self.rows.get((book.user_id, book.book_id))
+        if row is None or row.claim != token or row.book.state not in OPEN:
+            return None
+        return row if row.book.upload_id == book.upload_id else None
+
+    def _chunks(self, user_id: str, book_id: str) -> list[MemoryItem]:
+        rows = (row.item for row in self._items._rows.values())
+        return [
+            item
+            for item in rows
+            if (item.user_id, item.tier, item.dedup_scope) == (user_id, Tier.BOOKS, book_id)
+            and item.status is not Status.DELETED
+        ]
+
+    def _delete_chunks(self, user_id: str, book_id: str, at: datetime) -> int:
+        found = self._chunks(user_id, book_id)
+        for item in found:
+            gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
+            self._items._rows[item.point_id].revise(gone)
+            self._items._versions.pop((user_id, item.memory_id), None)
+            self._items._deletions[user_id, item.tier] += 1
+        return len(found)
+
+
+def _stored(book: Book) -> Book:
+    """The server keeps milliseconds."""
+    return replace(book, uploaded_at=to_ms(book.uploaded_at), updated_at=to_ms(book.updated_at))

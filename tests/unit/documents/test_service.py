@@ -1,0 +1,231 @@
+"""From an upload to memories, on in-memory stores."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rayapp.core.errors import InvalidInput, NotFound, StoreDown, TooLarge
+from rayapp.documents.ports import Book, BookState
+from rayapp.documents.reading import ReadLimits
+from rayapp.documents.records import Block, BlockKind, Extracted
+from rayapp.documents.rules.library import joined, last_index
+from rayapp.documents.service import CLAIM_S, TRIES, BookWork, Duplicate
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from tests.support.harness import Harness
+
+DANA, READS = WriteScope("dana", "agent"), ReadScope("dana")
+PARAGRAPH = "הילדים שיחקו בחצר. The house stands by the river. "
+
+
+def extracted(text: str = PARAGRAPH, **changes: Any) -> Extracted:
+    blocks = [Block(BlockKind.HEADING, "Chapter One", 1, 1)]
+    blocks += [Block(BlockKind.PARAGRAPH, f"{n}. {text * 12}", page=n + 1) for n in range(12)]
+    found = Extracted("txt", "A Title", "An Author", "mixed", tuple(blocks), pages=12)
+    return replace(found, **changes)
+
+
+class World:
+    """A service whose reader says what it is told to."""
+
+    def __init__(self) -> None:
+        self.world = Harness.ready()
+        self.says: Extracted | Exception = extracted()
+        self.begun = asyncio.Event()
+        self.wait = False
+        self.work = self.another()
+
+    def another(self) -> BookWork:
+        container = self.world.container
+        store, memories = container.stores.books, container.memories
+        return BookWork(store, memories, self.read, runtime=container.runtime)
+
+    async def read(self, data: bytes, name: str, limits: ReadLimits) -> Extracted:
+        self.begun.set()
+        if self.wait:
+            await asyncio.Event().wait()
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+    async def upload(self, data: bytes = b"a text", **options: Any) -> Book:
+        return await self.world.services.books.upload(DANA, data, "my book.txt", **options)
+
+    async def book(self, book: Book) -> Book:
+        return await self.world.services.books.get(READS, book.book_id)
+
+    async def chunks(self) -> int:
+        return int(await self.world.items.count(READS, ItemFilter()))
+
+    async def done(self, book: Book) -> Book:
+        """After the owner and the indexer have worked."""
+        await self.work.run_once()
+        while await self.world.container.indexing.run_once():
+            pass
+        await self.world.clock.elapse(CLAIM_S)
+        await self.work.run_once()
+        return await self.book(book)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_an_upload_becomes_memories_that_say_where_they_come_from(world: World) -> None:
+    book = await world.upload()
+    assert (book.state, book.title) == (BookState.PENDING, "my book")
+    done = await world.done(book)
+    assert done.state is BookState.COMPLETED
+    assert (done.title, done.author, done.pages) == ("A Title", "An Author", 12)
+    assert done.chunks == await world.chunks() > 3
+    items = await world.world.services.books.chunks(READS, done, 0, last_index(done))
+    said = items[1].source.book or {}
+    assert items[1].memory_id == f"{book.book_id}:1"
+    assert (said["title"], said["section"], said["chunk_index"]) == ("A Title", "Chapter One", 1)
+    assert said["pages"][0] <= said["pages"][1]
+    text = await world.world.services.books.text(READS, done, 10**6)
+    assert "".join(text.split()) == "".join(extracted().text.split())
+    assert not world.world.books.uploads
+
+
+async def test_it_is_processing_until_the_index_has_it_all(world: World) -> None:
+    book = await world.upload()
+    await world.work.run_once()
+    stored = await world.book(book)
+    assert stored.state is BookState.PROCESSING
+    assert await world.world.services.books.indexed(stored) == 0
+    done = await world.done(book)
+    assert done.state is BookState.COMPLETED
+    assert await world.world.services.books.indexed(done) == done.chunks
+
+
+async def test_the_same_file_is_known_at_once(world: World) -> None:
+    book = await world.upload()
+    with pytest.raises(Duplicate) as caught:
+        await world.upload()
+    assert caught.value.details["existing_book_id"] == book.book_id
+    await world.done(book)
+    with pytest.raises(Duplicate):
+        await world.upload(title="another title")
+
+
+async def test_the_same_text_in_another_file_is_recognised(world: World) -> None:
+    first = await world.done(await world.upload())
+    before = await world.chunks()
+    second = await world.done(await world.upload(b"other bytes", title="Second"))
+    assert second.state is BookState.COMPLETED
+    assert (second.linked_to, second.chunks) == (first.book_id, 0)
+    assert await world.chunks() == before
+    known = await world.world.services.books.recognised(READS, extracted().sha256)
+    assert known is not None
+    assert known.book_id == first.book_id
+
+
+async def test_the_same_title_is_refused_or_replaced(world: World) -> None:
+    first = await world.done(await world.upload(title="Title"))
+    with pytest.raises(Duplicate, match="replace=true"):
+        await world.upload(b"new", title="Title")
+    world.says = extracted("A new edition says other things. ")
+    second = await world.done(await world.upload(b"new", title="Title", replaces=True))
+    assert second.state is BookState.COMPLETED
+    with pytest.raises(NotFound):
+        await world.book(first)
+    assert await world.chunks() == second.chunks
+
+
+async def test_what_cannot_be_read_says_why_and_leaves_nothing(world: World) -> None:
+    world.says = InvalidInput("The file is broken; save it again.", code="document_broken")
+    book = await world.done(await world.upload())
+    assert (book.state, book.error) == (BookState.FAILED, "The file is broken; save it again.")
+    assert await world.chunks() == 0
+    assert not world.world.books.uploads
+    world.says = extracted()
+    assert (await world.done(await world.upload())).state is BookState.COMPLETED
+
+
+async def test_a_bug_is_tried_again_and_then_named(world: World) -> None:
+    world.says = RuntimeError("a bug")
+    book = await world.upload()
+    for _ in range(TRIES):
+        await world.work.run_once()
+        await world.world.clock.elapse(CLAIM_S)
+    failed = await world.book(book)
+    assert failed.state is BookState.FAILED
+    assert "another format" in (failed.error or "")
+
+
+async def test_what_is_away_is_waited_for(world: World) -> None:
+    world.says = StoreDown("away")
+    book = await world.upload()
+    for _ in range(2 * TRIES):
+        await world.work.run_once()
+        await world.world.clock.elapse(CLAIM_S)
+    world.says = extracted()
+    assert (await world.done(book)).state is BookState.COMPLETED
+
+
+async def test_a_worker_that_died_is_followed_by_another(world: World) -> None:
+    book = await world.upload()
+    world.wait = True
+    dying = asyncio.create_task(world.work.run_once())
+    await world.begun.wait()
+    dying.cancel()
+    await asyncio.wait([dying])
+    world.wait = False
+    assert await world.another().run_once() == 0
+    await world.world.clock.elapse(CLAIM_S)
+    assert (await world.done(book)).state is BookState.COMPLETED
+
+
+async def test_cancelling_ends_the_work(world: World) -> None:
+    book = await world.upload()
+    world.wait = True
+    working = asyncio.create_task(world.work.run_once())
+    await world.begun.wait()
+    cancelled = await world.world.services.books.cancel(DANA, book.book_id)
+    assert cancelled.state is BookState.CANCELLED
+    working.cancel()
+    await asyncio.wait([working])
+    assert await world.chunks() == 0
+    assert not world.world.books.uploads
+
+
+async def test_deleting_takes_everything(world: World) -> None:
+    book = await world.done(await world.upload())
+    assert await world.world.services.books.delete(DANA, book.book_id) == book.chunks
+    assert await world.chunks() == 0
+    with pytest.raises(NotFound):
+        await world.world.services.books.delete(DANA, book.book_id)
+    assert (await world.done(await world.upload())).chunks == book.chunks
+
+
+async def test_what_stands_around_a_chunk(world: World) -> None:
+    book = await world.done(await world.upload())
+    books = world.world.services.books
+    around = await books.surrounding(READS, book.book_id, f"{book.book_id}:2", 1)
+    assert [item.memory_id.rpartition(":")[2] for item in around] == ["1", "2", "3"]
+    assert len(await books.surrounding(READS, book.book_id, "0", 2)) == 3
+    assert joined(around).startswith(around[0].text)
+    for strange in ("999", "x", "-1", "²"):
+        with pytest.raises(NotFound):
+            await books.surrounding(READS, book.book_id, strange, 2)
+
+
+async def test_refusals_before_anything_is_kept(world: World) -> None:
+    books = world.world.services.books
+    with pytest.raises(TooLarge):
+        await books.upload(DANA, b"x" * (world.world.settings.documents.max_bytes + 1), "a.txt")
+    for data, name, options in (
+        (b"", "a.txt", {}),
+        (b"text", "a.exe", {}),
+        (b"text", "a.pdf", {}),
+        (b"text", "a.txt", {"title": "x" * 201}),
+    ):
+        with pytest.raises(InvalidInput):
+            await books.upload(DANA, data, name, **options)
+    assert not world.world.books.uploads
+    assert not world.world.books.rows
