@@ -16,12 +16,22 @@ import orjson
 from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.records import Block, BlockKind
-from rayapp.documents.rules.kinds import EMPTY, MEMORY, Kind, broken, kind_of
+from rayapp.documents.rules.kinds import EMPTY, Kind, broken, kind_of, too_much_memory
 from rayapp.documents.rules.texts import clean_block, clean_name
 from rayapp.text.language import detect_language
 
+SHEETS = (Kind.XLSX, Kind.XLS, Kind.ODS, Kind.CSV, Kind.TSV)
 # The module that reads a format; it alone imports the library of the format.
-MODULES: Mapping[Kind, str] = {Kind.PDF: "pdf", Kind.TXT: "plain", Kind.MD: "plain"}
+MODULES: Mapping[Kind, str] = {
+    Kind.PDF: "pdf",
+    **dict.fromkeys(SHEETS, "sheets"),
+    Kind.DOCX: "word",
+    Kind.PPTX: "slides",
+    Kind.ODT: "opendocument",
+    **dict.fromkeys((Kind.HTML, Kind.EPUB, Kind.MD, Kind.EML), "web"),
+    Kind.RTF: "rtf",
+    Kind.TXT: "plain",
+}
 # It ends itself so long after the limit when nobody is left to end it, seconds.
 ORPHAN_S = 2
 OPEN_FILES = 64
@@ -49,14 +59,8 @@ def main() -> None:
     except InvalidInput as error:
         _refuse(error)
     except MemoryError:
-        _refuse(
-            InvalidInput(
-                f"Reading the file takes more than {limits['memory_mb']} MB of memory; "
-                "cut it into parts.",
-                code=MEMORY,
-            )
-        )
-    except Exception:  # noqa: BLE001  # whatever a library makes of a hostile file is the file's fault
+        _refuse(too_much_memory(limits["memory_mb"]))
+    except BaseException:  # noqa: BLE001  # of a hostile file, whatever a library says of it: panics too
         _refuse(broken())
     sys.stdout.buffer.flush()
 
@@ -141,7 +145,9 @@ class _Answer:
         _say(
             {
                 "kind": kind.value,
-                "title": clean_name(found.title) or clean_name(self._heading),
+                # The name of a sheet says nothing of the whole.
+                "title": clean_name(found.title)
+                or (None if kind in SHEETS else clean_name(self._heading)),
                 "author": clean_name(found.author),
                 "language": detect_language("\n".join(self._sample)),
                 "pages": found.pages,

@@ -14,7 +14,7 @@ import orjson
 
 from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.records import Block, BlockKind, Extracted
-from rayapp.documents.rules.kinds import EMPTY, TOO_SLOW, broken, kind_of_name
+from rayapp.documents.rules.kinds import EMPTY, broken, kind_of_name, too_much_memory, too_slow
 
 # Of one read from the pipe, bytes.
 CHUNK_BYTES = 1 << 16
@@ -75,7 +75,7 @@ async def read_document(
                 async with asyncio.timeout(limits.seconds):
                     return await _exchange(process, orjson.dumps(order), data, limits)
             except TimeoutError as error:
-                raise _too_slow(limits) from error
+                raise too_slow(limits.seconds) from error
 
 
 @contextlib.asynccontextmanager
@@ -184,12 +184,7 @@ def _refusal(said: dict[str, Any]) -> InvalidInput:
 def _died(status: int, limits: ReadLimits) -> InvalidInput:
     """Why a process ended that said nothing."""
     if -status in (signal.SIGALRM, signal.SIGXCPU):
-        return _too_slow(limits)
+        return too_slow(limits.seconds)
+    if -status == signal.SIGABRT:  # so libraries in Rust and C++ end where no memory is left
+        return too_much_memory(limits.memory_mb)
     return broken()
-
-
-def _too_slow(limits: ReadLimits) -> InvalidInput:
-    return InvalidInput(
-        f"Reading the file takes more than {limits.seconds:g} s; cut it into parts.",
-        code=TOO_SLOW,
-    )

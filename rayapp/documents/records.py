@@ -24,7 +24,7 @@ class Block:
         text: without marks of a format; of a table row "Column: value; Column: value".
         level: of a heading 1 to 6, of a list item its depth from 1; else 0.
         page: from 1; None where the format has no pages.
-        columns: names of the columns that `text` of a table row shows.
+        columns: names of the columns of the table that a row stands in, none where it has none.
     """
 
     kind: BlockKind

@@ -1,4 +1,4 @@
-"""Plain text and Markdown."""
+"""Plain text."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from rayapp.documents.readers.decoding import decode
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.records import Block, BlockKind
-from rayapp.documents.rules.kinds import Kind
 
 _BLANK_LINES = re.compile(r"\n[^\S\n\f]*\n\s*")
 # Old programs end a page so.
@@ -15,18 +14,16 @@ _PAGE_END = "\f"
 
 def read(data: bytes, order: Order) -> Found:
     text = decode(data).replace("\r\n", "\n").replace("\r", "\n")
-    if order.kind is Kind.MD:
-        return Found(_paragraphs(text, None))
     pages = text.split(_PAGE_END)
     if len(pages) == 1:
-        return Found(_paragraphs(text, None))
+        return Found(paragraphs(text))
     return Found(
-        (block for number, page in enumerate(pages, 1) for block in _paragraphs(page, number)),
+        (block for number, page in enumerate(pages, 1) for block in paragraphs(page, number)),
         pages=len(pages),
     )
 
 
-def _paragraphs(text: str, page: int | None) -> Iterator[Block]:
+def paragraphs(text: str, page: int | None = None) -> Iterator[Block]:
     """What blank lines set apart; lines, where there are no blank ones."""
     text = text.strip()
     parts = _BLANK_LINES.split(text)

@@ -146,9 +146,12 @@ def _may_be(kind: Kind, data: bytes) -> bool:
 
 
 def _is_wide(sample: bytes) -> bool:
-    """Whether it looks like UTF-16 without a mark: one byte of each pair has few values."""
-    fewest = min(len(set(sample[::2])), len(set(sample[1::2])))
-    return b"\x00" in sample and fewest <= _SCRIPT_BYTES
+    """Whether it looks like UTF-16 without a mark: one byte of each pair has few values, zero
+    among them, and the other one is none."""
+    halves = sorted((sample[::2], sample[1::2]), key=lambda half: len(set(half)))
+    script, letters = halves
+    has_zeros = 0 in script and letters.count(0) <= _MAX_CONTROLS * len(letters)
+    return has_zeros and len(set(script)) <= _SCRIPT_BYTES
 
 
 def broken() -> InvalidInput:
@@ -161,4 +164,17 @@ def encrypted() -> InvalidInput:
     return InvalidInput(
         "The file is locked with a password; save a copy without one and send that.",
         code=ENCRYPTED,
+    )
+
+
+def too_much_memory(limit_mb: int) -> InvalidInput:
+    return InvalidInput(
+        f"Reading the file takes more than {limit_mb} MB of memory; cut it into parts.",
+        code=MEMORY,
+    )
+
+
+def too_slow(limit_s: float) -> InvalidInput:
+    return InvalidInput(
+        f"Reading the file takes more than {limit_s:g} s; cut it into parts.", code=TOO_SLOW
     )

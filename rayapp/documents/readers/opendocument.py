@@ -1,0 +1,128 @@
+"""Texts of OpenDocument: odt."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from rayapp.documents.readers.found import Found, Order
+from rayapp.documents.readers.markup import MAX_SPAN, Cell, attribute, child, grid, local
+from rayapp.documents.readers.package import Package, office_names
+from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.rules.kinds import broken, encrypted
+from rayapp.documents.rules.tables import table_blocks
+
+_MANIFEST = "META-INF/manifest.xml"
+# Elements that only hold others.
+_HOLDERS = frozenset(
+    {"section", "index-body", "table-of-content", "index-title", "illustration-index",
+     "bibliography", "alphabetical-index", "list-header", "list-item", "text-box", "note-body",
+     "numbered-paragraph", "frame"}
+)  # fmt: skip
+_NO_TEXT = frozenset({"annotation", "tracked-changes", "deletion", "ruby-text", "bookmark"})
+
+
+def read(data: bytes, order: Order) -> Found:
+    package = Package(data)
+    if _MANIFEST in package and b"encryption-data" in package.bytes_of(_MANIFEST):
+        raise encrypted()
+    text = child(child(package.xml("content.xml"), "body"), "text")
+    if text is None:
+        raise broken()
+    document = _Document(next(text.iter("{*}soft-page-break"), None) is not None)
+    found = Found((), *office_names(data, order.kind))
+    found.blocks = _counted(document, text, found)
+    return found
+
+
+def _counted(document: "_Document", text: etree._Element, found: Found) -> Iterator[Block]:
+    yield from document.blocks(text, 0)
+    found.pages = document.page if document.paged else None
+
+
+@dataclass(slots=True)
+class _Text:
+    parts: list[str] = field(default_factory=list)
+    hanging: list[etree._Element] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Document:
+    paged: bool
+    page: int = 1
+
+    def blocks(self, parent: etree._Element, depth: int) -> Iterator[Block]:
+        """`depth`: in how many lists it stands."""
+        for element in parent:
+            name = local(element)
+            if name in ("p", "h"):
+                yield from self._paragraph(element, depth)
+            elif name == "list":
+                yield from self.blocks(element, depth + 1)
+            elif name == "table":
+                yield from self._table(element)
+            elif name == "soft-page-break":
+                self.page += 1
+            elif name in _HOLDERS:
+                yield from self.blocks(element, depth)
+
+    def _paragraph(self, paragraph: etree._Element, depth: int) -> Iterator[Block]:
+        text = _Text()
+        page = self.page if self.paged else None
+        self._collect(paragraph, text)
+        if local(paragraph) == "h":
+            level = attribute(paragraph, "outline-level") or "1"
+            kind, number = BlockKind.HEADING, int(level) if level.isdigit() else 1
+        elif depth:
+            kind, number = BlockKind.LIST_ITEM, depth
+        else:
+            kind, number = BlockKind.PARAGRAPH, 0
+        yield Block(kind, "".join(text.parts), number, page)
+        for hanging in text.hanging:
+            yield from self.blocks(hanging, 0)
+
+    def _collect(self, element: etree._Element, text: _Text) -> None:
+        text.parts.append(element.text or "")
+        for inner in element:
+            name = local(inner)
+            if name in ("s", "tab"):
+                text.parts.append(" ")
+            elif name == "line-break":
+                text.parts.append("\n")
+            elif name == "soft-page-break":
+                self.page += 1
+            elif name == "note":
+                text.hanging += [body for body in inner if local(body) == "note-body"]
+            elif name == "frame":
+                text.hanging.append(inner)
+            elif name and name not in _NO_TEXT:
+                self._collect(inner, text)
+            text.parts.append(inner.tail or "")
+
+    def _table(self, table: etree._Element) -> Iterator[Block]:
+        page = self.page if self.paged else None
+        rows = [row for row in table.iter("{*}table-row")]
+        if all(len([c for c in row if local(c) == "table-cell"]) < 2 for row in rows):
+            for row in rows:  # a frame around text
+                for cell in row:
+                    yield from self.blocks(cell, 0)
+            return
+        yield from table_blocks(grid([list(self._cells(row)) for row in rows]), page)
+
+    def _cells(self, row: etree._Element) -> Iterator[Cell]:
+        for cell in row:
+            if local(cell) != "table-cell":
+                continue
+            text = " ".join(block.text for block in self.blocks(cell, 0))
+            spanned = Cell(
+                text,
+                _count(cell, "number-columns-spanned"),
+                _count(cell, "number-rows-spanned"),
+            )
+            for _ in range(_count(cell, "number-columns-repeated")):
+                yield spanned
+
+
+def _count(cell: etree._Element, name: str) -> int:
+    value = attribute(cell, name)
+    return min(max(int(value), 1), MAX_SPAN) if value and value.isdigit() else 1

@@ -1,0 +1,299 @@
+"""One small file of each format: headings, tables, pages, title, author."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from rayapp.core.errors import InvalidInput, TooLarge
+from rayapp.documents.reading import ReadLimits, read_document
+from rayapp.documents.records import BlockKind, Extracted
+from rayapp.documents.rules.kinds import BROKEN, ENCRYPTED, MEMORY, TOO_SLOW, WRONG_TYPE
+from tests.support import office_files as files
+
+pytestmark = pytest.mark.process
+LIMITS = ReadLimits(seconds=60)
+H, P, L, C, T = (
+    BlockKind.HEADING,
+    BlockKind.PARAGRAPH,
+    BlockKind.LIST_ITEM,
+    BlockKind.CODE,
+    BlockKind.TABLE_ROW,
+)
+TABLE = [(T, row) for row in files.ROWS]
+
+
+def shown(found: Extracted) -> list[tuple[BlockKind, str]]:
+    return [(block.kind, block.text) for block in found.blocks]
+
+
+async def test_docx() -> None:
+    body = (
+        files.word_paragraph("ראשי", "h1")
+        + '<w:p><w:r><w:t>פסקה </w:t></w:r><w:ins><w:r><w:t>added</w:t></w:r></w:ins><w:del><w:r>'
+        '<w:delText>gone</w:delText></w:r></w:del><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+        + f"<w:sdt><w:sdtContent>{files.word_paragraph('משנה', 'h2')}</w:sdtContent></w:sdt>"
+        + files.word_paragraph("item", "l")
+        + files.word_table(files.TABLE)
+        + files.word_paragraph("next page", before="<w:lastRenderedPageBreak/>")
+    )  # fmt: skip
+    note = f'<w:footnote w:id="2">{files.word_paragraph("a note")}</w:footnote>'
+    found = await read_document(files.docx_of(body, footnotes=note), "a.docx", LIMITS)
+    assert shown(found) == [
+        (H, "ראשי"), (P, "פסקה added"), (P, "a note"), (H, "משנה"), (L, "item"), *TABLE,
+        (P, "next page"),
+    ]  # fmt: skip
+    assert (found.title, found.author, found.pages) == ("כותר", "דנה", 2)
+    assert [block.level for block in found.blocks if block.kind is H] == [1, 2]
+    assert (found.blocks[0].page, found.blocks[-1].page) == (1, 2)
+    assert found.blocks[5].columns == ("שם", "עיר", "מחיר")
+
+
+async def test_pptx() -> None:
+    slides = [[("body", "א\nב"), ("title", "שקף"), ("sldNum", "1")], [], [("title", "טבלה")]]
+    found = await read_document(files.pptx_of(slides, table=True), "a.pptx", LIMITS)
+    assert shown(found) == [(H, "שקף"), (L, "א"), (L, "ב"), (H, "טבלה"), *TABLE]
+    assert [block.page for block in found.blocks] == [1, 1, 1, 3, 3, 3, 3]
+    assert (found.title, found.author) == ("כותר", "דנה")
+    assert (found.pages, found.pages_without_text) == (3, (2,))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.xlsx", files.xlsx_of({"גיליון": files.TABLE})),
+        ("a.xls", files.xls_of_table()),
+        ("a.ods", files.ods_of("גיליון", files.TABLE)),
+    ],
+)
+async def test_sheets(name: str, data: bytes) -> None:
+    found = await read_document(data, name, LIMITS)
+    rows = [(kind, text.replace("תל אביב", "לוד")) for kind, text in shown(found)]
+    assert rows == [(H, "גיליון"), *TABLE]
+    assert found.title == (None if name == "a.xls" else "כותר")
+
+
+async def test_a_title_above_the_names_and_numbers_without_names() -> None:
+    sheets = {
+        "one": [["Prices of 2024"], [], ["name", "price"], ["pen", "3"]],
+        "two": [["1", "2"], ["3", "4.5"]],
+        "empty": [[]],
+    }
+    found = await read_document(files.xlsx_of(sheets), "a.xlsx", LIMITS)
+    assert shown(found) == [
+        (H, "one"), (P, "Prices of 2024"), (T, "name: pen; price: 3"),
+        (H, "two"), (T, "1; 2"), (T, "3; 4.5"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1255", "utf-16"])
+async def test_csv(delimiter: str, encoding: str) -> None:
+    text = "\r\n".join(
+        delimiter.join(f'"{value}"' if ";" in value else value for value in row)
+        for row in files.TABLE
+    )
+    found = await read_document(text.encode(encoding), "a.csv", LIMITS)
+    assert shown(found) == TABLE
+
+
+async def test_tsv_and_formulas_are_data() -> None:
+    found = await read_document(b"name\tsum\n=cmd|' /C calc'!A0\t+1", "a.tsv", LIMITS)
+    assert shown(found) == [(T, "name: =cmd|' /C calc'!A0; sum: +1")]
+
+
+HTML = """<h1>ראשי</h1><p>פסקה <b>מודגש</b>ת&amp;<script>alert(1)</script></p><nav>menu</nav>
+<ul><li>א<ul><li>ב</li></ul></li></ul><pre>x = 1
+  y</pre><p style="display:none">hidden</p>outside"""
+HTML_BLOCKS = [(H, "ראשי"), (P, "פסקה מודגשת&"), (L, "א"), (L, "ב"), (C, "x = 1\n  y"),
+               (P, "outside")]  # fmt: skip
+
+
+def html_table() -> str:
+    head, *rows = files.TABLE
+    cells = ["".join(f"<th>{value}</th>" for value in head)]
+    cells += ["".join(f"<td>{value}</td>" for value in row) for row in rows]
+    return "<table>{}</table>".format("".join(f"<tr>{row}</tr>" for row in cells))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1255", "iso-8859-8"])
+async def test_html(encoding: str) -> None:
+    page = (
+        f'<html><head><meta charset="{encoding}"><title>כותר</title><meta name="author" '
+        f'content="דנה"></head><body>{HTML}{html_table()}</body></html>'
+    )
+    found = await read_document(page.encode(encoding), "a.html", LIMITS)
+    assert shown(found) == [*HTML_BLOCKS, *TABLE]
+    assert (found.title, found.author) == ("כותר", "דנה")
+
+
+async def test_spans_of_cells() -> None:
+    page = """<table><tr><th>city</th><th colspan=2>prices</th></tr>
+    <tr><td rowspan=2>Lod</td><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table>"""
+    found = await read_document(page.encode(), "a.htm", LIMITS)
+    assert [block.text for block in found.blocks] == [
+        "city: Lod; prices: 1; prices: 2",
+        "city: Lod; prices: 3; prices: 4",
+    ]
+
+
+async def test_epub() -> None:
+    found = await read_document(files.epub_of([HTML, "<h2>two</h2>"]), "a.epub", LIMITS)
+    assert shown(found) == [*HTML_BLOCKS, (H, "two")]
+    assert (found.title, found.author) == ("כותר", "דנה")
+
+
+async def test_markdown() -> None:
+    text = """---
+title: כותר
+author: דנה
+---
+# ראשי
+
+פסקה *נטויה*
+ממשיכה
+
+- א
+  - ב
+
+```
+x = 1
+  y
+```
+
+| שם | עיר |
+|---|---|
+| דנה | חיפה |
+"""
+    found = await read_document(text.encode(), "a.md", LIMITS)
+    assert shown(found) == [
+        (H, "ראשי"), (P, "פסקה נטויה ממשיכה"), (L, "א"), (L, "ב"), (C, "x = 1\n  y"),
+        (T, "שם: דנה; עיר: חיפה"),
+    ]  # fmt: skip
+    assert (found.title, found.author) == ("כותר", "דנה")
+
+
+async def test_odt() -> None:
+    body = (
+        '<text:h text:outline-level="2">משנה</text:h><text:p>פסקה<text:s/><text:span>כאן'
+        "</text:span><text:note><text:note-body><text:p>הערה</text:p></text:note-body></text:note>"
+        "</text:p><text:list><text:list-item><text:p>פריט</text:p></text:list-item></text:list>"
+        f"{files.odf_table(files.TABLE)}<text:p><text:soft-page-break/>סוף</text:p>"
+    )
+    found = await read_document(files.odt_of(body), "a.odt", LIMITS)
+    assert shown(found) == [
+        (H, "משנה"), (P, "פסקה כאן"), (P, "הערה"), (L, "פריט"), *TABLE, (P, "סוף")
+    ]  # fmt: skip
+    assert (found.title, found.author, found.pages) == ("כותר", "דנה", 2)
+
+
+RTF = rb"""{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset177 Arial;}{\f1\fcharset0 Arial;}}
+{\stylesheet{\s0 Normal;}{\s1\outlinelevel0 heading 1;}{\s2 heading 2;}}
+{\info{\title \u1499?\u1493?}{\author Dana}}
+\pard\s1 {\f0 \'f9\'ec\'e5\'ed}\par
+\pard\f1 caf\'e9 {\b bold} \u1488?\u1489? {\field{\*\fldinst HYPERLINK "http://x"}{\fldrslt link}}
+\par\pard\s2 Two\par
+\trowd\pard\intbl Name\cell City\cell\row\trowd\pard\intbl Ron\cell Haifa\cell\row
+\pard after {\*\unknown hidden}\par \page second\par}"""
+
+
+async def test_rtf() -> None:
+    found = await read_document(RTF, "a.rtf", LIMITS)
+    assert shown(found) == [
+        (H, "שלום"), (P, "café bold אב link"), (H, "Two"), (T, "Name: Ron; City: Haifa"),
+        (P, "after"), (P, "second"),
+    ]  # fmt: skip
+    assert (found.title, found.author, found.pages) == ("כו", "Dana", 2)
+    assert [block.level for block in found.blocks if block.kind is H] == [1, 2]
+    assert found.blocks[-1].page == 2
+
+
+async def test_eml() -> None:
+    letter = (
+        "From: דנה <d@example.org>\r\nTo: r@example.org\r\nSubject: =?utf-8?b?16nXnNeV150=?=\r\n"
+        'Content-Type: text/plain; charset="windows-1255"\r\n'
+        "Content-Transfer-Encoding: 8bit\r\n\r\n"
+    ).encode() + "שלום רב\r\n\r\nלהתראות".encode("cp1255")
+    found = await read_document(letter, "a.eml", LIMITS)
+    assert shown(found)[0] == (H, "שלום")
+    assert shown(found)[2:] == [(P, "שלום רב"), (P, "להתראות")]
+    assert found.title == "שלום"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "code"),
+    [
+        (files.docx_of(files.word_paragraph("a")), "a.xlsx", WRONG_TYPE),
+        (files.docx_of(files.word_paragraph("a"))[:-200], "a.docx", BROKEN),
+        (files.zip_of({"x": "y"}), "a.docx", WRONG_TYPE),
+        (files.zip_of({"[Content_Types].xml": "", "word/x": ""}), "a.docx", BROKEN),
+        (files.zip_of({"mimetype": "application/epub+zip"}), "a.epub", BROKEN),
+        (files.odt_of("<text:p>a</text:p><unclosed>"), "a.odt", BROKEN),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 3000, "a.xls", WRONG_TYPE),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"), "a.docx",
+         ENCRYPTED),
+        (b"just words", "a.html", WRONG_TYPE),
+        (b"\x89PNG\r\n\x1a\n" + bytes(500), "a.md", WRONG_TYPE),
+    ],
+)  # fmt: skip
+async def test_what_is_refused(data: bytes, name: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(data, name, LIMITS)
+    assert refused.value.code == code
+
+
+async def test_an_entity_bomb_and_a_file_of_this_machine_are_not_read() -> None:
+    declared = (
+        '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+        '<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+    )
+    chapter = "<html><body>&f;&b;<p>text</p></body></html>"
+    data = files.zip_of(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": f"{declared}<d><body><text><p>text &f;&b;</p></text></body></d>{chapter}"
+            .removesuffix(chapter),
+        }
+    )  # fmt: skip
+    found = await read_document(data, "a.odt", LIMITS)
+    assert found.text == "text"
+
+
+async def test_a_zip_bomb() -> None:
+    data = files.docx_of(files.word_paragraph("a" * (120 << 20)))
+    assert len(data) < 200_000
+    with pytest.raises(TooLarge):
+        await read_document(data, "a.docx", LIMITS)
+
+
+async def test_a_sheet_that_unpacks_to_more_than_the_memory() -> None:
+    cells = '<c r="A1"><v>1</v></c>' + '<c r="XFD1048576"><v>1</v></c>'
+    data = files.xlsx_of({"a": [["x"]]})
+    parts = {"xl/worksheets/sheet1.xml": _sheet(cells)}
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(_with_parts(data, parts), "a.xlsx", LIMITS)
+    assert refused.value.code == MEMORY
+
+
+async def test_a_huge_sheet_ends_within_its_time() -> None:
+    row = "<row>" + "<c><v>1</v></c>" * 50 + "</row>"
+    data = _with_parts(
+        files.xlsx_of({"a": [["x"]]}), {"xl/worksheets/sheet1.xml": _sheet(row * 40_000, "")}
+    )
+    with pytest.raises(InvalidInput) as refused:
+        await read_document(data, "a.xlsx", ReadLimits(seconds=0.3))
+    assert refused.value.code == TOO_SLOW
+
+
+def _sheet(inside: str, row: str = "row") -> str:
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    inside = f"<{row}>{inside}</{row}>" if row else inside
+    return f"<worksheet {space}><sheetData>{inside}</sheetData></worksheet>"
+
+
+def _with_parts(data: bytes, parts: dict[str, str]) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        whole: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+    return files.zip_of({**whole, **parts})
