@@ -20,7 +20,7 @@ from tests.client_editor import keeps as editor_keeps
 
 FOLDER = Path(__file__).parent / "contract" / "client_contract"
 # In this order: what removes data comes last.
-FILES = ("search", "bank", "graphs", "hooks", "later", "operations")
+FILES = ("search", "bank", "graphs", "hooks", "books", "later", "operations")
 USER = "contract-user"
 # Other users by the names that rows have for them.
 USERS = {"eraser": "contract-eraser", "nobody": "contract-nobody"}
@@ -51,6 +51,7 @@ class Row:
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    form: Mapping[str, Any] = field(default_factory=dict)
     status: tuple[int, ...] = (200,)
     user: str = USER
     only: str | None = None
@@ -114,6 +115,10 @@ def seed(http: httpx.Client, settle: Settle) -> dict[str, str]:
         "source": {"type": "tool", "tool_name": "datagov_query"},
     }
     names["from_tool"] = post("/api/memory/store", tool)["memory_id"]
+    files = {"file": ("flat.txt", b"The contract of the flat ends in May")}
+    kept = http.post("/api/memory/books", files=files, headers=headers)
+    # A stack that was played before has it already.
+    names["document"] = kept.json().get("book_id") or kept.json()["existing_book_id"]
     judged = {"memory_ids": [names["history"], names["pattern"]], "outcome": "worked"}
     post("/api/memory/outcomes", {**judged, "action": "web_search"})
     store = {"text": "Something that is erased", "tier": "history"}
@@ -138,12 +143,16 @@ def play(http: httpx.Client, rows: list[Row], names: Mapping[str, str]) -> Repor
 
 def _play(http: httpx.Client, row: Row, names: Mapping[str, str], report: Report) -> None:
     parts = {name: _filled(value, names) for name, value in row.path.items()}
+    form = dict(row.form)
+    sent: dict[str, Any] = {"json": _filled(row.body, names)}
+    if form:
+        sent = {"files": {"file": tuple(form.pop("file"))}, "data": form}
     answer = http.request(
         row.method,
         row.template.format(**parts),
         params=_filled(dict(row.query), names) or None,
-        json=_filled(row.body, names),
         headers={"X-User-Id": row.user},
+        **sent,
     )
     wanted = sum(1 for _ in _leaves(row.read))
     report.fields += wanted
@@ -274,6 +283,7 @@ def _row(raw: dict[str, Any]) -> Row:
         path=raw.get("path", {}),
         query=raw.get("query", {}),
         body=raw.get("body"),
+        form=raw.get("form", {}),
         status=(status,) if isinstance(status, int) else tuple(status),
         user=USERS[raw["user"]] if "user" in raw else USER,
         only=raw.get("only"),

@@ -23,6 +23,7 @@ from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
     bank,
+    books,
     context,
     events,
     graphs,
@@ -64,6 +65,7 @@ ROUTERS = (
     personality,
     user_data,
     upkeep,
+    books,
     later,
 )
 ROUTES: tuple[Route, ...] = tuple(
@@ -95,7 +97,8 @@ def create_api(
         services=get,
         starting=starting,
         batch_paths=BATCH_PATHS,
-        unread_paths=later.UNREAD_PATHS,
+        form_paths=books.FORM_PATHS,
+        unread_paths=later.UNREAD_PATHS | books.UNREAD_PATHS,
     )
     return app
 

@@ -58,6 +58,7 @@ BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
 DATA_CLEAR = "/api/data/clear/{target}"
 BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
+UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 TOOL = "/api/memory/tools/{tool_name}"
@@ -159,8 +160,12 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     BOOKS: {"GET": "read", "POST": "write"},
     f"{BOOKS}/recognize": {"GET": "read", "POST": "read"},
     f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": "write"},
-    "/api/book-upload/books": {"GET": "read", "POST": "write"},
-    "/api/book-upload/ws/progress/{task_id}": {"GET": "read"},
+    f"{BOOKS}/{{book_id}}/chunks/{{chunk_id}}/surrounding": {"GET": "read"},
+    f"{UPLOAD}/upload": {"POST": "write"},
+    f"{UPLOAD}/cancel/{{task_id}}": {"POST": "write"},
+    f"{UPLOAD}/books": {"GET": "read", "POST": "write"},
+    f"{UPLOAD}/search": {"GET": "read"},
+    f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": "read"},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
     f"{BACKUP}/estimate": {"GET": "admin"},
@@ -177,8 +182,8 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
 MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP)})
 
 
-# Routes whose answer goes on for as long as `events.stream_s`.
-STREAMS = frozenset({("GET", "/api/memory/events")})
+# Routes whose answer, or whose file, may take as long as `events.stream_s`.
+STREAMS = frozenset({("GET", "/api/memory/events"), ("POST", BOOKS), ("POST", f"{UPLOAD}/upload")})
 
 
 @dataclass(frozen=True, slots=True)

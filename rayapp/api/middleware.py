@@ -110,6 +110,8 @@ logger = logging.getLogger(__name__)
 
 # A place in work is not held for a body that trickles in, seconds.
 BODY_TIMEOUT_S = 5.0
+# Of a form beside its file, bytes.
+FORM_SPARE_BYTES = 64 * 1024
 GetServices = Callable[[], Services | None]
 PASSAGE_KEY = "rayapp.passage"
 _Asgi = tuple[Scope, Receive, Send]
@@ -125,6 +127,7 @@ class RequestMiddleware:
     Args:
         services: answers None while the replica is still starting.
         batch_paths: routes that take the larger body limit.
+        form_paths: routes that take a form with a file, of another limit.
         unread_paths: routes that look at nothing that is sent, of whatever kind it is.
     """
 
@@ -135,13 +138,16 @@ class RequestMiddleware:
         services: GetServices,
         starting: Starting | None,
         batch_paths: frozenset[str],
+        form_paths: frozenset[str] = frozenset(),
         unread_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._services = services
         self._starting = starting
         self._batch_paths = batch_paths
+        self._form_paths = form_paths
         self._unread_paths = unread_paths
+        self._uploads = 0
         self._guard: tuple[Services, Guard] | None = None
         self._in_flight = 0
         self._refusals = Refusals()
@@ -226,18 +232,13 @@ class RequestMiddleware:
         scope, receive, _ = asgi
         if scope["method"] in BODYLESS or rule.template in self._unread_paths:
             return b""
+        if scope["method"] == "POST" and rule.template in self._form_paths:
+            return await self._form(receive, headers, services)
         http = services.settings.http
         batch = rule.template in self._batch_paths
         limit = http.batch_body_limit_bytes if batch else http.body_limit_bytes
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await _read_body(receive, headers, limit)
-        except TimeoutError:
-            raise errors.InvalidInput(
-                f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s; send it again.",
-                code="slow_body",
-            ) from None
-        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        body = await _body_within(BODY_TIMEOUT_S, receive, headers, limit)
+        kind = _media_type(headers)
         if kind != b"application/json" and (body or kind):
             # Forms and text are what a foreign web page can post without asking first.
             raise errors.InvalidInput(
@@ -245,6 +246,25 @@ class RequestMiddleware:
                 code="unsupported_media_type",
             )
         return body
+
+    async def _form(
+        self, receive: Receive, headers: dict[bytes, bytes], services: Services
+    ) -> bytes:
+        """A whole form: a few at a time, because each is held in memory."""
+        settings = services.settings.documents
+        if _media_type(headers) != b"multipart/form-data":
+            raise errors.InvalidInput(
+                "Send the document as multipart/form-data, in the field `file`.",
+                code="unsupported_media_type",
+            )
+        if self._uploads >= settings.uploads:
+            raise errors.Overloaded("Other files are arriving; send this one again.")
+        self._uploads += 1
+        try:
+            limit = settings.max_bytes + FORM_SPARE_BYTES
+            return await _body_within(settings.upload_s, receive, headers, limit)
+        finally:
+            self._uploads -= 1
 
     def _measure(
         self, services: Services, rule: RouteRule | None, reply: _Reply, seconds: float
@@ -383,6 +403,23 @@ class _Limits:
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
 
+async def _body_within(
+    seconds: float, receive: Receive, headers: dict[bytes, bytes], limit: int
+) -> bytes:
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read_body(receive, headers, limit)
+    except TimeoutError:
+        raise errors.InvalidInput(
+            f"The body did not arrive within {seconds:.0f} s; send it again.",
+            code="slow_body",
+        ) from None
+
+
+def _media_type(headers: dict[bytes, bytes]) -> bytes:
+    return headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+
+
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared) > limit:
@@ -427,6 +464,6 @@ def _request_id(headers: dict[bytes, bytes]) -> bytes:
 
 def _too_large(limit: int) -> errors.TooLarge:
     return errors.TooLarge(
-        f"The body is larger than {limit} bytes; send less, or use /api/memory/store/batch.",
+        f"The body is larger than {limit} bytes; send less, or in parts.",
         details={"limit_bytes": limit},
     )

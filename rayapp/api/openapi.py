@@ -35,6 +35,7 @@ GROUPS: Mapping[str, str] = {
     "memories": "Store, read, change, archive and explain memories.",
     "search": "Find memories by meaning and by words, or list the newest.",
     "learning": "Say what worked and what failed, and let promotion run.",
+    "books": "Documents: upload, follow, search, quote and delete them.",
     "context": "What an assistant should know before it answers.",
     "hooks": "The calls of a chat program around each turn.",
     "memory bank": "Lasting facts about a person, with goals and values.",

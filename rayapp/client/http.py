@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 import httpx
 
+from rayapp.client.books import BookCalls
 from rayapp.client.calls import (
     AnswerT,
     AsyncDriver,
@@ -40,7 +41,7 @@ class Listener(Reader, total=False):
     follow: bool
 
 
-class AllCalls(MemoryCalls, ContextCalls, LearningCalls, UserDataCalls, SystemCalls):
+class AllCalls(MemoryCalls, BookCalls, ContextCalls, LearningCalls, UserDataCalls, SystemCalls):
     """What a program with a memory calls; operators' calls are under `ops`."""
 
     def __init__(

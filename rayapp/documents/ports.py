@@ -12,6 +12,8 @@ from typing import Protocol
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 
+MAX_TITLE_CHARS = 200
+
 
 class BookState(StrEnum):
     PENDING = "pending"

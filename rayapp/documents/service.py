@@ -15,12 +15,21 @@ from typing import Any
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import DocumentSettings
-from rayapp.documents.ports import HELD, Book, BookQuery, BookStage, BookState, BookStore
+from rayapp.documents.ports import (
+    HELD,
+    MAX_TITLE_CHARS,
+    Book,
+    BookQuery,
+    BookStage,
+    BookState,
+    BookStore,
+)
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Extracted
 from rayapp.documents.rules import library
 from rayapp.documents.rules.chunks import chunks_of
 from rayapp.documents.rules.kinds import kind_of
+from rayapp.documents.rules.order import index_of, joined
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -37,8 +46,6 @@ TRIES = 3
 PAUSE_S = 10.0
 # Pause while something is away, seconds: as long as a breaker stays open.
 AWAY_S = 30.0
-# Chunks on each side that one question may ask for.
-MAX_RADIUS = 20
 # Chunks read at once when a document is written out.
 PAGE = 500
 
@@ -115,7 +122,7 @@ class BooksService:
             title=named,
             titled=bool(title),
             author=by,
-            file_name=file_name[-library.MAX_TITLE_CHARS :],
+            file_name=file_name[-MAX_TITLE_CHARS:],
             file_hash=file_hash,
             file_bytes=len(data),
             state=BookState.PENDING,
@@ -185,7 +192,7 @@ class BooksService:
             point_id_of(scope.user_id, library.chunk_id(book.book_id, index))
             for index in range(max(0, first), last + 1)
         ]
-        return sorted(await self._items.by_points(own, points), key=library.index_of)
+        return sorted(await self._items.by_points(own, points), key=index_of)
 
     async def surrounding(
         self, scope: ReadScope, book_id: str, chunk_id: str, radius: int
@@ -198,7 +205,7 @@ class BooksService:
             raise _no_chunk(book_id, chunk_id)
         at = int(chunk_id)
         found = await self.chunks(scope, book, at - radius, at + radius)
-        if not any(library.index_of(item) == at for item in found):
+        if not any(index_of(item) == at for item in found):
             raise _no_chunk(book_id, chunk_id)
         return found
 
@@ -212,7 +219,7 @@ class BooksService:
             size += sum(len(item.text) for item in page)
             if size >= most:
                 break
-        return library.joined(found)[:most]
+        return joined(found)[:most]
 
 
 def _duplicate(book: Book, said: str) -> Duplicate:

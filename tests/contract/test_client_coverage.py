@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,15 +19,19 @@ from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.calls import call
 from rayapp.client.http import AllCalls
 from rayapp.client.ops import OpsCalls
+from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.graphs.rules.content import content_changes, contribution_of
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
+from tests.support.example_world import GARDEN, WAITING, add_books
 from tests.support.harness import Harness
 from tests.support.jobs import a_job
 
 TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
 LOCAL = "http://127.0.0.1:8000"
 ONE = {"memory_id": "mem-1"}
+BOOK_ID = book_id_of(sha256_of(GARDEN.encode()))
+A_BOOK = {"book_id": BOOK_ID}
 
 POST_FORM = "the POST form takes all that this one takes"
 
@@ -38,6 +43,13 @@ LEFT_OUT: Mapping[str, str] = {
     "GET /api/memory/context/insights": POST_FORM,
     "GET /api/memory/context/cold-start": POST_FORM,
     "GET /api/hooks/context": POST_FORM,
+    "POST /api/book-upload/upload": "the other path of an upload",
+    "GET /api/book-upload/books": "leads to the other path",
+    "POST /api/book-upload/books": "leads to the other path",
+    "GET /api/book-upload/ws/progress/{task_id}": "`upload` tells its progress",
+    "POST /api/memory/books/recognize": "the GET form takes a hash",
+    "GET /api/documents": "`books` in the names of the first client",
+    "GET /api/documents/{document_id}": "`book` in the names of the first client",
     "POST /mcp": "spoken by clients of the Model Context Protocol",
     **{f"{method} {path}": "not served yet: 501" for method, path, *_ in later.LATER},
 }
@@ -70,6 +82,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "values": {},
     "add_value": {"text": "כנות"},
     "delete_value": ONE,
+    "upload": {"path": Path(__file__).parents[2] / "README.md", "wait": False},
+    "books": {"limit": 5},
+    "book": A_BOOK,
+    "delete_book": A_BOOK,
+    "cancel_upload": {"task_id": book_id_of(sha256_of(WAITING))},
+    "recognize": {"sha256": "0" * 64},
+    "surrounding": {**A_BOOK, "chunk_id": "0", "radius": 1},
+    "search_books": {"query": "גינה", "book_ids": [BOOK_ID], "limit": 3},
     "record_outcome": {"outcome": "worked", "memory_ids": ["mem-2"]},
     "record_response": {"key_takeaway": "Dana moved", "outcome": "worked", "related": ["mem-2"]},
     "score": {"scores": {"mem-2": "partial"}},
@@ -213,6 +233,7 @@ async def a_world() -> Harness:
             user_id="admin", memory_id=name, tier=tier, text=text, tags=("goal", "value")
         )
         await world.items.insert(item)
+    await add_books(world)
     for due in await world.graphs.follow_ups(10):
         found = contribution_of(due.item)
         changes = content_changes(due.contributed, found, due.item.memory_id)

@@ -13,6 +13,9 @@ from rayapp.api.app import create_api
 from rayapp.api.openapi import examples
 from rayapp.api.route import Route
 from rayapp.bulk.model import JobState
+from rayapp.documents.reading import ReadLimits
+from rayapp.documents.records import Block, BlockKind, Extracted
+from rayapp.documents.service import CLAIM_S
 from rayapp.memory.item import Quality
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
@@ -22,6 +25,11 @@ from tests.support.jobs import a_job
 
 EVENTS = "text/event-stream"
 A_TEMPLATE = "identity: {name: Noa}\ncommunication: {tone: warm}\n"
+GARDEN = (
+    "# Garden\n\nThe garden is watered on Monday and Thursday. "
+    "את הגינה משקים ביום שני וביום חמישי.\n"
+)
+WAITING = b"A text that waits."
 TALK = "conv-7"
 FACT = "Dana lives in Haifa with Omri; דנה גרה בחיפה עם עמרי"
 TURNS = (
@@ -74,7 +82,27 @@ async def example_world() -> Harness:
         await _done(http, "PATCH", "/api/memory/items/mem-1", changed)
         await world.indexed()
         await world.settle()
+    await add_books(world)
     return world
+
+
+async def add_books(world: Harness) -> None:
+    """One document that can be asked about, and one that waits."""
+    books, scope = world.services.books, WriteScope("admin")
+    await books.upload(scope, GARDEN.encode(), "garden.md", author="Dana")
+    work = world.reading(garden)
+    await work.run_once()
+    await world.indexed()
+    await world.clock.elapse(CLAIM_S)
+    await work.run_once()
+    await books.upload(scope, WAITING, "waits.txt")
+
+
+async def garden(data: bytes, name: str, limits: ReadLimits) -> Extracted:
+    """What a reader finds in it."""
+    title, text = GARDEN.removeprefix("# ").strip().split("\n\n")
+    blocks = (Block(BlockKind.HEADING, title, 1), Block(BlockKind.PARAGRAPH, text))
+    return Extracted("md", title, None, "mixed", blocks)
 
 
 @asynccontextmanager
@@ -91,7 +119,11 @@ async def answered(world: Harness, route: Route) -> httpx.Response:
         await a_job(world.jobs, JobState.RUNNING)
     async with client_of(world) as http:
         path = route.path.format(**row.get("path", {}))
-        return await http.request(route.method, path, params=row.get("query"), json=row.get("body"))
+        query, form = row.get("query"), dict(row.get("form", {}))
+        if form:
+            files = {"file": tuple(form.pop("file"))}
+            return await http.request(route.method, path, params=query, data=form, files=files)
+        return await http.request(route.method, path, params=query, json=row.get("body"))
 
 
 def shown(media: str, example: Any) -> Any:

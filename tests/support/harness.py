@@ -18,6 +18,7 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.documents.service import BookWork, Reader
 from rayapp.index.passages import PassageIndex
 from rayapp.index.service import IndexingService
 from rayapp.index.write_barrier import IndexWatch
@@ -252,6 +253,10 @@ class Harness:
         await self.index.rebuilt()
         self.services = self.container.services()
         return self
+
+    def reading(self, read: Reader) -> BookWork:
+        """The owner's work on documents, with a reader of one's own."""
+        return BookWork(self.books, self.container.memories, read, runtime=self.runtime)
 
     @property
     def runtime(self) -> Runtime:

@@ -2,16 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 
 from rayapp.core.errors import InvalidInput, TooLarge
-from rayapp.documents.ports import Book, BookStage, BookState
+from rayapp.documents.ports import MAX_TITLE_CHARS, Book, BookStage, BookState
 from rayapp.documents.records import Extracted
 from rayapp.documents.rules.chunks import Chunk
-from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import content_hash, find_forbidden
@@ -19,7 +19,6 @@ from rayapp.text.normalize import content_hash, find_forbidden
 ID_DIGITS = 16
 BOOK_ID = re.compile(r"doc_[0-9a-f]{16}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-MAX_TITLE_CHARS = 200
 # Digits of the place of a chunk: far more than a document has.
 INDEX_DIGITS = 9
 # What a list shows of a document, characters. Our choice.
@@ -147,22 +146,6 @@ def _summary(chunks: Sequence[Chunk]) -> str:
     if len(text) <= SUMMARY_CHARS:
         return text
     return text[:SUMMARY_CHARS].rsplit(" ", 1)[0] + " …"
-
-
-def joined(chunks: Iterable[MemoryItem]) -> str:
-    """The text of chunks that follow each other, without what each repeats of the one before."""
-    parts: list[str] = []
-    for item in chunks:
-        overlap = (item.source.book or {}).get("overlap", 0) if parts else 0
-        own = item.text[overlap:].lstrip() if overlap else item.text
-        parts.append(own)
-    return "\n\n".join(parts)
-
-
-def index_of(item: MemoryItem) -> int:
-    """The place of a chunk in its document; 0 where the row does not say."""
-    index = (item.source.book or {}).get("chunk_index", 0)
-    return index if isinstance(index, int) else 0
 
 
 def ended(book: Book, state: BookState, now: datetime, error: InvalidInput | None = None) -> Book:

@@ -12,7 +12,8 @@ from rayapp.core.errors import InvalidInput, NotFound, StoreDown, TooLarge
 from rayapp.documents.ports import Book, BookState
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Block, BlockKind, Extracted
-from rayapp.documents.rules.library import joined, last_index
+from rayapp.documents.rules.library import last_index
+from rayapp.documents.rules.order import joined
 from rayapp.documents.service import CLAIM_S, TRIES, BookWork, Duplicate
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import Harness
@@ -39,9 +40,7 @@ class World:
         self.work = self.another()
 
     def another(self) -> BookWork:
-        container = self.world.container
-        store, memories = container.stores.books, container.memories
-        return BookWork(store, memories, self.read, runtime=container.runtime)
+        return self.world.reading(self.read)
 
     async def read(self, data: bytes, name: str, limits: ReadLimits) -> Extracted:
         self.begun.set()

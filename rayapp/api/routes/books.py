@@ -1,0 +1,338 @@
+"""Documents: upload, list, read, follow, cancel, delete, search."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.responses import Response, StreamingResponse
+
+from rayapp.api.auth import BOOKS, DOCUMENTS, UPLOAD
+from rayapp.api.call import Call
+from rayapp.api.json_answer import answer, model_answer
+from rayapp.api.json_body import read_model
+from rayapp.api.paths import BookId, ChunkId, DocumentId, TaskId
+from rayapp.api.responses import JSON, EventStream, raises
+from rayapp.api.route import CurrentCall, InQuery, router, writes
+from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
+from rayapp.api.routes.memories import check_query
+from rayapp.core.errors import Conflict, InvalidInput, NotFound, Overloaded, TooLarge
+from rayapp.documents.ports import OPEN, Book, BookQuery
+from rayapp.documents.rules.library import sha256_of
+from rayapp.documents.service import Duplicate
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import Tier
+from rayapp.search.requests import SearchQuery
+from rayapp.wire import books as wire
+from rayapp.wire.search import SearchAnswerView, search_body
+
+routes = router("books")
+# Routes that take a form with a file.
+FORM_PATHS = frozenset({BOOKS, f"{UPLOAD}/upload"})
+# What is sent to them is not read.
+UNREAD_PATHS = frozenset({f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}"})
+MAX_FIELDS, MAX_FIELD_BYTES = 20, 4_096
+# Characters of a document that one answer holds.
+MAX_TEXT_CHARS = 200_000
+# Between two looks at a document that is followed, seconds.
+FOLLOW_S = 0.5
+# Looks without a change until a comment says that the stream lives.
+ALIVE_EVERY = 30
+
+FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "A form with one file.",
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        **wire.UploadForm.model_json_schema()["properties"],
+                    },
+                },
+                "example": {"file": "(the bytes of guide.md)", "title": "Guide"},
+            }
+        },
+    }
+}
+SAID = "This document is here already: doc_51b6763155d7deb9."
+IN_THE_WAY = wire.BookInTheWay(
+    error=SAID,
+    message=SAID,
+    code="duplicate",
+    existing_book_id="doc_51b6763155d7deb9",
+    details={"existing_book_id": "doc_51b6763155d7deb9", "processing_status": "duplicate"},
+).model_dump()
+UPLOADS: dict[str, Any] = {
+    "openapi_extra": FORM,
+    "responses": {
+        **raises(TooLarge, Overloaded),
+        409: {
+            "model": wire.BookInTheWay,
+            "description": "It is here already, or one of its title.",
+            "content": {JSON: {"examples": {"duplicate": {"value": IN_THE_WAY}}}},
+        },
+    },
+}
+
+
+@routes.get(BOOKS, summary="List the documents")
+async def listed(call: CurrentCall, query: InQuery[wire.BooksQuery]) -> wire.BooksAnswer:
+    """Documents of every state, the newest first."""
+    books = call.services.books
+    found, total = await books.page(call.reads, BookQuery(limit=query.limit, offset=query.offset))
+    counts = await asyncio.gather(*(books.indexed(book) for book in found))
+    rows = [wire.BookView.from_book(*one) for one in zip(found, counts, strict=True)]
+    return wire.BooksAnswer(books=tuple(rows), total=total)
+
+
+@routes.post(BOOKS, summary="Upload a document", response_model=wire.UploadAnswer, **UPLOADS)
+async def upload(call: CurrentCall) -> Response:
+    """The file is kept when this is answered, and read in the background: pdf, docx, pptx, xlsx,
+    xls, ods, csv, tsv, html, rtf, odt, epub, txt, md or eml. The same file, or another with the
+    same title, is answered with 409; `replace=true` puts it in the place of the one with its
+    title. Follow it at `/api/book-upload/ws/progress/{task_id}`."""
+    return await _upload(call)
+
+
+@routes.post(
+    f"{UPLOAD}/upload",
+    summary="Upload a document by its other path",
+    response_model=wire.UploadAnswer,
+    **UPLOADS,
+)
+async def upload_there(call: CurrentCall) -> Response:
+    """As `POST /api/memory/books`."""
+    return await _upload(call)
+
+
+@routes.get(f"{BOOKS}/recognize", summary="Look a document up by its hash")
+async def recognized(
+    call: CurrentCall, query: InQuery[wire.RecognizeQuery]
+) -> wire.RecognizeAnswer:
+    """Whether this file or text is among the user's documents."""
+    found = await call.services.books.recognised(call.reads, query.documentHash)
+    return wire.RecognizeAnswer.from_book(found)
+
+
+@routes.post(f"{BOOKS}/recognize", summary="Recognise a document")
+async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.RecognizeAnswer:
+    """By its hash, or by its text."""
+    if body.documentHash is None and body.content is None:
+        raise InvalidInput(
+            "documentHash: send it, or the text as `content`.", details={"field": "documentHash"}
+        )
+    wanted = body.documentHash or sha256_of((body.content or "").encode("utf-8"))
+    return wire.RecognizeAnswer.from_book(await call.services.books.recognised(call.reads, wanted))
+
+
+@routes.get(f"{BOOKS}/{{book_id}}", summary="Read a document", responses=raises(NotFound))
+async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
+    book = await call.services.books.get(call.reads, book_id)
+    indexed = await call.services.books.indexed(book)
+    text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
+    return wire.BookAnswer(book=wire.BookDetail.from_book(book, indexed, text))
+
+
+@routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound))
+async def delete(call: CurrentCall, book_id: BookId) -> wire.BookGone:
+    """The document, its file and all its passages, at once; the index lets go of their points right
+    after."""
+    gone = await call.services.books.delete(call.writes, book_id)
+    return wire.BookGone(message="Document deleted.", book_id=book_id, deleted_chunks=gone)
+
+
+@routes.get(
+    f"{BOOKS}/{{book_id}}/chunks/{{chunk_id}}/surrounding",
+    summary="Read what stands around a passage",
+    responses=raises(NotFound),
+)
+async def surrounding(
+    call: CurrentCall, book_id: BookId, chunk_id: ChunkId, query: InQuery[wire.SurroundingQuery]
+) -> wire.ChunksAnswer:
+    """Chunks in reading order, and their text without what they repeat."""
+    found = await call.services.books.surrounding(call.reads, book_id, chunk_id, query.radius)
+    return wire.ChunksAnswer.from_items(book_id, found)
+
+
+@routes.post(
+    f"{UPLOAD}/cancel/{{task_id}}", summary="Cancel an upload", **writes(NotFound, Conflict)
+)
+async def cancel(call: CurrentCall, task_id: TaskId) -> wire.BookGone:
+    """Nothing is left of it but its row, which says so."""
+    book = await call.services.books.cancel(call.writes, task_id)
+    return wire.BookGone(message="Upload cancelled.", book_id=book.book_id, deleted_chunks=0)
+
+
+@routes.get(
+    f"{UPLOAD}/ws/progress/{{task_id}}",
+    summary="Follow an upload",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": wire.BookProgress}, **raises(NotFound)},
+)
+async def progress(call: CurrentCall, task_id: TaskId) -> Response:
+    """Server-sent events: `progress` on every change, and `error` for a document that failed. The
+    stream ends with the work, or before the time limit of a request: then follow it again."""
+    book = await call.services.books.get(call.reads, task_id)
+    seconds = call.services.settings.serve.request_timeout_s / 2
+    stream = _followed(call, book, max(1, int(seconds / FOLLOW_S)))
+    return StreamingResponse(stream, media_type=EVENT_STREAM, headers=STREAM_HEADERS)
+
+
+@routes.get(
+    f"{UPLOAD}/books",
+    summary="List the documents by their old path",
+    status_code=307,
+    response_model=wire.BooksMoved,
+)
+async def listed_there(call: CurrentCall) -> Response:
+    """See `GET /api/memory/books`."""
+    return _moved()
+
+
+@routes.post(
+    f"{UPLOAD}/books",
+    summary="Upload a document by its old path",
+    status_code=307,
+    response_model=wire.BooksMoved,
+)
+async def uploaded_there(call: CurrentCall) -> Response:
+    """See `POST /api/memory/books`."""
+    return _moved()
+
+
+@routes.get(f"{UPLOAD}/search", summary="Search the documents", response_model=SearchAnswerView)
+async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Response:
+    """As `POST /api/memory/search`, in one document, several or all of them."""
+    check_query(call, query.query)
+    wanted = SearchQuery(
+        query=query.query,
+        limit=query.limit,
+        tiers=(Tier.BOOKS,),
+        where=ItemFilter(doc_ids=query.book_id),
+        include_datagov=False,
+        principal=call.principal,
+    )
+    found = await call.services.search.search(call.reads, wanted)
+    return answer(search_body(found, call.services.clock.now(), call.documents))
+
+
+@routes.get(DOCUMENTS, summary="List the library")
+async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wire.DocumentsAnswer:
+    """The same documents, as the first client shows its library."""
+    if query.sourceType not in (None, "upload"):
+        return wire.DocumentsAnswer(documents=(), total=0, hasMore=False)
+    asked = BookQuery(limit=query.limit, offset=query.offset, language=query.language)
+    found, total = await call.services.books.page(call.reads, asked)
+    rows = tuple(wire.DocumentView.from_book(book) for book in found)
+    more = query.offset + len(rows) < total
+    return wire.DocumentsAnswer(documents=rows, total=total, hasMore=more)
+
+
+@routes.get(f"{DOCUMENTS}/{{document_id}}", summary="Open a document", responses=raises(NotFound))
+async def opened(call: CurrentCall, document_id: DocumentId) -> wire.DocumentDetail:
+    """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
+    book = await call.services.books.get(call.reads, document_id)
+    text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
+    return wire.DocumentDetail.of(
+        book,
+        id=book.book_id,
+        parsedMarkdown=text,
+        numPages=book.pages,
+        fileType=book.kind,
+        uploadTimestamp=book.uploaded_at,
+        status=book.state.value,
+    )
+
+
+def _moved() -> Response:
+    found = wire.BooksMoved(location=BOOKS)
+    return model_answer(found, status=307, headers={"Location": BOOKS})
+
+
+async def _upload(call: Call) -> Response:
+    file, name, form = await _form(call)
+    try:
+        book = await call.services.books.upload(
+            call.writes,
+            file,
+            name,
+            title=form.title,
+            author=form.author,
+            replaces=form.replace,
+        )
+    except Duplicate as error:
+        known = wire.BookInTheWay(
+            error=error.message,
+            message=error.message,
+            code=error.code,
+            existing_book_id=error.details["existing_book_id"],
+            details=error.details,
+        )
+        return model_answer(known, status=409)
+    done = wire.UploadAnswer(
+        book_id=book.book_id,
+        task_id=book.book_id,
+        message="The file is kept and is being read; follow it by its task_id.",
+    )
+    return model_answer(done, status=200)
+
+
+async def _form(call: Call) -> tuple[bytes, str, wire.UploadForm]:
+    """The file of a form, its name and the other fields."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield call.body
+
+    parser = MultiPartParser(
+        Headers(scope=call.scope),
+        stream(),  # type: ignore[arg-type]  # any async iterator will do
+        max_files=1,
+        max_fields=MAX_FIELDS,
+        max_part_size=MAX_FIELD_BYTES,
+    )
+    try:
+        form = await parser.parse()
+    except (MultiPartException, KeyError, ValueError) as error:
+        said = getattr(error, "message", "") or "it has no boundary"
+        raise InvalidInput(
+            f"The form cannot be read ({said}); send multipart/form-data with one file.",
+            code="malformed_form",
+        ) from None
+    try:
+        file = form.get("file")
+        if not isinstance(file, UploadFile) or not file.filename:
+            raise InvalidInput(
+                "file: send the document as a file of this name.", details={"field": "file"}
+            )
+        fields = {name: one for name, one in form.items() if isinstance(one, str) and one}
+        known = {name: fields[name] for name in wire.UploadForm.model_fields if name in fields}
+        return await file.read(), file.filename, read_model(wire.UploadForm, known)
+    finally:
+        await form.close()
+
+
+async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]:
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    last = b""
+    books = call.services.books
+    for look in range(rounds):
+        event = wire.BookProgress.from_book(book, await books.indexed(book))
+        said = event.model_dump_json().encode()
+        if said != last:
+            last = said
+            yield sse_event(event.type, str(look), said)
+        elif look % ALIVE_EVERY == 0:
+            yield b": alive\n\n"
+        if book.state not in OPEN:
+            return
+        await asyncio.sleep(FOLLOW_S)
+        try:
+            book = await books.get(call.reads, book.book_id)
+        except NotFound:
+            return

@@ -1,0 +1,129 @@
+"""Client calls about documents."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Unpack
+
+import httpx
+
+from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
+from rayapp.client.core import Core, parse
+from rayapp.core.errors import InvalidInput
+from rayapp.wire import books as wire
+from rayapp.wire.search import SearchAnswerView
+
+BOOKS, UPLOAD = "/api/memory/books", "/api/book-upload"
+BOOK = f"{BOOKS}/{{book_id}}"
+# Between two looks at a document that is taken in, seconds.
+POLL_S = 0.5
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+OnProgress = Callable[[wire.BookDetail], None]
+
+
+class BookCalls(Core):
+    """The calls."""
+
+    @call
+    def upload(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        replace: bool = False,
+        wait: bool = True,
+        on_progress: OnProgress | None = None,
+        user_id: str | None = None,
+    ) -> Talk[wire.BookDetail]:
+        """Send a file, and wait until it can be asked about.
+
+        Args:
+            replace: put it in the place of the document with the same title.
+            wait: False: only until it is kept.
+            on_progress: is told of the document again and again while it is worked on.
+
+        Raises:
+            Conflict: it is here already; `details` has the `existing_book_id`.
+            InvalidInput, TooLarge: it cannot be read; the message says what to do.
+        """
+        fields = given({"title": title, "author": author, "replace": "true" if replace else None})
+        request = _form(Path(path), fields, self.headers_of(user_id))
+        sent = parse(wire.UploadAnswer, (yield from self.asking(request)))
+        who = Reader(user_id=user_id)
+        while True:
+            book = yield from self._book(sent.book_id, **who)
+            if on_progress is not None:
+                on_progress(book)
+            if book.status == "failed":
+                raise InvalidInput(book.error or book.processingMessage)
+            if book.status in ENDED or not wait:
+                return book
+            yield Pause(POLL_S)
+
+    @call
+    def books(
+        self, *, limit: int | None = None, offset: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[wire.BooksAnswer]:
+        """The documents, newest first."""
+        return self.reading(wire.BooksAnswer, asked(BOOKS, limit=limit, offset=offset), **who)
+
+    @call
+    def book(self, book_id: str, **who: Unpack[Reader]) -> Talk[wire.BookDetail]:
+        """One document with its text. Raises NotFound."""
+        return self._book(book_id, **who)
+
+    @call
+    def delete_book(self, book_id: str, **who: Unpack[Writer]) -> Talk[wire.BookGone]:
+        """The document and all its passages. Raises NotFound."""
+        path = at(BOOK, book_id=book_id)
+        return self.writing(wire.BookGone, path, method="DELETE", **who)
+
+    @call
+    def cancel_upload(self, task_id: str, **who: Unpack[Writer]) -> Talk[wire.BookGone]:
+        """Stop taking a document in. Raises NotFound, Conflict."""
+        path = at(f"{UPLOAD}/cancel/{{task_id}}", task_id=task_id)
+        return self.writing(wire.BookGone, path, **who)
+
+    @call
+    def recognize(self, sha256: str, **who: Unpack[Reader]) -> Talk[wire.RecognizeAnswer]:
+        """Whether a file, or what it says, is here already."""
+        path = asked(f"{BOOKS}/recognize", documentHash=sha256)
+        return self.reading(wire.RecognizeAnswer, path, **who)
+
+    @call
+    def surrounding(
+        self, book_id: str, chunk_id: str, *, radius: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[wire.ChunksAnswer]:
+        """What stands around a passage, in reading order. Raises NotFound."""
+        path = at(f"{BOOK}/chunks/{{chunk_id}}/surrounding", book_id=book_id, chunk_id=chunk_id)
+        return self.reading(wire.ChunksAnswer, asked(path, radius=radius), **who)
+
+    @call
+    def search_books(
+        self,
+        query: str,
+        *,
+        book_ids: Sequence[str] | None = None,
+        limit: int | None = None,
+        **who: Unpack[Reader],
+    ) -> Talk[SearchAnswerView]:
+        """Passages of all documents, or of these."""
+        named = list(book_ids) if book_ids is not None else None
+        path = asked(f"{UPLOAD}/search", query=query, book_id=named, limit=limit)
+        return self.reading(SearchAnswerView, path, **who)
+
+    def _book(self, book_id: str, **who: Unpack[Reader]) -> Talk[wire.BookDetail]:
+        answer = yield from self.reading(wire.BookAnswer, at(BOOK, book_id=book_id), **who)
+        return answer.book
+
+
+def _form(path: Path, fields: dict[str, str], headers: dict[str, str]) -> Request:
+    """A form with this file. Raises InvalidInput: it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    made = httpx.Request("POST", "http://form", data=fields, files={"file": (path.name, data)})
+    kind = {"Content-Type": made.headers["Content-Type"]}
+    return Request(method="POST", path=BOOKS, content=made.read(), headers=headers | kind)

@@ -1,0 +1,396 @@
+"""Documents over HTTP, in the names of the first client; our own additions are in snake case."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from rayapp.documents.ports import MAX_TITLE_CHARS, Book, BookState
+from rayapp.documents.rules.order import index_of, joined
+from rayapp.memory.item import MemoryItem
+from rayapp.wire import bases
+
+# What each stage tells a person.
+STAGES = {
+    "queued": "Waits to be read.",
+    "reading": "Is being read.",
+    "chunking": "Is being cut into passages.",
+    "ingesting": "Its passages are stored; the index takes them up.",
+    "completed": "Can be asked about.",
+    "failed": "Could not be taken in.",
+    "cancelled": "Was cancelled.",
+}
+MAX_RADIUS = 20
+
+
+class ProcessingStats(bases.Answer):
+    """`chunks_processed`: how many the index has."""
+
+    total_chunks: int
+    chunks_processed: int
+
+
+class BookView(bases.Answer):
+    """A document in a list. `linkedToBookId`: the one that says the same."""
+
+    book_id: str
+    title: str
+    author: str | None
+    upload_timestamp: datetime
+    processing_stats: ProcessingStats
+    status: str
+    processingStage: str
+    processingMessage: str
+    doclingStatus: str | None = None
+    recognizedFromPreviousChat: bool
+    linkedToBookId: str | None
+    documentHash: str | None = Field(description="SHA-256 of what was read; null before.")
+    error: str | None
+
+    @classmethod
+    def from_book(cls, book: Book, indexed: int) -> Self:
+        return cls.of(
+            book,
+            upload_timestamp=book.uploaded_at,
+            processing_stats=stats_of(book, indexed),
+            status=book.state.value,
+            processingStage=book.stage.value,
+            processingMessage=message_of(book),
+            recognizedFromPreviousChat=book.linked_to is not None,
+            linkedToBookId=book.linked_to,
+            documentHash=book.text_hash,
+        )
+
+
+class BooksQuery(bases.Lenient):
+    """Which page of the list."""
+
+    limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
+    offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
+
+
+class BooksAnswer(bases.Success):
+    """The newest first."""
+
+    books: tuple[BookView, ...]
+    total: int
+
+
+class BookDetail(bases.Answer):
+    """A document. `pages_without_text`: scans, which nobody could read."""
+
+    id: str
+    title: str
+    author: str | None
+    uploadTimestamp: datetime
+    processing_stats: ProcessingStats
+    status: str
+    processingStage: str
+    processingMessage: str
+    doclingStatus: str | None = None
+    doclingTaskId: str | None = None
+    error: str | None
+    sourceUrl: str | None = None
+    sourceType: str = "upload"
+    language: str | None
+    summary: str
+    keyPoints: tuple[str, ...] = ()
+    parsedMarkdown: str = Field(description="Its text, up to 200,000 characters.")
+    numPages: int | None
+    fileType: str | None
+    file_name: str
+    file_bytes: int
+    documentHash: str | None
+    linkedToBookId: str | None
+    pages_without_text: tuple[int, ...]
+    characters: int
+
+    @classmethod
+    def from_book(cls, book: Book, indexed: int, text: str) -> Self:
+        return cls.of(
+            book,
+            id=book.book_id,
+            uploadTimestamp=book.uploaded_at,
+            processing_stats=stats_of(book, indexed),
+            status=book.state.value,
+            processingStage=book.stage.value,
+            processingMessage=message_of(book),
+            parsedMarkdown=text,
+            numPages=book.pages,
+            fileType=book.kind,
+            documentHash=book.text_hash,
+            linkedToBookId=book.linked_to,
+        )
+
+
+class BookAnswer(bases.Success):
+    """One document."""
+
+    book: BookDetail
+
+
+class BooksMoved(bases.Success):
+    """Ask there instead; the header `Location` says the same."""
+
+    location: str
+
+
+class UploadAnswer(bases.Success):
+    """A file was kept and will be read; `task_id` is what progress and cancel are asked with."""
+
+    book_id: str
+    task_id: str
+    message: str
+
+
+class BookInTheWay(bases.Answer):
+    """The same document, or one of the same title, is here already."""
+
+    success: Literal[False] = False
+    processing_status: Literal["duplicate"] = "duplicate"
+    error: str
+    message: str
+    code: str
+    existing_book_id: str
+    details: dict[str, str]
+
+
+class BookGone(bases.Success):
+    """What was deleted or cancelled."""
+
+    message: str
+    book_id: str
+    deleted_chunks: int
+
+
+class RecognizeQuery(bases.Lenient):
+    """Which document."""
+
+    aliases: ClassVar = {"hash": "documentHash"}
+    documentHash: str = Field(description="SHA-256 of the file or of its text, in hex.")
+
+
+class RecognizeBody(bases.Lenient):
+    """Which document: one of the two fields."""
+
+    aliases: ClassVar = {"hash": "documentHash"}
+    documentHash: str | None = Field(
+        None, description="SHA-256 of the file or of its text, in hex."
+    )
+    content: str | None = Field(None, description="The text itself.")
+
+
+class RecognizedBook(bases.Answer):
+    """A document that is here already."""
+
+    bookId: str
+    title: str
+    author: str | None
+    chunkCount: int
+    preview: str
+    processedAt: datetime
+
+
+class RecognizeAnswer(bases.Success):
+    """Whether the document is here already."""
+
+    recognized: bool
+    document: RecognizedBook | None = bases.Absent
+    message: str
+    messageHe: str
+
+    @classmethod
+    def from_book(cls, book: Book | None) -> Self:
+        if book is None:
+            said = ("The document is not here yet.", "המסמך עדיין לא נמצא כאן.")
+            return cls(recognized=False, message=said[0], messageHe=said[1])
+        found = RecognizedBook(
+            bookId=book.book_id,
+            title=book.title,
+            author=book.author,
+            chunkCount=book.chunks,
+            preview=book.summary,
+            processedAt=book.updated_at,
+        )
+        said = (f"{book.title} is here already.", f"המסמך {book.title} כבר נמצא כאן.")
+        return cls(recognized=True, document=found, message=said[0], messageHe=said[1])
+
+
+class BookProgress(bases.Answer):
+    """An event of the progress of an upload."""
+
+    type: Literal["progress", "error"]
+    taskId: str
+    bookId: str
+    status: str
+    processingStage: str
+    processingMessage: str
+    doclingStatus: str | None = None
+    doclingTaskId: str | None = None
+    error: str | None
+    processing_stats: ProcessingStats
+
+    @classmethod
+    def from_book(cls, book: Book, indexed: int) -> Self:
+        return cls(
+            type="error" if book.state is BookState.FAILED else "progress",
+            taskId=book.book_id,
+            bookId=book.book_id,
+            status=book.state.value,
+            processingStage=book.stage.value,
+            processingMessage=message_of(book),
+            error=book.error,
+            processing_stats=stats_of(book, indexed),
+        )
+
+
+class BookSearchQuery(bases.Strict):
+    """A question to the documents."""
+
+    query: str = Field(min_length=1, description="The question, in any language.")
+    book_id: tuple[str, ...] | None = Field(
+        None, max_length=bases.MAX_FILTER_VALUES, description="Only these documents; repeat it."
+    )
+    limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Hits.")
+
+
+class SurroundingQuery(bases.Strict):
+    """How much around a chunk."""
+
+    radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] = Field(
+        2, description="Chunks on each side."
+    )
+
+
+class ChunkView(bases.Answer):
+    """A part of a document. `overlap`: characters at its beginning that end the one before."""
+
+    chunk_id: str
+    memory_id: str
+    chunk_index: int
+    text: str
+    section: str
+    pages: tuple[int, int] | None
+    position: float
+    has_code: bool
+    token_count: int
+    overlap: int
+
+    @classmethod
+    def from_item(cls, item: MemoryItem) -> Self:
+        said = {"section": "", "pages": None, "position": 0.0, "has_code": False}
+        said |= {"token_count": 0, "overlap": 0} | (item.source.book or {})
+        names = cls.model_fields.keys() & said.keys()
+        index = index_of(item)
+        return cls.model_validate(
+            {name: said[name] for name in names}
+            | {
+                "chunk_id": str(index),
+                "memory_id": item.memory_id,
+                "chunk_index": index,
+                "text": item.text,
+            }
+        )
+
+
+class ChunksAnswer(bases.Success):
+    """Chunks that follow each other, and their text without repetitions."""
+
+    book_id: str
+    chunks: tuple[ChunkView, ...]
+    text: str
+
+    @classmethod
+    def from_items(cls, book_id: str, items: Iterable[MemoryItem]) -> Self:
+        found = list(items)
+        chunks = tuple(ChunkView.from_item(item) for item in found)
+        return cls(book_id=book_id, chunks=chunks, text=joined(found))
+
+
+class DocumentsQuery(bases.Lenient):
+    """Which page of the library."""
+
+    aliases: ClassVar = {"skip": "offset"}
+    limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
+    offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
+    language: str | None = Field(None, max_length=20, description="Only of this language.")
+    sourceType: str | None = Field(
+        None, max_length=20, description="Only of this source; all are `upload`."
+    )
+
+
+class DocumentView(bases.Answer):
+    """A document of the library."""
+
+    id: str
+    title: str
+    author: str | None
+    description: str
+    sourceType: str = "upload"
+    sourceUrl: str | None = None
+    language: str | None
+    status: str
+    uploadTimestamp: datetime
+    numPages: int | None
+    fileType: str | None
+    accessCount: int = 0
+    lastAccessedAt: datetime | None = None
+
+    @classmethod
+    def from_book(cls, book: Book) -> Self:
+        return cls.of(
+            book,
+            id=book.book_id,
+            description=book.summary,
+            status=book.state.value,
+            uploadTimestamp=book.uploaded_at,
+            numPages=book.pages,
+            fileType=book.kind,
+        )
+
+
+class DocumentsAnswer(bases.Success):
+    """The newest first."""
+
+    documents: tuple[DocumentView, ...]
+    total: int
+    hasMore: bool
+
+
+class DocumentDetail(bases.Answer):
+    """A document, as the first client opens it."""
+
+    id: str
+    title: str
+    author: str | None
+    sourceUrl: str | None = None
+    sourceType: str = "upload"
+    language: str | None
+    parsedMarkdown: str = Field(description="Its text, up to 200,000 characters.")
+    summary: str
+    keyPoints: tuple[str, ...] = ()
+    numPages: int | None
+    fileType: str | None
+    uploadTimestamp: datetime
+    status: str
+
+
+class UploadForm(bases.Lenient):
+    """The fields of an upload beside its file."""
+
+    title: str | None = Field(
+        None, max_length=MAX_TITLE_CHARS, description="What it is called; else as the file says."
+    )
+    author: str | None = Field(None, max_length=MAX_TITLE_CHARS, description="Who wrote it.")
+    replace: bool = Field(False, description="Take the place of the document with this title.")
+
+
+def stats_of(book: Book, indexed: int) -> ProcessingStats:
+    return ProcessingStats(total_chunks=book.chunks, chunks_processed=indexed)
+
+
+def message_of(book: Book) -> str:
+    if book.linked_to is not None:
+        return "Was here already, under another file."
+    return book.error or STAGES[book.stage.value]

@@ -1,0 +1,158 @@
+"""Documents over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.documents.rules.library import book_id_of, sha256_of
+from tests.support.example_world import GARDEN, WAITING, add_books
+from tests.support.harness import Harness
+
+BOOKS, UPLOAD = "/api/memory/books", "/api/book-upload"
+BOOK_ID, WAITS = book_id_of(sha256_of(GARDEN.encode())), book_id_of(sha256_of(WAITING))
+
+
+@pytest.fixture
+async def books(world: Harness) -> None:
+    """One that is completed, one that waits."""
+    await add_books(world)
+
+
+async def send(api: httpx.AsyncClient, data: bytes = b"A new text.", **fields: Any) -> Any:
+    files = {"file": (fields.pop("name", "new.txt"), data)}
+    return await api.post(fields.pop("path", BOOKS), files=files, data=fields)
+
+
+@pytest.mark.parametrize("path", [BOOKS, f"{UPLOAD}/upload"])
+async def test_an_upload_is_kept_and_listed(api: httpx.AsyncClient, path: str) -> None:
+    answer = await send(api, path=path, title="ספר חדש", author="דנה")
+    body = answer.json()
+    assert (answer.status_code, body["task_id"]) == (200, body["book_id"])
+    (book,) = (await api.get(BOOKS)).json()["books"]
+    assert (book["title"], book["author"], book["status"]) == ("ספר חדש", "דנה", "pending")
+
+
+async def test_what_is_here_already_is_a_duplicate(api: httpx.AsyncClient, books: None) -> None:
+    for data, fields in ((GARDEN.encode(), {"name": "g.md"}), (b"other", {"title": "Garden"})):
+        answer = await send(api, data, **fields)
+        body = answer.json()
+        assert answer.status_code == 409
+        assert (body["processing_status"], body["existing_book_id"]) == ("duplicate", BOOK_ID)
+        assert body["message"]
+    answer = await send(api, b"other", title="Garden", replace="true")
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        ({"json": {"file": "x"}}, 415, "unsupported_media_type"),
+        ({"data": {"title": "x"}}, 415, "unsupported_media_type"),
+        ({"files": {"other": ("a.txt", b"x")}}, 422, "invalid_input"),
+        ({"files": {"file": ("a.exe", b"x")}}, 415, "document_type"),
+        ({"files": {"file": ("a.txt", b"")}}, 422, "document_empty"),
+        ({"files": {"file": ("a.txt", b"x"), "f2": ("b.txt", b"y")}}, 400, "malformed_form"),
+        (
+            {"content": b"x", "headers": {"Content-Type": "multipart/form-data"}},
+            400,
+            "malformed_form",
+        ),
+        (
+            {"files": {"file": ("a.txt", b"x")}, "data": {"title": "x" * 201}},
+            422,
+            "invalid_input",
+        ),
+        ({"files": {"file": ("a.txt", b"x")}, "data": {"replace": "maybe"}}, 422, "invalid_input"),
+    ],
+)
+async def test_what_is_no_upload_is_refused(
+    api: httpx.AsyncClient, sent: dict[str, Any], status: int, code: str
+) -> None:
+    answer = await api.post(BOOKS, **sent)
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert (await api.get(BOOKS)).json()["total"] == 0
+
+
+async def test_a_file_above_the_limit_is_refused() -> None:
+    world = await Harness.open(documents={"max_bytes": 2_000})
+    from tests.unit.api.serving import client_of
+
+    async with client_of(world.services) as api:
+        for size in (2_001, 200_000):
+            answer = await send(api, b"x" * size)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert (await send(api, b"x" * 2_000)).status_code == 200
+
+
+async def test_a_document_is_read_searched_and_quoted(api: httpx.AsyncClient, books: None) -> None:
+    book = (await api.get(f"{BOOKS}/{BOOK_ID}")).json()["book"]
+    assert (book["status"], book["processing_stats"]["chunks_processed"]) == ("completed", 1)
+    assert "את הגינה משקים" in book["parsedMarkdown"]
+    asked = {"query": "מתי משקים את הגינה?", "book_id": BOOK_ID}
+    (hit,) = (await api.get(f"{UPLOAD}/search", params=asked)).json()["results"]
+    assert hit["source"]["book"]["title"] == "Garden"
+    path = f"{BOOKS}/{BOOK_ID}/chunks/{hit['memory_id']}/surrounding"
+    around = (await api.get(path, params={"radius": 2})).json()
+    assert [one["chunk_index"] for one in around["chunks"]] == [0]
+    assert around["text"] == hit["content"]
+    nothing = {"query": "הגינה", "book_id": "doc_none"}
+    assert (await api.get(f"{UPLOAD}/search", params=nothing)).json()["results"] == []
+
+
+async def test_a_document_is_recognised(api: httpx.AsyncClient, books: None) -> None:
+    sha = sha256_of(GARDEN.encode())
+    for answer in (
+        await api.get(f"{BOOKS}/recognize", params={"hash": sha}),
+        await api.post(f"{BOOKS}/recognize", json={"documentHash": sha}),
+        await api.post(f"{BOOKS}/recognize", json={"content": GARDEN}),
+    ):
+        body = answer.json()
+        assert (body["recognized"], body["document"]["bookId"]) == (True, BOOK_ID), body
+    for wrong in ({}, {"documentHash": "abc"}):
+        assert (await api.post(f"{BOOKS}/recognize", json=wrong)).status_code == 422
+
+
+async def test_progress_is_followed_to_the_end(api: httpx.AsyncClient, books: None) -> None:
+    text = (await api.get(f"{UPLOAD}/ws/progress/{BOOK_ID}")).text
+    (data,) = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+    assert json.loads(data)["processingStage"] == "completed"
+    assert (await api.get(f"{UPLOAD}/ws/progress/none")).status_code == 404
+
+
+async def test_cancel_and_delete(api: httpx.AsyncClient, books: None) -> None:
+    assert (await api.post(f"{UPLOAD}/cancel/{WAITS}")).status_code == 200
+    assert (await api.post(f"{UPLOAD}/cancel/{WAITS}")).status_code == 409
+    assert (await api.get(f"{BOOKS}/{WAITS}")).json()["book"]["status"] == "cancelled"
+    assert (await api.delete(f"{BOOKS}/{BOOK_ID}")).json()["deleted_chunks"] == 1
+    assert (await api.delete(f"{BOOKS}/{BOOK_ID}")).status_code == 404
+    assert (await api.get(f"{UPLOAD}/search", params={"query": "הגינה"})).json()["results"] == []
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_the_old_path_leads_on(api: httpx.AsyncClient, method: str) -> None:
+    answer = await api.request(method, f"{UPLOAD}/books", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, BOOKS)
+
+
+async def test_the_library_has_the_same_documents(api: httpx.AsyncClient, books: None) -> None:
+    body = (await api.get("/api/documents", params={"limit": 1, "skip": 1})).json()
+    assert ([one["id"] for one in body["documents"]], body["total"]) == ([BOOK_ID], 2)
+    assert not body["hasMore"]
+    assert (await api.get(f"/api/documents/{BOOK_ID}")).json()["fileType"] == "md"
+    assert (await api.get("/api/documents/none")).status_code == 404
+
+
+async def test_others_see_nothing_of_it(api: httpx.AsyncClient, books: None) -> None:
+    noa = {"X-User-Id": "noa"}
+    assert (await api.get(BOOKS, headers=noa)).json()["total"] == 0
+    assert (await api.get(f"{BOOKS}/{BOOK_ID}", headers=noa)).status_code == 404
+    assert (await api.delete(f"{BOOKS}/{BOOK_ID}", headers=noa)).status_code == 404
+
+
+async def test_clearing_takes_documents(api: httpx.AsyncClient, books: None) -> None:
+    assert (await api.post("/api/data/clear/documents")).status_code == 200
+    assert (await api.get(BOOKS)).json()["total"] == 0
