@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 
+from bidi.algorithm import get_display
+
 Page = Sequence[tuple[str, float]]
-TOP, LEFT, LEADING = 780, 60, 1.2
+TOP, LEFT, RIGHT, LEADING = 780, 60, 535, 1.2
+# Of a letter, in thousandths of its size.
+_WIDTH = 500
+# Brackets are drawn turned round in Hebrew.
+_BRACKETS = "()[]{}<>"
 
 
 def pdf_of(pages: Sequence[Page], *, title: str = "", author: str = "") -> bytes:
@@ -40,11 +47,69 @@ def encrypted_pdf() -> bytes:
     return _file(objects, "/Encrypt 3 0 R /ID [<00112233445566778899aabbccddeeff> <00>]")
 
 
+def drawn_pdf(pages: Sequence[Page], *, title: str = "") -> bytes:
+    """Pages of (text, size) lines in Hebrew or English, drawn from left to right as the
+    bidirectional algorithm says: lines in Hebrew end at the right edge."""
+    first = 7
+    kids = " ".join(f"{first + 2 * n} 0 R" for n in range(len(pages)))
+    letters = sorted({c for page in pages for text, _ in page for c in text + _BRACKETS})
+    marks = " ".join(f"{ord(c)} [0]" for c in letters if unicodedata.combining(c))
+    pairs = [f"<{ord(c):04x}> <{ord(c):04x}>" for c in letters]
+    blocks = (pairs[at : at + 100] for at in range(0, len(pairs), 100))
+    names = "\n".join(f"{len(b)} beginbfchar\n{chr(10).join(b)}\nendbfchar" for b in blocks)
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Drawn def "
+        "/CMapType 2 def 1 begincodespacerange <0000> <ffff> endcodespacerange\n"
+        f"{names}\nendcmap CMapName currentdict /CMap defineresource pop end end"
+    ).encode()
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /Drawn /Encoding /Identity-H "
+        b"/DescendantFonts [4 0 R] /ToUnicode 6 0 R >>",
+        f"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /Drawn /DW {_WIDTH} /W [{marks}] "
+        "/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> "
+        "/FontDescriptor 5 0 R >>".encode(),
+        b"<< /Type /FontDescriptor /FontName /Drawn /Flags 4 /FontBBox [0 -200 1000 900] "
+        b"/ItalicAngle 0 /Ascent 900 /Descent -200 /CapHeight 700 /StemV 80 >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(cmap), cmap),
+    ]
+    for n, page in enumerate(pages):
+        content = _drawn(page)
+        objects += [
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {first + 2 * n + 1} "
+            "0 R /Resources << /Font << /F1 3 0 R >> >> >>".encode(),
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        ]
+    told = title.encode("utf-16-be").hex()
+    objects.append(f"<< /Title <feff{told}> >>".encode())
+    return _file(objects, f"/Info {len(objects)} 0 R")
+
+
+def _drawn(page: Page) -> bytes:
+    y, lines = float(TOP), []
+    for text, size in page:
+        y -= LEADING * size
+        hebrew = next((c >= "\u0590" for c in text if c.isalpha()), False)
+        shown = get_display(text, base_dir="R" if hebrew else "L")
+        width = sum(not unicodedata.combining(c) for c in shown) * size * _WIDTH / 1000
+        x = RIGHT - width if hebrew else LEFT
+        # A point stands in the middle of the letter that comes next.
+        glyphs = "".join(
+            f"{-_WIDTH // 2} <{ord(c):04x}> {_WIDTH // 2} "
+            if unicodedata.combining(c)
+            else f"<{ord(c):04x}>"
+            for c in shown
+        )
+        lines.append(f"BT /F1 {size} Tf 1 0 0 1 {x:.1f} {y:.1f} Tm [{glyphs}] TJ ET")
+    return "\n".join(lines).encode("latin-1")
+
+
 def _content(page: Page) -> bytes:
     y, lines = float(TOP), []
     for text, size in page:
-        lines.append(f"BT /F1 {size} Tf 1 0 0 1 {LEFT} {y:.1f} Tm ({text}) Tj ET")
         y -= LEADING * size
+        lines.append(f"BT /F1 {size} Tf 1 0 0 1 {LEFT} {y:.1f} Tm ({text}) Tj ET")
     return "\n".join(lines).encode("latin-1")
 
 

@@ -3,6 +3,7 @@
 import io
 import posixpath
 import zipfile
+import zlib
 from urllib.parse import unquote
 
 from lxml import etree
@@ -12,6 +13,10 @@ from rayapp.documents.rules.kinds import Kind, broken, encrypted
 
 # Of one part, unpacked: more than a person writes, less than the memory of the process.
 MAX_PART_BYTES = 100 << 20
+_UNREADABLE = (
+    *(KeyError, OSError, EOFError, NotImplementedError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 _CORE = "docProps/core.xml"
 _META = "meta.xml"
 _DC = "{http://purl.org/dc/elements/1.1/}"
@@ -42,9 +47,7 @@ class Package:
                     details={"bytes": info.file_size, "limit": MAX_PART_BYTES},
                 )
             return self._archive.read(info)
-        except (KeyError, zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
-            raise broken() from error
-        except zipfile.zlib.error as error:
+        except _UNREADABLE as error:
             raise broken() from error
 
     def xml(self, name: str) -> etree._Element:

@@ -141,9 +141,10 @@ def _drawn_lines(document: pdfium.PdfDocument, number: int) -> list[_Drawn]:
 def _lines(page: "_PageText", number: int) -> Iterator[_Drawn]:
     start = 0
     for part in _NEWLINES.finditer(page.text + "\n"):
-        line = page.line(start, part.start(), number)
-        if line is not None:
-            yield line
+        for first, end in page.level_runs(start, part.start()):
+            line = page.line(first, end, number)
+            if line is not None:
+                yield line
         start = part.end()
 
 
@@ -161,6 +162,23 @@ class _PageText:
         self.text = text
         self._box = [ctypes.c_double() for _ in range(4)]
         self._loose = pdfium_c.FS_RECTF()
+
+    def level_runs(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """A line of Hebrew where it stays on one base line: of two that nearly touch, such as a
+        heading and the text below it, pdfium makes one."""
+        if _HEBREW.search(self.text, start, end):
+            height = size = 0.0
+            for at in range(start, end):
+                if self.text[at].isspace():
+                    continue
+                base = self._base(at)
+                if size and abs(base - height) > size / 2:
+                    yield start, at
+                    start, size = at, 0.0
+                if not size:
+                    bottom, top = self._cell(at)[2:]
+                    height, size = base, top - bottom
+        yield start, end
 
     def line(self, start: int, end: int, page: int) -> _Drawn | None:
         """The characters from start to end; None where they show nothing."""

@@ -27,6 +27,8 @@ SENTENCE_SHORT, OWN_LINE_SHORT = 0.9, 0.7
 RUNNING_PAGES, RUNNING_SHARE = 5, 0.5
 _SENTENCE_END = re.compile(r"[.!?:…׃][\"'”״)\]]*$")
 _ITEM = re.compile(r"(?:[•●▪‣◦○∙·*–—-]|\(?(?:\d{1,3}|[א-ת]|[a-zA-Z])[.)])\s")
+# A word of two parts that goes on in the next line.
+_CUT_WORD = re.compile(r"[^\W\d_][-־]$")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -174,6 +176,7 @@ def _block(lines: Sequence[Line], level: int, width: float) -> Block:
     text = lines[0].text
     for last, line in itertools.pairwise(lines):
         own = last.right - last.left < OWN_LINE_SHORT * width
-        text += ("\n" if own else " ") + line.text
+        between = "" if _CUT_WORD.search(text) else "\n" if own else " "
+        text += between + line.text
     is_item = _ITEM.match(text) is not None
     return Block(BlockKind.LIST_ITEM if is_item else BlockKind.PARAGRAPH, text, int(is_item), page)

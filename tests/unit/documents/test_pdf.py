@@ -11,7 +11,7 @@ from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.reading import ReadLimits, read_document
 from rayapp.documents.records import BlockKind
 from rayapp.documents.rules.kinds import BROKEN, EMPTY, ENCRYPTED
-from tests.support.pdf_files import encrypted_pdf, pdf_of
+from tests.support.pdf_files import drawn_pdf, encrypted_pdf, pdf_of
 
 pytestmark = pytest.mark.process
 LIMITS = ReadLimits(seconds=60)
@@ -69,3 +69,23 @@ async def test_pages_of_another_file() -> None:
     joined.save(out)
     found = await read_document(out.getvalue(), "b.pdf", LIMITS)
     assert [(b.text, b.page) for b in found.blocks][-2:] == [("alpha", 5), ("beta", 6)]
+
+
+HEBREW = [
+    "שלום (world) עולם, מחיר 10.50 ₪ (כולל 17% מע״מ).",
+    "בשנים 1988–1995 נכתבה גרסה Word (2010) בתל אביב.",
+    "שָׁלוֹם עוֹלָם, הַאִם מִלָּה מְנֻקֶּדֶת נִקְרֵאת?",
+    "Plain English here, with שלום inside it.",
+    "הכתובת https://a.example/c?d=1 כאן [1], ריימונד? (דמיאן).",
+]
+
+
+async def test_hebrew_as_it_is_read() -> None:
+    found = await read_document(drawn_pdf([[(line, 11) for line in HEBREW]]), "b.pdf", LIMITS)
+    assert " ".join(found.text.split()) == " ".join(HEBREW)
+    assert found.language == "mixed"
+
+
+async def test_hebrew_title() -> None:
+    found = await read_document(drawn_pdf([[("שלום", 11)]], title="ספר"), "b.pdf", LIMITS)
+    assert (found.title, found.text) == ("ספר", "שלום")
