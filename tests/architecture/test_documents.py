@@ -28,8 +28,8 @@ MACHINE = re.compile(
     r"/work/|\.\./shared|/opt/|files\.pythonhosted|registry\.npmjs|pypi\.org|/root/"
 )
 PATHS = re.compile(
-    r"`((?:rayapp|jobs|tests|configs|admin|api|assistant|bulk|client|container|core|datagov|graphs"
-    r"|index|inference|learning|local|memory|search|serve|storage|text|wire)/[\w./-]+)`"
+    r"`((?:rayapp|jobs|tests|configs|admin|api|assistant|bulk|client|container|core|datagov"
+    r"|documents|graphs|index|inference|learning|local|memory|search|serve|storage|text|wire)/[\w./-]+)`"
 )
 TRACKED = {".md", ".py", ".toml", ".yaml", ".yml", ".lock", ".env", ".json", ".txt", ""}
 TOP_LEVEL = {
