@@ -16,7 +16,14 @@ import orjson
 from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.records import Block, BlockKind
-from rayapp.documents.rules.kinds import EMPTY, Kind, broken, kind_of, too_much_memory
+from rayapp.documents.rules.kinds import (
+    EMPTY,
+    Kind,
+    broken,
+    kind_of,
+    too_many_blocks,
+    too_much_memory,
+)
 from rayapp.documents.rules.texts import clean_block, clean_name
 from rayapp.text.language import detect_language
 
@@ -83,7 +90,12 @@ def limit_process(limits: Mapping[str, Any]) -> None:
 
 def refuse_writing(event: str, arguments: tuple[Any, ...]) -> None:
     """The audit hook. Raises PermissionError."""
-    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING
+    writes = (
+        event == "open"
+        and not isinstance(arguments[0], int)  # a pipe that is open already
+        and isinstance(arguments[2], int)
+        and arguments[2] & WRITING
+    )
     if writes or event in REFUSED:
         raise PermissionError(f"A reader does not {event}.")
 
@@ -100,7 +112,7 @@ def _read(data: bytes, order: Mapping[str, Any]) -> None:
     kind = kind_of(data, order["name"])
     module = importlib.import_module(f"rayapp.documents.readers.{MODULES[kind]}")
     found: Found = module.read(data, Order(kind, limits["pages"], order["ocr"]))
-    answer = _Answer(limits["characters"])
+    answer = _Answer(limits["characters"], limits["blocks"])
     for block in found.blocks:
         answer.add(block)
     answer.end(kind, found)
@@ -109,9 +121,9 @@ def _read(data: bytes, order: Mapping[str, Any]) -> None:
 class _Answer:
     """Says the blocks as they come, and counts them."""
 
-    def __init__(self, max_characters: int) -> None:
-        self._max = max_characters
-        self._characters = 0
+    def __init__(self, max_characters: int, max_blocks: int) -> None:
+        self._max, self._max_blocks = max_characters, max_blocks
+        self._characters = self._blocks = 0
         self._columns: dict[tuple[str, ...], int] = {(): 0}
         self._sample: list[str] = []
         self._sampled = 0
@@ -121,12 +133,10 @@ class _Answer:
         block = clean_block(found)
         if block is None:
             return
-        self._characters += len(block.text)
-        if self._characters > self._max:
-            raise TooLarge(
-                f"The file holds more than {self._max:,} characters; cut it into parts.",
-                details={"limit": self._max},
-            )
+        self._blocks += 1
+        if self._blocks > self._max_blocks:
+            raise too_many_blocks(self._max_blocks)
+        self._count(len(block.text))
         if self._heading is None and block.kind is BlockKind.HEADING:
             self._heading = block.text
         if self._sampled < SAMPLE:
@@ -134,9 +144,18 @@ class _Answer:
             self._sampled += len(self._sample[-1])
         shown = self._columns.get(block.columns)
         if shown is None:
+            self._count(sum(map(len, block.columns)))
             shown = self._columns[block.columns] = len(self._columns)
             _say({"columns": block.columns})
         _say([block.kind.value, block.text, block.level, block.page, shown])
+
+    def _count(self, characters: int) -> None:
+        self._characters += characters
+        if self._characters > self._max:
+            raise TooLarge(
+                f"The file holds more than {self._max:,} characters; cut it into parts.",
+                details={"limit": self._max},
+            )
 
     def end(self, kind: Kind, found: Found) -> None:
         """Raises InvalidInput where no text was found."""

@@ -14,7 +14,14 @@ import orjson
 
 from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.records import Block, BlockKind, Extracted
-from rayapp.documents.rules.kinds import EMPTY, broken, kind_of_name, too_much_memory, too_slow
+from rayapp.documents.rules.kinds import (
+    EMPTY,
+    broken,
+    kind_of_name,
+    too_many_blocks,
+    too_much_memory,
+    too_slow,
+)
 
 # Of one read from the pipe, bytes.
 CHUNK_BYTES = 1 << 16
@@ -34,6 +41,7 @@ class ReadLimits:
         pages: of a file that has pages or slides.
         characters: of the text that is read.
         bytes: of the file.
+        blocks: paragraphs, headings and rows together: each costs the service some memory.
     """
 
     seconds: float = 60.0
@@ -41,6 +49,7 @@ class ReadLimits:
     pages: int = 5_000
     characters: int = 20_000_000
     bytes: int = 50 << 20
+    blocks: int = 500_000
 
 
 async def read_document(
@@ -138,6 +147,8 @@ async def _answer(process: asyncio.subprocess.Process, limits: ReadLimits) -> Ex
         if isinstance(said, list):
             kind, text, level, page, shown = said
             blocks.append(Block(BlockKind(kind), text, level, page, columns[shown]))
+            if len(blocks) > limits.blocks:
+                raise too_many_blocks(limits.blocks)
         elif "columns" in said:
             columns.append(tuple(said["columns"]))
         elif "error" in said:

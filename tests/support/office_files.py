@@ -43,7 +43,8 @@ def zip_of(parts: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
-            archive.writestr(name, content)
+            stored = zipfile.ZIP_STORED if name == "mimetype" else None
+            archive.writestr(name, content, stored)
     return out.getvalue()
 
 

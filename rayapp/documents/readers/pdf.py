@@ -222,15 +222,14 @@ class _PageText:
         """The characters from left to right, points with their letter; none where the line is
         not level: what is drawn at a slant keeps the order of pdfium."""
         letters: list[_Unit] = []
-        points: list[tuple[float, str]] = []
+        points: list[tuple[float, _Unit]] = []
         spaces: list[float] = []
         for at in range(start, end):
             c = self.text[at]
-            if unicodedata.combining(c):
-                points.append((self._middle(at), c))
-                continue
             left, right, bottom, top = self._cell(at)
-            if not c.isspace():
+            if unicodedata.combining(c):
+                points.append((self._middle(at), _Unit(left, right, bottom, c)))
+            elif not c.isspace():
                 if c.translate(_CUT):
                     letters.append(_Unit(left, right, bottom, c))
             elif top - bottom > size / 2:  # others pdfium adds, wherever it noticed a gap
@@ -250,11 +249,14 @@ class _Unit:
     text: str
 
 
-def _put_points(letters: list[_Unit], points: list[tuple[float, str]]) -> None:
-    """Each to the letter that it stands under or over."""
+def _put_points(letters: list[_Unit], points: list[tuple[float, _Unit]]) -> None:
+    """Each to the letter that it stands under or over, which then is as wide as both: of a letter
+    that is drawn with its point in one, pdfium gives each of them a half."""
     for place, point in points:
         nearest = min(letters, key=lambda unit: max(unit.left - place, place - unit.right, 0.0))
-        nearest.text += point
+        nearest.text += point.text
+        nearest.left = min(nearest.left, point.left)
+        nearest.right = max(nearest.right, point.right)
 
 
 def _with_spaces(letters: list[_Unit], spaces: list[float], gap: float) -> Iterator[str]:
@@ -274,10 +276,9 @@ def _with_spaces(letters: list[_Unit], spaces: list[float], gap: float) -> Itera
 def _recognised(document: pdfium.PdfDocument, number: int) -> Iterator[Block]:
     """What `tesseract` reads on a page; nothing where it is not installed."""
     bitmap = document[number - 1].render(scale=_OCR_SCALE, grayscale=True)
-    picture = b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(
-        bytes(bitmap.buffer)[row * bitmap.stride : row * bitmap.stride + bitmap.width]
-        for row in range(bitmap.height)
-    )
+    dots, stride = bytes(bitmap.buffer), bitmap.stride
+    rows = (dots[row * stride : row * stride + bitmap.width] for row in range(bitmap.height))
+    picture = b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
     try:
         done = subprocess.run(
             ["tesseract", "stdin", "stdout", "-l", "heb+eng"],

@@ -11,6 +11,8 @@ Row = Sequence[str]
 HEAD_ROWS = 20
 # A row of names fills this share of the columns; what stands above it is a title.
 NAMED_SHARE = 0.6
+# What is longer is no number, characters.
+NUMBER_LENGTH = 40
 _NUMBER = re.compile(r"[-+−(]?[\d.,:/\s%$€£₪-]*\d[\d.,:/\s%$€£₪)-]*")
 
 
@@ -57,7 +59,7 @@ def _filled(row: Row) -> list[str]:
 
 
 def _is_number(value: str) -> bool:
-    return _NUMBER.fullmatch(value) is not None
+    return len(value) <= NUMBER_LENGTH and _NUMBER.fullmatch(value) is not None
 
 
 def _tidy(row: Row) -> list[str]:

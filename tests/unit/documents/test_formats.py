@@ -228,7 +228,7 @@ async def test_eml() -> None:
         (files.docx_of(files.word_paragraph("a")), "a.xlsx", WRONG_TYPE),
         (files.docx_of(files.word_paragraph("a"))[:-200], "a.docx", BROKEN),
         (files.zip_of({"x": "y"}), "a.docx", WRONG_TYPE),
-        (files.zip_of({"[Content_Types].xml": "", "word/x": ""}), "a.docx", BROKEN),
+        (files.zip_of({"word/document.xml": "<w"}), "a.docx", BROKEN),
         (files.zip_of({"mimetype": "application/epub+zip"}), "a.epub", BROKEN),
         (files.odt_of("<text:p>a</text:p><unclosed>"), "a.odt", BROKEN),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 3000, "a.xls", WRONG_TYPE),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,23 @@ def good_files() -> dict[str, bytes]:
     }
 
 
-async def test_files_made_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def corpus() -> dict[str, bytes]:
+    if "RAYAPP_REALDATA" not in os.environ:
+        pytest.skip("RAYAPP_REALDATA names no folder")
+    folder = Path(os.environ["RAYAPP_REALDATA"]) / "documents"
+    return {p.name: p.read_bytes() for p in folder.rglob("*.*") if p.suffix != ".bin"}
+
+
+@pytest.mark.parametrize(
+    "good", [good_files, pytest.param(corpus, marks=pytest.mark.realdata)], ids=lambda g: g.__name__
+)
+async def test_files_made_bad(
+    good: Callable[[], dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     memory = resident_mb()
     seen: dict[str, int] = {}
-    for name, data in hostile(good_files(), FILES, seed=1):
+    for name, data in hostile(good(), FILES, seed=1):
         begun = time.monotonic()
         try:
             found = await read_document(data, name, LIMITS)

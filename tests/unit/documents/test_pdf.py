@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 
 import pypdfium2 as pdfium
 import pytest
@@ -89,3 +91,19 @@ async def test_hebrew_as_it_is_read() -> None:
 async def test_hebrew_title() -> None:
     found = await read_document(drawn_pdf([[("שלום", 11)]], title="ספר"), "b.pdf", LIMITS)
     assert (found.title, found.text) == ("ספר", "שלום")
+
+
+async def test_text_recognition_only_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program of that name stands in: what counts is that it gets the picture of the page."""
+    program = tmp_path / "tesseract"
+    program.write_text("#!/bin/sh\nhead -c 2\necho ' of a page'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    data = pdf_of([[("some text", 12)], []])
+    plain = await read_document(data, "b.pdf", LIMITS)
+    recognised = await read_document(data, "b.pdf", LIMITS, ocr=True)
+    assert [(b.text, b.page) for b in plain.blocks] == [("some text", 1)]
+    assert [(b.text, b.page) for b in recognised.blocks] == [("some text", 1), ("P5 of a page", 2)]
+    assert plain.pages_without_text == recognised.pages_without_text == (2,)

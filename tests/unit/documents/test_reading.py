@@ -65,3 +65,9 @@ async def test_a_reader_that_takes_too_long_is_ended() -> None:
     with pytest.raises(InvalidInput) as refused:
         await read_document(b"words", "a.txt", ReadLimits(seconds=0.001))
     assert refused.value.code == TOO_SLOW
+
+
+async def test_a_text_of_too_many_lines() -> None:
+    with pytest.raises(TooLarge) as refused:
+        await read_document(b"a\n" * 100, "a.txt", ReadLimits(blocks=50))
+    assert "50 paragraphs" in refused.value.message
