@@ -57,6 +57,7 @@ ERROR_BY_STATUS: Mapping[int, type[errors.RayappError]] = {
     404: errors.NotFound,
     409: errors.Conflict,
     413: errors.TooLarge,
+    415: errors.InvalidInput,
     422: errors.InvalidInput,
     429: errors.RateLimited,
     503: errors.DependencyDown,

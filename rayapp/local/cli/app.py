@@ -1,4 +1,4 @@
-"""Command line: up, down, status, doctor, demo, add, search, recent, keys, job."""
+"""Command line: up, down, status, doctor, demo, add, search, recent, documents, keys, job."""
 
 import ast
 import asyncio
@@ -20,6 +20,7 @@ import jobs
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings, load_settings
+from rayapp.local.cli.documents import documents
 from rayapp.local.cli.keys import has_living_key, keys
 from rayapp.local.cli.memories import DataDir, add, recent, search, shared_options, typed_command
 from rayapp.local.cli.output import StartProgress, console, table_of
@@ -63,6 +64,7 @@ VERDICT_STYLE = {"ok": "green", "note": "yellow", "blocks": "bold red"}
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for AI assistants.")
 app.add_typer(keys, name="keys")
+app.add_typer(documents, name="documents")
 
 ProfileName = Annotated[str | None, typer.Option(help="local, gpu or prod.")]
 

@@ -42,6 +42,10 @@ def _book(doc: Document) -> Book:
     return from_row(Book, doc)
 
 
+class _NotHeldError(Exception):
+    """Ends a transaction: another process holds the document."""
+
+
 class MongoBookStore:
     """Implements `documents.ports.BookStore`."""
 
@@ -146,12 +150,7 @@ class MongoBookStore:
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
         points = [item.point_id for item in items]
 
-        async def store(session: AsyncClientSession) -> bool:
-            done = await self._rows.update_one(
-                _held(book, token), {"$set": to_row(book)}, session=session
-            )
-            if not done.matched_count:
-                return False
+        async def store(session: AsyncClientSession) -> None:
             await self._changes.note(((book.user_id, point) for point in points), session)
             # What a deleted document left until the index has let go of it.
             where = {**_owned(book), "point_id": {"$in": points}, "status": Status.DELETED.value}
@@ -160,12 +159,20 @@ class MongoBookStore:
             if new:
                 await self._items.insert_many(new, session=session)
             await self._revive(gone, items, session)
-            return True
+            # Last: whoever dies in the middle holds the row of a document from the queue until the
+            # server ends its transaction.
+            done = await self._rows.update_one(
+                _held(book, token), {"$set": to_row(book)}, session=session
+            )
+            if not done.matched_count:
+                raise _NotHeldError
 
         try:
-            return await self._database.transaction(
-                store, passing=BulkWriteError, timeout_s=WHOLE_TIMEOUT_S
+            await self._database.transaction(
+                store, passing=(BulkWriteError, _NotHeldError), timeout_s=WHOLE_TIMEOUT_S
             )
+        except _NotHeldError:
+            return False
         except BulkWriteError as error:
             codes = {one["code"] for one in error.details.get("writeErrors") or ()}
             if codes != {DUPLICATE_KEY}:
@@ -173,6 +180,7 @@ class MongoBookStore:
             raise DuplicateMemory(
                 f"A memory has an id of a chunk of {book.book_id}: delete it, then upload again."
             ) from None
+        return True
 
     async def _revive(
         self, gone: Sequence[Document], items: Sequence[MemoryItem], session: AsyncClientSession

@@ -1,0 +1,95 @@
+"""`rayapp documents`: give files to the memory of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rayapp.client.progress import Bar, Progress
+from rayapp.core.errors import Conflict, InvalidInput
+from rayapp.local.cli.memories import DataDir, KeyFile, User, client_of
+from rayapp.local.cli.output import console, table_of
+
+if TYPE_CHECKING:
+    from rayapp.client import SyncMemoryClient
+    from rayapp.wire.books import BookDetail
+
+documents = typer.Typer(no_args_is_help=True, help="Files that can be asked about.")
+EXIT_SOME_FAILED = 3
+
+
+@documents.command()
+def add(
+    paths: Annotated[list[Path], typer.Argument(help="Files, or folders of them.")],
+    title: Annotated[str | None, typer.Option(help="What it is called (one file).")] = None,
+    author: Annotated[str | None, typer.Option(help="Who wrote it.")] = None,
+    replace: Annotated[
+        bool, typer.Option(help="Take the place of the document with this title.")
+    ] = False,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+) -> None:
+    """Read files, and wait until they can be asked about; exit code 3 when some could not be."""
+    files = list(_files(paths))
+    if title is not None and len(files) != 1:
+        raise InvalidInput("--title names one document: give one file, or leave it out.")
+    failed = 0
+    with client_of(data_dir, user, api_key_file) as client, Progress(console) as progress:
+        for path in files:
+            with progress.step(path.name, 0) as bar:
+                said, done = _added(client, path, bar, title, author, replace)
+            console.print(f"{path}: {said}", soft_wrap=True)
+            failed += not done
+    if failed:
+        raise typer.Exit(EXIT_SOME_FAILED)
+
+
+@documents.command("list")
+def list_documents(
+    user: User = None, data_dir: DataDir = None, api_key_file: KeyFile = None
+) -> None:
+    """The documents of a user, newest first."""
+    with client_of(data_dir, user, api_key_file) as client:
+        found = client.books(limit=200).books
+    table = table_of("id", "title", "state", "passages", "uploaded")
+    for book in found:
+        uploaded = book.upload_timestamp.isoformat(timespec="seconds")
+        passages = str(book.processing_stats.total_chunks)
+        table.add_row(book.book_id, book.title, book.status, passages, uploaded)
+    console.print(table)
+
+
+def _added(
+    client: SyncMemoryClient,
+    path: Path,
+    bar: Bar,
+    title: str | None,
+    author: str | None,
+    replace: bool,
+) -> tuple[str, bool]:
+    """What became of a file, and whether it can be asked about."""
+
+    def show(book: BookDetail) -> None:
+        stats = book.processing_stats
+        bar.at(stats.chunks_processed, stats.total_chunks, book.processingStage)
+
+    try:
+        book = client.upload(path, title=title, author=author, replace=replace, on_progress=show)
+    except Conflict as error:
+        return error.message, "existing_book_id" in error.details
+    except InvalidInput as error:
+        return error.message, False
+    number = book.processing_stats.total_chunks
+    return f"{number} passage{'' if number == 1 else 's'} of {book.title} ({book.id}).", True
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(one for one in path.rglob("*") if one.is_file())
+        else:
+            yield path

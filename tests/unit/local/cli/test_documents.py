@@ -1,0 +1,113 @@
+"""`rayapp documents` against the real API on in-memory stores."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rich.console import Console
+from starlette.applications import Starlette
+from typer.testing import CliRunner
+
+from rayapp.api.app import create_api
+from rayapp.documents.reading import read_document
+from rayapp.documents.service import CLAIM_S
+from rayapp.local.cli import documents
+from rayapp.local.cli.app import app
+from rayapp.local.stack import stack
+from tests.support.harness import Harness
+from tests.unit.fake_service import FakeService, serving
+
+
+@dataclass
+class RealApi(FakeService):
+    """The real application on a socket, and an owner of documents that works while `works` is
+    set."""
+
+    world: Harness = field(default_factory=Harness.ready)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def app(self) -> Starlette:
+        return create_api(self.world.services)
+
+    async def own(self) -> None:
+        work = self.world.reading(read_document)
+        while not self.stopped.is_set():
+            await work.run_once()
+            await self.world.indexed()
+            await self.world.clock.elapse(CLAIM_S)
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[RealApi]:
+    found = RealApi()
+    with serving(found):
+        monkeypatch.setattr(stack, "url_of", lambda folder: found.url)
+        owner = threading.Thread(target=asyncio.run, args=(found.own(),))
+        owner.start()
+        yield found
+        found.stopped.set()
+        owner.join()
+
+
+class Ran(NamedTuple):
+    code: int
+    said: str
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """`rayapp documents …`."""
+
+    def invoke(*arguments: str) -> Ran:
+        said = StringIO()
+        monkeypatch.setattr(documents, "console", Console(file=said, width=200, markup=False))
+        result = CliRunner().invoke(app, ["documents", *arguments])
+        return Ran(result.exit_code, " ".join(said.getvalue().split()))
+
+    return invoke
+
+
+def test_files_of_a_folder_are_added_and_listed(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    (tmp_path / "גינה.md").write_text("# Garden\n\nאת הגינה משקים ביום שני.", encoding="utf-8")
+    (tmp_path / "note.txt").write_text("The contract ends in May.", encoding="utf-8")
+    code, said = run("add", str(tmp_path))
+    assert code == 0, said
+    assert "1 passage of Garden (doc_" in said
+    code, said = run("list")
+    assert code == 0
+    assert "Garden" in said
+    assert "completed" in said
+    code, said = run("add", str(tmp_path / "note.txt"))
+    assert code == 0
+    assert "is here already" in said
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_goes_on(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    (tmp_path / "a.exe").write_bytes(b"x")
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 broken")
+    (tmp_path / "c.txt").write_text("words", encoding="utf-8")
+    code, said = run("add", str(tmp_path), "--author", "Dana")
+    assert code == 3
+    assert "cannot be read" in said
+    assert "b.pdf: " in said
+    assert "1 passage of c" in said
+
+
+def test_one_title_is_for_one_file(service: RealApi, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    result = CliRunner().invoke(app, ["documents", "add", str(tmp_path), "--title", "x"])
+    assert result.exit_code != 0
+    assert "--title names one document" in str(result.exception)
