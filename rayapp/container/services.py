@@ -213,6 +213,7 @@ class Container:
         return ResidentViews(
             self.stores.items,
             self.stores.changes,
+            self.stores.graphs,
             self.index,
             self.texts.analyser,
             schema=self.schema,

@@ -6,7 +6,7 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion
@@ -215,17 +215,29 @@ class Change:
     at: int
     points: tuple[str, ...]
 
+    @property
+    def of_graphs(self) -> bool:
+        """Whether the user's graphs gained something; it names no point."""
+        return not self.points
+
+
+class Changes(NamedTuple):
+    """What one look found, newest first, and the server's time of the look, as `Change.at`."""
+
+    found: list[Change]
+    until: int
+
 
 class ChangeLog(Protocol):
-    """What was lately written of each user's items. Each write says so before it does it or in its
-    own transaction, so that whoever keeps items can tell what to read again."""
+    """What was lately written of each user's items and graphs. Each write says so before it does it
+    or in its own transaction, so that whoever keeps items can tell what to read again."""
 
-    async def since(self, user_id: str, newest: int | None, limit: int) -> list[Change]:
-        """The last `limit` changes, newest first: from a minute before `newest` on, or of the last
-        hour."""
+    async def since(self, user_id: str, until: int | None, limit: int) -> Changes:
+        """The last `limit` changes: from a minute before the look that said `until` on, for a
+        transaction may end after a later one; or of the last hour."""
 
-    async def settled(self, after_s: float) -> int:
-        """The server's time `after_s` ago, as `Change.at` counts."""
+    def before(self, at: int, seconds: float) -> int:
+        """A server's time, as `Change.at`, that many seconds before another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,10 @@
 """What the graphs add to a search: deeper tiers, boosts, known solutions. One read, bounded."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded
@@ -76,7 +78,7 @@ class PriorsService:
             async with asyncio.timeout(deadline.limit(self._settings.priors_timeout_s)):
                 if self._suspects.holds(scope.user_id, now):
                     found, bare = await asyncio.gather(
-                        self._read(scope, question), self._is_bare(scope)
+                        self._read(scope, question), is_bare(self._graphs, scope)
                     )
                     if bare:
                         self._empty.add(scope.user_id, now)
@@ -94,13 +96,40 @@ class PriorsService:
             problem_hash=question.problem,
         )
 
-    async def _is_bare(self, scope: ReadScope) -> bool:
-        """Whether the user has no graph at all; every settled outcome leaves an action row."""
-        actions, nodes = await asyncio.gather(
-            self._graphs.actions(scope, context_type=None, limit=1),
-            self._graphs.top_nodes(scope, 1),
-        )
-        return not actions and not nodes
+
+async def is_bare(graphs: GraphStore, scope: ReadScope) -> bool:
+    """Whether the user has no graph at all; every settled outcome leaves an action row."""
+    actions, nodes = await asyncio.gather(
+        graphs.actions(scope, context_type=None, limit=1), graphs.top_nodes(scope, 1)
+    )
+    return not actions and not nodes
+
+
+class PriorsRead:
+    """What the graphs say to one search: read beside it from `begin` on, or when it is `found`."""
+
+    def __init__(self, read: Callable[[], Coroutine[Any, Any, GraphPriors]]) -> None:
+        self._read = read
+        self._task: asyncio.Task[GraphPriors] | None = None
+
+    def begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._read())
+
+    async def found(self) -> GraphPriors:
+        self.begin()
+        assert self._task is not None
+        return await self._task
+
+    async def end(self) -> None:
+        """Leave no read behind when the search failed before it needed the graphs."""
+        if self._task is None:
+            return
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.exception()  # looked at, so that the loop does not report it as forgotten
 
 
 class _Recent:

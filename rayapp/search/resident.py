@@ -18,6 +18,7 @@ from rayapp.core.errors import DeadlineExceeded, DependencyDown, StoreDown
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, SparseVector
+from rayapp.graphs.ports import GraphStore
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import StoredPoint
 from rayapp.index.rules.points import (
@@ -28,8 +29,9 @@ from rayapp.index.rules.points import (
     was_embedded,
 )
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.ports import Change, ChangeLog, MemoryStore
+from rayapp.memory.ports import ChangeLog, Changes, MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.search.priors import is_bare
 from rayapp.search.rules.view import Row, UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
@@ -37,7 +39,7 @@ from rayapp.text.passages import passages_of
 
 log = logging.getLogger("rayapp.search")
 # A write is noted before it is done: what it names is read again for this long, more than a write
-# may take, counted from when its note was first seen.
+# may take. What is written in one transaction with its note is there when that is.
 SETTLE_S = 15.0
 # Notes of one look, and memories that are read again. A user of whom more was written just now is
 # searched in the index.
@@ -62,15 +64,24 @@ MOST_COLD = 100_000
 
 @dataclass(slots=True)
 class _Held:
-    """A view, and which notes it has seen: when each was first seen, seconds."""
+    """A view, and the notes of its last look.
+
+    Attributes:
+        bare: the user has no graph.
+        until: the server's time of that look.
+    """
 
     view: UserView
+    bare: bool
     built: float
     asked: float
-    newest: int | None
-    seen: dict[str, float]
-    nbytes: int
+    until: int
+    seen: frozenset[str]
+    nbytes: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def see(self, look: Changes) -> None:
+        self.until, self.seen = look.until, frozenset(one.key for one in look.found)
 
 
 class ResidentViews:
@@ -80,6 +91,7 @@ class ResidentViews:
         self,
         store: MemoryStore,
         changes: ChangeLog,
+        graphs: GraphStore,
         index: VectorIndex,
         analyser: Analyser,
         *,
@@ -88,6 +100,7 @@ class ResidentViews:
     ) -> None:
         self._store = store
         self._changes = changes
+        self._graphs = graphs
         self._index = index
         self._analyser = analyser
         self.schema = schema
@@ -121,6 +134,11 @@ class ResidentViews:
         self._metrics.count("views", kind="index" if view is None else "view")
         return view
 
+    def is_bare(self, user_id: str) -> bool:
+        """Whether the user is held and had no graph at the last look."""
+        held = self._users.get(user_id)
+        return held is not None and held.bare
+
     def _serves(self, scope: ReadScope, where: ItemFilter) -> bool:
         """A past state and shared open data are asked of the index."""
         return (
@@ -147,17 +165,16 @@ class ResidentViews:
 
     async def _is_current(self, user_id: str, held: _Held, now: float) -> bool:
         """Whether the view has all that the store says; what is new to it is read."""
-        changes = await self._changes.since(user_id, held.newest, MOST_CHANGES)
-        fresh = [
-            one
-            for one in changes
-            if one.key not in held.seen or now - held.seen[one.key] < SETTLE_S
-        ]
+        look = await self._changes.since(user_id, held.until, MOST_CHANGES)
+        settled = self._changes.before(look.until, SETTLE_S)
+        fresh = [one for one in look.found if one.key not in held.seen or one.at > settled]
         if not fresh:
+            held.see(look)
             return True
+        held.bare = held.bare and not any(one.of_graphs for one in fresh)
         points = {point_id for one in fresh for point_id in one.points}
         applied = False
-        if len(changes) < MOST_CHANGES and len(points) <= MOST_POINTS:
+        if len(look.found) < MOST_CHANGES and len(points) <= MOST_POINTS:
             async with held.lock:
                 # Whoever reads last writes last: no search lays an older state over a newer one.
                 applied = await self._apply(held, user_id, points)
@@ -165,7 +182,7 @@ class ResidentViews:
             self._users.pop(user_id, None)
             self._cold[user_id] = now + RETRY_S
             return False
-        self._note(held, changes, now)
+        held.see(look)
         self._resize(user_id, held)
         return True
 
@@ -207,10 +224,12 @@ class ResidentViews:
         if await self._store.waiting(user_id) > MOST_WAITING:
             return None
         # Before the items: what is written in between is read again.
-        changes = await self._changes.since(user_id, None, MOST_CHANGES)
-        settled = await self._changes.settled(SETTLE_S)
+        look = await self._changes.since(user_id, None, MOST_CHANGES)
         most = self._settings.search.resident_max_items
-        items = await self._store.searchable(ReadScope(user_id, include_shared=False), most)
+        scope = ReadScope(user_id, include_shared=False)
+        items, bare = await asyncio.gather(
+            self._store.searchable(scope, most), is_bare(self._graphs, scope)
+        )
         if items is None:
             self._cold[user_id] = now + LARGE_S
             return None
@@ -223,10 +242,8 @@ class ResidentViews:
             view = await asyncio.to_thread(UserView, rows, self.schema.dims)
         else:
             view = UserView(rows, self.schema.dims)
-        held = _Held(view=view, built=now, asked=now, newest=None, seen={}, nbytes=0)
-        held.seen = {one.key: now - SETTLE_S for one in changes if one.at < settled}
-        self._note(held, changes, now)
-        return held
+        seen = frozenset(one.key for one in look.found)
+        return _Held(view, bare, now, now, look.until, seen)
 
     async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
         """Read again what changed; False when the index does not have what the store says."""
@@ -304,10 +321,6 @@ class ResidentViews:
             for item in items
             if (passages := passages_of(item.text))
         ]
-
-    def _note(self, held: _Held, changes: Sequence[Change], now: float) -> None:
-        held.seen = {one.key: held.seen.get(one.key, now) for one in changes}
-        held.newest = max([held.newest or 0, *(one.at for one in changes)]) or None
 
     def _resize(self, user_id: str, held: _Held) -> None:
         """Count its bytes anew; those that were asked for longest ago make room."""

@@ -21,6 +21,7 @@ from rayapp.memory.ports import MemoryStore, Page
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
+from rayapp.search.priors import NOTHING, PriorsRead
 from rayapp.search.resident import ResidentViews
 from rayapp.search.rules.fusion import (
     HITS_READ,
@@ -56,7 +57,7 @@ Lists = tuple[dict[Tier, list[ScoredPoint]], dict[Tier, list[ScoredPoint]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmsRequest:
-    """What the arms need of one search. `priors` is read while the question is embedded."""
+    """What the arms need of one search."""
 
     scope: ReadScope
     where: ItemFilter
@@ -65,7 +66,7 @@ class ArmsRequest:
     recipe: Recipe
     tiers: tuple[Tier, ...]
     depth: int
-    priors: asyncio.Future[GraphPriors]
+    priors: PriorsRead
 
 
 @dataclass(slots=True)
@@ -110,6 +111,8 @@ class SearchArms:
         """Candidates of all arms. Raises StoreDown; every other dependency only degrades."""
         if request.where.matches_nothing:
             return Gathered(dense_used=False)
+        if not self._views.is_bare(request.scope.user_id):
+            request.priors.begin()
         view = await self._views.of(request.scope, request.where, deadline, trace)
         if view is not None:
             return await self._from_view(request, view, deadline, trace)
@@ -121,7 +124,8 @@ class SearchArms:
         """What the engine would find, of the columns of one user. Nothing waits between the look at
         the columns and what is read of them, so that no write comes in between."""
         vector = await self._embed(request.text, deadline, trace)
-        priors = await request.priors
+        bare = self._views.is_bare(request.scope.user_id)
+        priors = NOTHING if bare else await request.priors.found()
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
         lists = view.scan(_normalised(vector), self._question(request), request.where, depths)
         evidence = gather_evidence(lists.dense.values(), lists.sparse.values())
@@ -138,6 +142,7 @@ class SearchArms:
         return Gathered(candidates, vector is not None, priors, depths)
 
     async def _from_index(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
+        request.priors.begin()
         pending = asyncio.ensure_future(self._pending(request, deadline, trace))
         try:
             vector = await self._embed(request.text, deadline, trace)
@@ -187,7 +192,7 @@ class SearchArms:
         usual = tier_depths(GraphPriors(), request.tiers, request.depth, request.recipe)
         asked = asyncio.ensure_future(self._query(request, vector, usual, deadline, trace))
         try:
-            priors = await request.priors
+            priors = await request.priors.found()
             lists = await asked
             if lists is not None and _nothing(lists) and await self._was_lost(trace):
                 lists = None

@@ -3,7 +3,6 @@
 API, tools, prefetch and evaluation all come through here, so they rank alike.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +11,11 @@ from datetime import timedelta
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, DependencyDown
 from rayapp.core.runtime import Runtime
-from rayapp.graphs.records import GraphPriors
 from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
-from rayapp.search.priors import GraphQuestion, PriorsService
+from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
 from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
@@ -137,8 +135,8 @@ class SearchService:
 
     async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
         """Candidates of all arms; the graphs are read beside the embedding of the question."""
-        priors = asyncio.ensure_future(
-            self._priors.gather(prepared.scope, prepared.question, deadline, trace)
+        priors = PriorsRead(
+            lambda: self._priors.gather(prepared.scope, prepared.question, deadline, trace)
         )
         request = ArmsRequest(
             scope=prepared.scope,
@@ -153,7 +151,7 @@ class SearchService:
         try:
             return await self._arms.gather(request, deadline, trace)
         finally:
-            await _ended(priors)
+            await priors.end()
 
     async def ranked(
         self, prepared: Prepared, gathered: Gathered, deadline: Deadline, trace: Trace
@@ -339,15 +337,6 @@ class SearchService:
             at=now,
             expires_at=now + timedelta(hours=self._settings.search.receipt_ttl_h),
         )
-
-
-async def _ended(task: asyncio.Future[GraphPriors]) -> None:
-    """Leave no read behind when the search failed before it needed the graphs."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
-    elif not task.cancelled():
-        task.exception()  # looked at, so that the loop does not report it as forgotten
 
 
 def window_of(limit: int, offset: int) -> int:

@@ -145,7 +145,7 @@ class InMemoryStores(Stores):
 
     def __init__(self, world: Harness) -> None:
         self.items = world.items
-        self.changes = InMemoryChangeLog(world.items)
+        self.changes = InMemoryChangeLog(world.items, world.graphs.inner._rows)
         self.receipts = world.receipts
         self.events = world.events
         self.leases = world.leases

@@ -196,7 +196,8 @@ def engine_idf(query: SparseVector, hits: Sequence[IndexedHit]) -> dict[int, flo
     """The IDF that the engine multiplied by, of the question's words that its hits hold.
 
     Least squares of the least length: words that always come together share what is known of them
-    together, so that a text with the same words gets the same score.
+    together, so that a text with the same words gets the same score. A word that would take away
+    is left out, and the others are asked again.
     """
     weights = dict(zip(query.indices, query.values, strict=True))
     rows = [
@@ -208,8 +209,14 @@ def engine_idf(query: SparseVector, hits: Sequence[IndexedHit]) -> dict[int, flo
         return {}
     table = np.array([[row.get(slot, 0.0) for slot in slots] for row in rows])
     scores = np.array([hit.score for hit in hits])
-    solved = np.linalg.lstsq(table, scores, rcond=RANK_SHARE)[0]
-    return {slot: max(0.0, float(idf)) for slot, idf in zip(slots, solved, strict=True)}
+    known = dict.fromkeys(slots, 0.0)
+    left = np.arange(len(slots))
+    while len(left):
+        solved = np.linalg.lstsq(table[:, left], scores, rcond=RANK_SHARE)[0]
+        if (solved >= 0.0).all():
+            return known | {slots[at]: float(idf) for at, idf in zip(left, solved, strict=True)}
+        left = left[solved > 0.0]
+    return known
 
 
 def _pairs(document: SparseVector) -> zip[tuple[int, float]]:

@@ -1,7 +1,7 @@
 """The MongoDB implementation of `ChangeLog`, and how the stores write to it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import point_id_of
-from rayapp.memory.ports import Change
+from rayapp.memory.ports import Change, Changes
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import CHANGES
@@ -31,23 +31,33 @@ class MongoChangeLog:
         self._database = database
         self._rows = database.collection(CHANGES)
 
-    async def since(self, user_id: str, newest: int | None, limit: int) -> list[Change]:
+    async def since(self, user_id: str, until: int | None, limit: int) -> Changes:
         where: Document = {"owner": _owner(user_id)}
-        if newest is not None:
-            where["at"] = {"$gte": Timestamp(max(0, (newest >> LOW_BITS) - OVERLAP_S), 0)}
+        if until is not None:
+            where["at"] = {"$gte": Timestamp(max(0, (until >> LOW_BITS) - OVERLAP_S), 0)}
+        # As a command: a cursor does not say how far the server had come.
+        look = {
+            "find": CHANGES,
+            "filter": where,
+            "sort": {"at": DESCENDING},
+            "limit": limit,
+            "batchSize": limit,
+            "singleBatch": True,
+        }
         with translated():
-            rows = await self._rows.find(
-                where, sort=[("at", DESCENDING)], limit=limit, batch_size=limit + 1
-            ).to_list()
-        return [
-            Change(
-                str(row["_id"]), row["at"].time << LOW_BITS | row["at"].inc, tuple(row["points"])
-            )
-            for row in rows
+            answer = await self._database.command(look)
+        changes = [
+            Change(str(row["_id"]), _counted(row["at"]), tuple(row["points"]))
+            for row in answer["cursor"]["firstBatch"]
         ]
+        return Changes(changes, _counted(answer["operationTime"]))
 
-    async def settled(self, after_s: float) -> int:
-        return int((await self._database.now()).timestamp() - after_s) << LOW_BITS
+    def before(self, at: int, seconds: float) -> int:
+        return max(0, at - (int(seconds) << LOW_BITS))
+
+    async def note_graphs(self, user_id: str, session: AsyncClientSession) -> None:
+        """Say that the user's graphs gain something. Raises as the driver does."""
+        await self._note({user_id: []}, session)
 
     async def note(
         self, items: Iterable[tuple[str, str]], session: AsyncClientSession | None = None
@@ -60,6 +70,11 @@ class MongoChangeLog:
         for user_id, point_id in items:
             if user_id != SYSTEM_USER:
                 points[user_id].append(point_id)
+        await self._note(points, session)
+
+    async def _note(
+        self, points: Mapping[str, list[str]], session: AsyncClientSession | None
+    ) -> None:
         if not points:
             return
         now = datetime.now(UTC)
@@ -71,6 +86,10 @@ class MongoChangeLog:
             await self._rows.insert_one(rows[0], session=session)
         else:
             await self._rows.insert_many(rows, ordered=False, session=session)
+
+
+def _counted(at: Timestamp) -> int:
+    return at.time << LOW_BITS | at.inc
 
 
 def _owner(user_id: str) -> str:

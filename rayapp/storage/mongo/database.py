@@ -57,6 +57,11 @@ class MongoDatabase:
             return self._database.get_collection(name, write_concern=FAST)
         return self._database.get_collection(name)
 
+    async def command(self, command: Document) -> Document:
+        """The server's whole answer. Raises as the driver does."""
+        answer: Document = await self._database.command(command)
+        return answer
+
     async def ping(self) -> float:
         """Seconds of one round trip; raises StoreDown."""
         started = time.perf_counter()

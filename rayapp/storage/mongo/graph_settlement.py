@@ -23,6 +23,7 @@ from rayapp.graphs.rules.content import GraphQuota, Refused, admitted_content, a
 from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope
+from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import Collection, MongoDatabase
 from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
@@ -66,7 +67,7 @@ class GraphSettlement:
                 solutions=changes.solutions,
                 documents=changes.documents,
             )
-            await self._write(outcome_writes(owner["user_id"], admitted), session)
+            await self._write(owner, outcome_writes(owner["user_id"], admitted), session)
             return True
 
         return await self._database.transaction(settle)
@@ -96,7 +97,8 @@ class GraphSettlement:
                 [{"$set": {"contribution": {"$literal": known}, **SETTLED}}],
                 session=session,
             )
-            await self._write(content_writes(owner["user_id"], admitted, item.updated_at), session)
+            writes = content_writes(owner["user_id"], admitted, item.updated_at)
+            await self._write(owner, writes, session)
             await self._remove_orphans(owner, admitted, session)
             if known is None:
                 await items.delete_one({"_id": doc["_id"], **GONE}, session=session)
@@ -104,7 +106,11 @@ class GraphSettlement:
 
         return await self._database.transaction(settle)
 
-    async def _write(self, writes: dict[str, Operations], session: AsyncClientSession) -> None:
+    async def _write(
+        self, owner: Document, writes: dict[str, Operations], session: AsyncClientSession
+    ) -> None:
+        if writes:
+            await MongoChangeLog(self._database).note_graphs(owner["user_id"], session)
         for name, operations in writes.items():
             await self._database.collection(name).bulk_write(operations, session=session)
 

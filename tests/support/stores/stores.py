@@ -12,11 +12,12 @@ from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.ports import Change, Event
+from rayapp.memory.ports import Change, Changes, Event
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import Receipt
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.graph_rows import GraphRows, Key
 
 EVENT_LIFETIME = timedelta(days=90)
 IDEMPOTENCY_LIFETIME = timedelta(hours=24)
@@ -199,30 +200,42 @@ def _key(row: IdempotencyRow) -> tuple[str, str, str]:
 
 
 class InMemoryChangeLog:
-    """Finds out by looking: an item is another object after each write."""
+    """Finds out by looking: an item, or a row of a graph, is another object after each write."""
 
-    def __init__(self, items: InMemoryMemoryStore) -> None:
+    def __init__(self, items: InMemoryMemoryStore, graphs: GraphRows) -> None:
         self._items = items
+        self._graphs = graphs
         self._known: dict[str, MemoryItem] = {}
+        self._known_rows: dict[Key, object] = {}
         self._changes: dict[str, list[Change]] = {}
         self._at = 0
 
-    async def since(self, user_id: str, newest: int | None, limit: int) -> list[Change]:
+    async def since(self, user_id: str, until: int | None, limit: int) -> Changes:
         await self._items.ping()  # it is one store with the items: away when they are
         self._look()
-        found = [one for one in self._changes.get(user_id, []) if one.at >= (newest or 0)]
-        return found[: -limit - 1 : -1]
+        found = [one for one in self._changes.get(user_id, []) if one.at >= (until or 0)]
+        return Changes(found[: -limit - 1 : -1], self._at)
 
-    async def settled(self, after_s: float) -> int:
+    def before(self, at: int, seconds: float) -> int:
         """Whoever writes has written."""
-        return self._at + 1
+        return at
 
     def _look(self) -> None:
         now = {point_id: row.item for point_id, row in self._items._rows.items()}
         gone = [item for point_id, item in self._known.items() if point_id not in now]
         changed = [item for point_id, item in now.items() if self._known.get(point_id) is not item]
         for item in (*gone, *changed):
-            self._at += 1
-            change = Change(str(self._at), self._at, (item.point_id,))
-            self._changes.setdefault(item.user_id, []).append(change)
-        self._known = now
+            self._add(item.user_id, (item.point_id,))
+        rows: dict[Key, object] = {
+            (user_id, name, *key): row
+            for name, table in vars(self._graphs).items()
+            for (user_id, *key), row in table.items()
+        }
+        for user_id in {key[0] for key in rows if self._known_rows.get(key) is not rows[key]}:
+            self._add(user_id, ())
+        self._known, self._known_rows = now, rows
+
+    def _add(self, user_id: str, points: tuple[str, ...]) -> None:
+        self._at += 1
+        change = Change(str(self._at), self._at, points)
+        self._changes.setdefault(user_id, []).append(change)

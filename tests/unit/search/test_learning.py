@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from rayapp.container import bootstrap
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, StoreDown
-from rayapp.graphs.records import GraphPriors, KnownSolution
+from rayapp.graphs.records import ActionRow, GraphPriors, KnownSolution
 from rayapp.learning.records import OutcomeRequest, Recorder
 from rayapp.memory.item import Outcome
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -24,7 +23,7 @@ from rayapp.search.rules.recipes import Recipe
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
 from tests.support.harness import Harness
-from tests.unit.graphs.rules.rows import counted, routing
+from tests.unit.graphs.rules.rows import action, counted, routing
 
 ME, READ = WriteScope("dana"), ReadScope("dana")
 PAIRS = {
@@ -98,11 +97,16 @@ async def topic(service: Harness, name: str) -> tuple[str, str]:
     return judged_query, query
 
 
-def priors_of(found: GraphPriors) -> Callable[..., Awaitable[GraphPriors]]:
+def graphs_say(service: Harness, found: GraphPriors) -> None:
+    """To every question, of a user who has a graph."""
+
     async def priors(*_args: object, **_named: object) -> GraphPriors:
         return found
 
-    return priors
+    async def actions(*_args: object, **_named: object) -> list[ActionRow]:
+        return [action("general", "search_memory", counted())]
+
+    service.graphs.inner.priors, service.graphs.inner.actions = priors, actions
 
 
 @pytest.mark.parametrize("name", TOPICS)
@@ -189,7 +193,25 @@ async def test_graphs_that_are_away_are_the_truth_being_away(service: Harness) -
         await service.search("boiler code")
 
 
-async def test_a_user_without_a_graph_is_soon_not_asked_about(service: Harness) -> None:
+async def test_a_held_user_without_a_graph_is_asked_about_when_there_is_one(
+    service: Harness,
+) -> None:
+    one = await service.store("the boiler code is 4711")
+    for _ in range(2):
+        await service.search("boiler code")
+    asked = service.graphs.calls.count("priors")
+    service.clock.advance(service.settings.graph.empty_cache_s + 0.1)
+    await service.search("another question")
+    assert service.graphs.calls.count("priors") == asked
+    await judge(service, one, Outcome.WORKED)
+    await service.settle()
+    asked = service.graphs.calls.count("priors")
+    await service.search("another question")
+    assert service.graphs.calls.count("priors") == asked + 1
+
+
+async def test_a_user_without_a_graph_is_soon_not_asked_about() -> None:
+    service = await Harness.open(search={"resident_bytes": 0})
     await service.store("the boiler code is 4711")
     for _ in range(2):
         await service.search("boiler code")
@@ -231,9 +253,10 @@ async def test_a_tier_that_the_graphs_advise_is_asked_for_more(service: Harness)
             await service.store(f"payment gateway {tier} case {number}", tier=tier)
     await service.drain()
     query = SearchQuery(query="payment gateway", tiers=(Tier.HISTORY, Tier.WORKING), limit=10)
+    graphs_say(service, GraphPriors())
     plain = Counter(one.item.tier for one in await candidates(service, query))
     advised = routing("payment", {Tier.HISTORY: counted(30)})
-    service.graphs.inner.priors = priors_of(GraphPriors(routing=(advised,)))
+    graphs_say(service, GraphPriors(routing=(advised,)))
     deeper = Counter(one.item.tier for one in await candidates(service, query))
     assert deeper[Tier.HISTORY] > plain[Tier.HISTORY] > 0
     assert deeper[Tier.WORKING] == plain[Tier.WORKING]
@@ -253,7 +276,7 @@ async def test_a_known_solution_is_shown_though_its_words_are_others(service: Ha
         last_used_at=service.clock.now(),
     )
     query = SearchQuery(query="payment gateway timeout", tiers=(Tier.HISTORY,))
-    service.graphs.inner.priors = priors_of(GraphPriors(solutions=(known,)))
+    graphs_say(service, GraphPriors(solutions=(known,)))
     filtered = await service.services.search.search(READ, query)
     assert solution not in {hit.item.memory_id for hit in filtered.hits}
     answer = await service.search("payment gateway timeout", recipe="lexical", limit=50)
@@ -278,7 +301,7 @@ async def test_a_new_memory_under_a_solutions_id_is_no_solution(service: Harness
     )
     found = []
     for solutions in ((known,), (), (replace(known, last_used_at=item.stored_at),)):
-        service.graphs.inner.priors = priors_of(GraphPriors(solutions=solutions))
+        graphs_say(service, GraphPriors(solutions=solutions))
         answer = await service.search("payment gateway timeout", recipe="lexical", limit=50)
         found.append({hit.item.memory_id: hit.summary.final_score for hit in answer.hits})
     assert found[0] == found[1] != found[2]
@@ -294,7 +317,7 @@ async def test_a_dead_solution_is_not_shown_and_is_no_drift(service: Harness) ->
         success_count=2,
         last_used_at=service.clock.now(),
     )
-    service.graphs.inner.priors = priors_of(GraphPriors(solutions=(known,)))
+    graphs_say(service, GraphPriors(solutions=(known,)))
     assert len((await service.search("payment gateway timeout")).hits) == 1
     assert not [key for key in service.metrics.counters if key[0] == "drift"]
 
