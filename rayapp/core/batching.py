@@ -51,6 +51,8 @@ def plan_batches(token_counts: Sequence[int], max_size: int, max_tokens: int) ->
     most `max_tokens`; a text above the budget on its own is a batch of one.
     """
     order = sorted(range(len(token_counts)), key=lambda position: token_counts[position])
+    if 0 < len(order) <= max_size and token_counts[order[-1]] * len(order) <= max_tokens:
+        return [order]
     batches: list[list[int]] = []
     current: list[int] = []
     for position in order:

@@ -14,7 +14,7 @@ from rayapp.memory.tiers import tier_name
 from rayapp.search.requests import ExplainStage, Explanation, ScoreSummary, SearchQuery
 from rayapp.search.rules.diversification import Kept
 from rayapp.search.rules.fusion import Candidate
-from rayapp.search.rules.ranking import Ranked, is_solution
+from rayapp.search.rules.ranking import Ranked, solutions_among
 from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace
 
@@ -97,7 +97,7 @@ def _retrieved(
         "bm25": candidate.sparse,
         "bm25_rank": candidate.sparse_rank,
         "pending": candidate.pending,
-        "known_solution": 1.0 if is_solution(item, priors) else None,
+        "known_solution": 1.0 if solutions_among((item,), priors) else None,
     }
     return ExplainStage(
         stage="retrieve",

@@ -33,7 +33,7 @@ from rayapp.search.rules.fusion import (
     pending_scores,
     to_candidates,
 )
-from rayapp.search.rules.ranking import is_solution, solution_points, tier_depths
+from rayapp.search.rules.ranking import solution_points, solutions_among, tier_depths
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.view import UserView
 from rayapp.search.tracing import Trace
@@ -137,7 +137,7 @@ class SearchArms:
             evidence,
             lists.pending,
             self._hashes(items),
-            wanted={item.point_id for item in items if is_solution(item, priors)},
+            wanted=solutions_among(items, priors),
         )
         return Gathered(candidates, vector is not None, priors, depths)
 
@@ -169,7 +169,7 @@ class SearchArms:
             for item, said in indexed
             if said.sparse is not None and not is_stale(item, hashes)
         ])  # fmt: skip
-        wanted = {item.point_id for item in items if is_solution(item, priors)}
+        wanted = solutions_among(items, priors)
         candidates = to_candidates(items, evidence, scores, hashes, wanted=wanted)
         return Gathered(candidates, vector is not None, priors, depths)
 

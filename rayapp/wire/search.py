@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -509,6 +510,9 @@ class RecentAnswer(bases.Success):
 
 # What the pipeline says of a hit; the rest of `ScoreSummaryView` comes from the memory.
 SCORES = tuple(one.name for one in fields(ScoreSummary))
+_scores = attrgetter(*SCORES)
+SOURCE = tuple(name for name in SourceView.model_fields if name != "category")
+_source = attrgetter(*SOURCE)
 VECTOR_CODES = frozenset({EmbedderDown.default_code, IndexDown.default_code})
 
 
@@ -543,12 +547,12 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
             "wilson_score": estimate.value,
             "score": summary.final_score,
             "last_outcome": stats.last_outcome,
-            "source": {name: getattr(source, name, None) for name in SourceView.model_fields}
+            "source": dict(zip(SOURCE, _source(source), strict=True))
             | {"category": (source.datagov or {}).get("category")},
             "citations": [citation | ({"doc_id": source.doc_id} if source.doc_id else {})],
             "collapsed_ids": hit.collapsed_ids,
             "datagov": DatagovView.body(source),
-            "score_summary": {name: getattr(summary, name) for name in SCORES} | shared,
+            "score_summary": dict(zip(SCORES, _scores(summary), strict=True)) | shared,
         }
     )
 

@@ -15,7 +15,7 @@ from rayapp.search.rules.ranking import Ranked
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from rayapp.text.names import names_in
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import token_terms, tokens
+from rayapp.text.tokens import Token, token_terms, tokens
 
 # What makes a relevance a probability: the confidence of each recipe for one embedder.
 
@@ -102,6 +102,8 @@ SAME_WORD = 0.5
 # Characters of the shortest sentence that stands alone: below it a full stop is an abbreviation.
 SENTENCE_CHARS = 10
 CACHED_QUESTIONS = 100
+# Words that are kept as they were read: those of some hundred users.
+CACHED_WORDS = 1 << 15
 # What is read of a text and of a question: features are read on the event loop (0.8 ms for 700
 # characters), and beyond that a text is a document and a question one, too.
 TEXT_CHARS, QUESTION_CHARS, QUESTION_WORDS = 4_000, 1_000, 40
@@ -181,14 +183,19 @@ def _asked(question: str) -> tuple[_Word, ...]:
 
 def _words(text: str) -> list[_Word]:
     """Content words; stop words say nothing about whether a text answers."""
-    found = []
-    for token in tokens(normalize(text)):
-        terms = token_terms(token)
-        if not terms[0].stop:
-            readings = frozenset(term.slot for term in terms if term.kind != "c4")
-            grams = frozenset(term.slot for term in terms if term.kind == "c4")
-            found.append(_Word(token.text, readings, grams))
-    return found
+    words = map(_word, tokens(normalize(text)))
+    return [word for word in words if word is not None]
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _word(token: Token) -> _Word | None:
+    """None: a stop word."""
+    terms = token_terms(token)
+    if terms[0].stop:
+        return None
+    readings = frozenset(term.slot for term in terms if term.kind != "c4")
+    grams = frozenset(term.slot for term in terms if term.kind == "c4")
+    return _Word(token.text, readings, grams)
 
 
 def _sentences(text: str) -> list[str]:

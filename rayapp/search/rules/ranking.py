@@ -2,7 +2,7 @@
 share it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -207,9 +207,10 @@ def solution_points(priors: GraphPriors) -> tuple[str, ...]:
     return tuple(_solution_times(priors))
 
 
-def is_solution(item: MemoryItem, priors: GraphPriors) -> bool:
-    """Whether `item` itself solved this problem, not a deleted memory with its id."""
-    return _solved(item, _solution_times(priors))
+def solutions_among(items: Iterable[MemoryItem], priors: GraphPriors) -> set[str]:
+    """Points of those that solved this problem themselves, not a deleted memory with their id."""
+    times = _solution_times(priors)
+    return {item.point_id for item in items if _solved(item, times)} if times else set()
 
 
 def _solution_times(priors: GraphPriors) -> dict[str, datetime]:
@@ -434,6 +435,9 @@ def _score(
     """`relevance`: the fused score with what the turns around the item add."""
     item = candidate.item
     evidence = evidence_factor(item, recipe)
+    if graphs is NO_BOOSTS and item.tier is not Tier.MEMORY_BANK:
+        scored = Scored(candidate, fused, relevance, evidence, 1.0, 1.0, NEUTRAL, 1.0)
+        return Ranked(item, relevance * evidence, scored)
     distance = distance_boost(relevance, item, recipe)
     quality, boosts = quality_boost(item, recipe), graphs.of(item, relevance)
     total = total_boost(

@@ -153,6 +153,8 @@ class _Part:
 
     def passage(self, scores: Scores, at: int) -> int:
         """Number of the passage that scores best, the first of equals."""
+        if self.counts[at] == 1:
+            return 0
         begin = self.begins[at]
         return int(np.argmax(scores[begin : begin + self.counts[at]]))
 
@@ -287,7 +289,9 @@ class UserView:
         found: list[ScoredPoint] = []
         for part, values, mask in zip(self._parts, scores, masks, strict=True):
             at = np.flatnonzero(mask)
-            best = part.of_item(values)[at] if len(at) else values[:0]
+            if not len(at):
+                continue
+            best = part.of_item(values)[at]
             above = best > floor
             at, best = at[above], best[above]
             if len(at) > depth:

@@ -9,7 +9,7 @@ import pytest
 from rayapp.graphs.records import GraphPriors
 from rayapp.graphs.rules.content import CLOCK_SKEW, happened_to, inherited_at
 from rayapp.memory.item import MemoryItem, Outcome
-from rayapp.search.rules.ranking import graph_boosts, is_solution, solution_points
+from rayapp.search.rules.ranking import graph_boosts, solution_points, solutions_among
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item
 from tests.unit.graphs.rules.rows import (
@@ -103,5 +103,5 @@ def test_only_the_memory_that_solved_a_problem_is_nearer_and_a_candidate() -> No
     assert solution_points(priors) == (old.point_id,)
     assert found.of(old, 0.6).solution > 1.0
     assert found.of(new, 0.6).solution == 1.0
-    assert is_solution(old, priors)
-    assert not is_solution(new, priors)
+    assert solutions_among((old,), priors) == {old.point_id}
+    assert not solutions_among((new,), priors)
