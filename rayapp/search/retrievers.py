@@ -113,17 +113,24 @@ class SearchArms:
             return Gathered(dense_used=False)
         if not self._views.is_bare(request.scope.user_id):
             request.priors.begin()
-        view = await self._views.of(request.scope, request.where, deadline, trace)
+        looked = asyncio.ensure_future(
+            self._views.of(request.scope, request.where, deadline, trace)
+        )
+        try:
+            await asyncio.sleep(0)  # the store answers while the question is embedded
+            vector = await self._embed(request.text, deadline, trace)
+            view = await looked
+        finally:
+            looked.cancel()
         if view is not None:
-            return await self._from_view(request, view, deadline, trace)
-        return await self._from_index(request, deadline, trace)
+            return await self._from_view(request, view, vector)
+        return await self._from_index(request, vector, deadline, trace)
 
     async def _from_view(
-        self, request: ArmsRequest, view: UserView, deadline: Deadline, trace: Trace
+        self, request: ArmsRequest, view: UserView, vector: Vector | None
     ) -> Gathered:
         """What the engine would find, of the columns of one user. Nothing waits between the look at
         the columns and what is read of them, so that no write comes in between."""
-        vector = await self._embed(request.text, deadline, trace)
         bare = self._views.is_bare(request.scope.user_id)
         priors = NOTHING if bare else await request.priors.found()
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
@@ -141,17 +148,15 @@ class SearchArms:
         )
         return Gathered(candidates, vector is not None, priors, depths)
 
-    async def _from_index(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
+    async def _from_index(
+        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+    ) -> Gathered:
         request.priors.begin()
-        pending = asyncio.ensure_future(self._pending(request, deadline, trace))
-        try:
-            vector = await self._embed(request.text, deadline, trace)
-            # Before the index is asked: what is indexed in between is in both answers, and what was
-            # read the other way round would be in neither.
-            waiting = await self._with_matching(request, await pending, deadline, trace)
-            lists, priors, depths = await self._lists(request, vector, deadline, trace)
-        finally:
-            pending.cancel()
+        # Before the index is asked: what is indexed in between is in both answers, and what was
+        # read the other way round would be in neither.
+        pending = await self._pending(request, deadline, trace)
+        waiting = await self._with_matching(request, pending, deadline, trace)
+        lists, priors, depths = await self._lists(request, vector, deadline, trace)
         if lists is None:
             found = await self._without_index(request, waiting, deadline, trace)
             return replace(found, priors=priors, depths=depths)
