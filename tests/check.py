@@ -42,6 +42,8 @@ UNUSED = ("-p", "no:schemathesis")
 SAME_EXAMPLES = ("--hypothesis-seed=0",)
 # One to a core: the tests on an engine share the one that their file started, and it computes too.
 ENGINE_PER_FILE = (*FORKS, str(os.cpu_count() or 1))
+# Two stacks, each shared by the tests of a session: one waits most of the time.
+TWO_STACKS = (*FORKS, "2")
 # How often the steps that run are looked at, seconds.
 LOOK_S = 0.05
 # From so many files on, starting a process for every core pays.
@@ -204,14 +206,15 @@ def steps(everything: bool) -> list[Step]:
         return fast
     processes = f"process and {NEEDS_NOTHING}"
     engines = "engine and not ray and not fault and not realdata"
-    real = "ray or fault or realdata"
-    running = real if os.environ.get("RAYAPP_REALDATA") else "(ray or fault) and not realdata"
+    real = "" if os.environ.get("RAYAPP_REALDATA") else " and not realdata"
+    running = f"(ray or realdata) and not fault{real}"
     return [
         *fast,
         Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
         Step("engines", [*tests, "-m", engines, *ENGINE_PER_FILE]),
-        # One session, so that the tests share one running stack.
-        Step("running", [*tests, "-m", running, "--durations=10"]),
+        Step("running", [*tests, "-m", running, "--durations=10", *TWO_STACKS]),
+        # One after another: they hold a recovery to its time.
+        Step("faults", [*tests, "-m", f"fault{real}", "--durations=10"]),
     ]
 
 

@@ -31,6 +31,7 @@ async def engine_container(folder: Path, **overrides: Any) -> AsyncIterator[Cont
         container = await container_on(engine, settings, ModelEmbedder(), InMemoryMetrics())
         await container.index.rebuilt()
         yield container
+        await container.receipts.flush()
         await container.index.close()
 
 
