@@ -22,7 +22,11 @@ _HEBREW_RUN = re.compile(rb"[\xc0-\xd3\xe0-\xfa]{2,}")
 _HIGH = re.compile(rb"[\x80-\xff]")
 _NO_HEBREW = re.compile(rb"[\xdb-\xde\xfb\xfc\xff]")
 # Share of the bytes above ASCII that stand in such runs (prices and quotes are above it too).
-_HEBREW_SHARE = 0.7
+_HEBREW_SHARE = 0.5
+# Final letters, and those that do not end their word: a few are slips, many are another alphabet.
+_FINAL = re.compile(rb"[\xea\xed\xef\xf3\xf5]")
+_FINAL_INSIDE = re.compile(rb"[\xea\xed\xef\xf3\xf5](?=[\xe0-\xfa])")
+_MAX_INSIDE = 0.2
 # How much of a text is looked at, bytes.
 _SAMPLE = 200_000
 
@@ -55,12 +59,22 @@ def _usable(stated: str | None) -> str | None:
 
 
 def _guess(sample: bytes) -> str:
-    high = len(_HIGH.findall(sample))
-    runs = sum(map(len, _HEBREW_RUN.findall(sample)))
-    if high and runs >= _HEBREW_SHARE * high and not _NO_HEBREW.search(sample):
+    if _is_hebrew(sample):
         return "cp1255"
     # Imported where it is needed: it takes longer than a small file.
     from charset_normalizer import from_bytes
 
     best = from_bytes(sample, cp_isolation=_CANDIDATES).best()
     return best.encoding if best else "cp1252"
+
+
+def _is_hebrew(sample: bytes) -> bool:
+    high = len(_HIGH.findall(sample))
+    runs = sum(map(len, _HEBREW_RUN.findall(sample)))
+    inside, finals = len(_FINAL_INSIDE.findall(sample)), len(_FINAL.findall(sample))
+    return (
+        high > 0
+        and runs >= _HEBREW_SHARE * high
+        and inside <= _MAX_INSIDE * finals
+        and _NO_HEBREW.search(sample) is None
+    )

@@ -13,11 +13,14 @@ from rayapp.documents.records import Block, BlockKind
 from rayapp.documents.rules.kinds import broken
 from rayapp.documents.rules.tables import table_blocks
 
-# A control word with its number, a byte, a control symbol, a brace, or plain bytes.
+# Characters by their numbers with a question mark each, a control word with its number, bytes,
+# a control symbol, a brace, or plain bytes.
 _TOKEN = re.compile(
-    rb"\\([a-z]{1,32})(-?\d{1,10})?[ ]?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+)",
+    rb"((?:\\u-?\d{1,5} ?\?)+)|\\([a-z]{1,32})(-?\d{1,10})?[ ]?|((?:\\'[0-9a-f]{2})+)"
+    rb"|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+)",
     re.I,
 )
+_CHARACTER = re.compile(rb"\\u(-?\d+)")
 # Groups whose words are not those of the document, beside those marked with an asterisk.
 _ASIDE = frozenset(
     {"fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "header", "headerl", "headerr",
@@ -104,9 +107,12 @@ class _Rtf:
 
     def run(self) -> None:
         for token in _TOKEN.finditer(self._data):
-            word, number, byte, symbol, brace, text = token.groups()
-            if byte is not None:
-                self._byte(int(byte, 16))
+            characters, word, number, codes, symbol, brace, text = token.groups()
+            if codes is not None:
+                self._plain(bytes.fromhex(codes.decode("ascii").replace("\\'", "")))
+            elif characters is not None:
+                self._flush()
+                self._characters(characters)
             elif text is not None:
                 self._plain(text)
             elif word is not None:
@@ -234,11 +240,14 @@ class _Rtf:
             self._say(chr(number))
         self._to_skip = self._groups[-1].skip
 
-    def _byte(self, value: int) -> None:
-        if self._to_skip:
-            self._to_skip -= 1
-        else:
-            self._bytes.append(value)
+    def _characters(self, run: bytes) -> None:
+        """A run of numbers, each of which one question mark stands for to old programs."""
+        for number in _CHARACTER.findall(run):
+            self._unicode(int(number))
+            if self._groups[-1].skip != 1:
+                self._plain(b"?")
+                self._flush()
+        self._to_skip = 0 if self._groups[-1].skip == 1 else self._to_skip
 
     def _plain(self, text: bytes) -> None:
         skipped, self._to_skip = min(self._to_skip, len(text)), max(self._to_skip - len(text), 0)

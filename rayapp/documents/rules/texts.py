@@ -1,7 +1,7 @@
 """What is kept of the text of a block."""
 
 import re
-from dataclasses import replace
+from functools import lru_cache
 
 from rayapp.documents.records import Block, BlockKind
 from rayapp.text.normalize import shows_nothing, without_forbidden
@@ -29,12 +29,18 @@ def clean_block(block: Block) -> Block | None:
     level = block.level
     if block.kind is BlockKind.HEADING:
         level = min(max(level, 1), MAX_LEVEL)
-    columns = tuple(tidy(without_forbidden(name)) for name in block.columns)
-    return replace(block, text=text, level=level, columns=columns)
+    return Block(block.kind, text, level, block.page, _clean_columns(block.columns))
+
+
+@lru_cache(maxsize=16)  # each row of a table has the same
+def _clean_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tidy(without_forbidden(name)) for name in columns)
 
 
 def tidy(text: str) -> str:
     """One space for many, no empty lines, none around."""
+    if "\n" not in text:
+        return " ".join(text.split())
     text = _AROUND_NEWLINE.sub("\n", _SPACES.sub(" ", text))
     return _MANY_NEWLINES.sub("\n", text).strip()
 

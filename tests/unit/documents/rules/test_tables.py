@@ -1,0 +1,45 @@
+"""Rows as texts with the names of their columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from rayapp.documents.records import BlockKind
+from rayapp.documents.rules.tables import HEAD_ROWS, row_text, table_blocks
+
+Rows = list[list[str]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts"),
+    [
+        ([["a", "b"], ["1", "2"]], ["a: 1; b: 2"]),
+        ([["a", "b"], ["", "2"], ["", ""]], ["b: 2"]),
+        ([["a", ""], ["1", "2"]], ["a; ", "1; 2"]),
+        ([["Prices"], ["a", "b"], ["1", "2"]], ["Prices", "a: 1; b: 2"]),
+        ([["1", "2"], ["3", "4"]], ["1; 2", "3; 4"]),
+        ([["a", "b"]], ["a; b"]),
+        ([["one"], ["two"]], ["one", "two"]),
+        ([["a", "b"], ["x", "y", "z"]], ["a: x; b: y; z"]),
+        ([["a\n b", "c"], ["  1 ", "2"]], ["a b: 1; c: 2"]),
+        ([["שנה", "2023"], ["א", "1"]], ["שנה; 2023", "א; 1"]),
+        ([], []),
+    ],
+)
+def test_rows(rows: Rows, texts: list[str]) -> None:
+    assert [block.text for block in table_blocks(rows)] == [
+        text.removesuffix("; ") for text in texts
+    ]
+
+
+def test_every_row_names_all_columns_of_its_table() -> None:
+    rows = [["a", "b"], *[["1", ""] for _ in range(2 * HEAD_ROWS)]]
+    blocks = list(table_blocks(rows, page=3))
+    assert len(blocks) == 2 * HEAD_ROWS
+    assert {(block.columns, block.page, block.kind) for block in blocks} == {
+        (("a", "b"), 3, BlockKind.TABLE_ROW)
+    }
+
+
+def test_values_hold_what_they_hold() -> None:
+    assert row_text(["name", "sum"], ["x; y: z", "=1+1"]) == "name: x; y: z; sum: =1+1"

@@ -1,0 +1,41 @@
+"""Bytes of texts become letters."""
+
+from __future__ import annotations
+
+import pytest
+
+from rayapp.documents.readers.decoding import decode
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("שלום", "cp1255"),
+        ("Hello שלום world", "iso-8859-8"),
+        ("שָׁלוֹם", "cp1255"),
+        ("מחיר 10 ₪ – „כן”", "cp1255"),
+        ("café déjà vu garçon naïve", "cp1252"),
+        ("Größe über Straße", "cp1252"),
+        ("привет мир как дела", "cp1251"),
+        ("名前,年齢,住所 佐藤太郎", "cp932"),
+        ("שלום", "utf-8"),
+        ("שלום עולם", "utf-16"),
+        ("שלום עולם", "utf-16-le"),
+        ("שלום", "utf-8-sig"),
+        ("שלום", "utf-32"),
+        ("", "utf-8"),
+    ],
+)
+def test_texts_that_state_nothing(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+def test_what_a_file_states_is_believed_where_it_fits() -> None:
+    assert decode("привет".encode("koi8-r"), "koi8-r") == "привет"
+    assert decode("שלום".encode("cp1255"), "iso-8859-8-i") == "שלום"
+    assert decode("שלום".encode("cp1255"), "utf-8") == "שלום"
+    assert decode("שלום".encode("cp1255"), "no such thing") == "שלום"
+
+
+def test_nothing_fails() -> None:
+    assert decode(bytes(range(256)))
