@@ -53,7 +53,11 @@ def app_of(world: Harness) -> FastAPI:
 
     @asynccontextmanager
     async def beside(_app: FastAPI) -> AsyncIterator[None]:
-        works = (world.indexing.run_once, world.maintenance.drain)
+        works = (
+            world.indexing.run_once,
+            world.maintenance.drain,
+            world.container.book_work.run_once,
+        )
         tasks = [asyncio.create_task(again_and_again(work)) for work in works]
         yield
         for task in tasks:

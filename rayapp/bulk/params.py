@@ -23,6 +23,7 @@ DEFERRED = "deferred"
 CONSISTENCY = "consistency_sweep"
 DATAGOV = "datagov_ingest"
 PROMOTION = "promotion"
+DOCUMENTS = "documents_ingest"
 # Points of one sampled sweep that a request asks for at most: the bound of consistency.sample.
 MAX_SAMPLE = 100_000
 CKAN = "ckan"
@@ -184,6 +185,31 @@ class DatagovParams(JobParams):
     )
 
 
+def _folder(value: Any) -> str:
+    return str(Path(value).expanduser().resolve())
+
+
+class DocumentsParams(JobParams):
+    """Of a command line alone: nobody names a folder over the network."""
+
+    folder: Annotated[str, BeforeValidator(_folder)] | None = _option(
+        "Folder of the files, with those below it; the same path on every node.",
+        metavar="DIR",
+        local=True,
+    )
+    user_id: User = _option("Whose documents they become.", flag="--user", metavar="ID", local=True)
+    author: str | None = _option("Who wrote them.", local=True)
+
+    def refuse_pairs(self, *, local: bool) -> None:
+        if not local:
+            raise InvalidInput(
+                "Documents are taken in by the command line: documents_ingest.",
+                details={"field": "kind"},
+            )
+        if self.folder is None or self.user_id is None:
+            raise InvalidInput("--folder and --user are needed: whose documents are in which one?")
+
+
 KINDS: Mapping[str, type[JobParams]] = MappingProxyType(
     {
         REINDEX: ReindexParams,
@@ -191,6 +217,7 @@ KINDS: Mapping[str, type[JobParams]] = MappingProxyType(
         CONSISTENCY: SweepParams,
         DATAGOV: DatagovParams,
         PROMOTION: JobParams,
+        DOCUMENTS: DocumentsParams,
     }
 )
 

@@ -126,8 +126,9 @@ class BookStore(Protocol):
     async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
         """The first of the user's documents with chunks whose file or text has this hash."""
 
-    async def claim(self, *, token: str, claim_s: float) -> Book | None:
-        """The next document that is due, for so many seconds; takes over what is left alone."""
+    async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
+        """The next document that is due, or this one if it is, for so many seconds; takes over
+        what is left alone."""
 
     async def hold(self, book: Book, token: str, claim_s: float) -> bool:
         """Go on holding it."""

@@ -263,8 +263,15 @@ class BookWork:
 
     async def run_once(self) -> int:
         """Work on the next document that is due; how many there were, 0 or 1."""
+        return await self._work_on(None)
+
+    async def take_in(self, book: Book) -> int:
+        """Work on this document if it is due, and nobody else does."""
+        return await self._work_on(book)
+
+    async def _work_on(self, only: Book | None) -> int:
         token = self._new_id()
-        book = await self._store.claim(token=token, claim_s=CLAIM_S)
+        book = await self._store.claim(token=token, claim_s=CLAIM_S, only=only)
         if book is None:
             return 0
         work = asyncio.create_task(self._one(book, token))

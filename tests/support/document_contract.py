@@ -133,6 +133,18 @@ class DocumentContract:
         assert not await stores.books.store(book, "t", chunks(book, 2, stores.clock))
         assert await self.held_items(stores) == 0
 
+    async def test_a_named_document_is_claimed_alone(self, stores: DocumentStores) -> None:
+        first, second = a_book(stores.clock), a_book(stores.clock, "doc_2")
+        for book in (first, second):
+            await stores.books.add(book)
+        found = await stores.books.claim(token="t", claim_s=CLAIM_S, only=second)
+        assert found is not None
+        assert found.book_id == "doc_2"
+        assert await stores.books.claim(token="u", claim_s=CLAIM_S, only=second) is None
+        other = await stores.books.claim(token="u", claim_s=CLAIM_S)
+        assert other is not None
+        assert other.book_id == first.book_id
+
     async def test_what_is_let_go_comes_back(self, stores: DocumentStores) -> None:
         book = await self.claimed(stores)
         assert await stores.books.again(replace(book, tries=1), "t", SHORT_S)

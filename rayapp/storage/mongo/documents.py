@@ -120,7 +120,8 @@ class MongoBookStore:
         }
         return await first(self._rows, where, _book, sort=[("uploaded_at", 1)])
 
-    async def claim(self, *, token: str, claim_s: float) -> Book | None:
+    async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
+        which = {} if only is None else _key(only)
         change: Document = {
             "claim": {"$literal": token},
             "due_at": _in(claim_s),
@@ -128,7 +129,7 @@ class MongoBookStore:
         }
         with translated():
             doc = await self._rows.find_one_and_update(
-                {**IS_OPEN, **IS_DUE},
+                {**which, **IS_OPEN, **IS_DUE},
                 [{"$set": change}],
                 sort=[("due_at", 1)],
                 return_document=ReturnDocument.AFTER,

@@ -77,9 +77,11 @@ class InMemoryBookStore:
         ]
         return min(found, key=lambda book: book.uploaded_at, default=None)
 
-    async def claim(self, *, token: str, claim_s: float) -> Book | None:
-        now = self._clock.now()
-        due = [row for row in self.rows.values() if row.due_at is not None and row.due_at <= now]
+    async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
+        now, rows = self._clock.now(), self.rows
+        key = None if only is None else (only.user_id, only.book_id)
+        due = [row for at, row in rows.items() if key in (None, at) and row.due_at is not None]
+        due = [row for row in due if row.due_at is not None and row.due_at <= now]
         if not due:
             return None
         row = min(due, key=lambda one: one.due_at or now)

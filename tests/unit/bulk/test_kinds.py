@@ -41,7 +41,7 @@ def test_anything_is_a_stable_normal_form_or_a_sentence(kind: str, params: dict[
     checked = outcome(kind, params)
     if isinstance(checked, InvalidInput):
         assert checked.message.endswith(".")
-        assert checked.details["field"] in {*params, "sample", "quarantine", "rollback"}
+        assert checked.details["field"] in {*params, "sample", "quarantine", "rollback", "kind"}
         return
     assert checked_params(kind, checked) == checked
     assert json.loads(json.dumps(checked)) == checked

@@ -1,0 +1,69 @@
+"""`python -m jobs.documents_ingest`: take the files of a folder in as documents of a user.
+
+    python -m jobs.documents_ingest --folder DIR --user dana --concurrency 4
+    python -m jobs.documents_ingest --folder DIR --user dana --dry-run
+
+Workers read the files side by side; what is here already is left alone, so a second run takes in
+what is new. Files of types that no reader reads are not looked at.
+
+Exit codes: 0 done, 2 bad arguments, 3 some files could not be read, 4 a dependency is away.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.frame import run_main
+from jobs.spec import JobSpec
+from rayapp.bulk.params import DOCUMENTS, DocumentsParams
+from rayapp.bulk.ports import JobWork
+from rayapp.container import bootstrap
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings
+from rayapp.documents.ingest import DocumentsIngest
+from rayapp.documents.reading import read_document
+from rayapp.documents.service import BooksService, BookWork
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.service import MemoriesService
+
+
+async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
+    stores = bootstrap.Stores(settings)
+    runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
+    limits = TextLimits(
+        text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
+    )
+    memories = MemoriesService(
+        stores.items,
+        clock=runtime.clock,
+        metrics=runtime.metrics,
+        limits=limits,
+        capacity=settings.memory_bank.capacity,
+        new_id=runtime.new_id,
+    )
+    return DocumentsIngest(
+        BooksService(stores.books, stores.items, runtime=runtime),
+        BookWork(stores.books, memories, read_document, runtime=runtime),
+        Path(params["folder"]),
+        str(params["user_id"]),
+        params.get("author"),
+    )
+
+
+SPEC = JobSpec(
+    kind=DOCUMENTS,
+    description="Take the files of a folder in as documents of a user.",
+    params=DocumentsParams,
+    open_work=open_work,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_main(SPEC, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

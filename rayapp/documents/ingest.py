@@ -1,0 +1,113 @@
+"""A folder of files as documents of one user: the work of the job `documents_ingest`."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.core.errors import Conflict, DependencyDown, InvalidInput
+from rayapp.documents.ports import OPEN, Book, BookState
+from rayapp.documents.rules.kinds import kind_of_name
+from rayapp.documents.rules.library import book_id_of, sha256_of
+from rayapp.documents.service import BooksService, BookWork, Duplicate
+from rayapp.memory.scope import ReadScope, WriteScope
+
+# Sentences of files that were not taken in, in the report.
+SAMPLES = 20
+# Tries to take one document in while something is away.
+TRIES = 5
+
+
+class DocumentsIngest:
+    """Implements `bulk.ports.JobWork`: a file is a partition, and repeating one is harmless.
+
+    The worker reads what it keeps itself; what another process has claimed is left to it.
+    """
+
+    def __init__(
+        self, books: BooksService, work: BookWork, folder: Path, user_id: str, author: str | None
+    ) -> None:
+        self._books = books
+        self._work = work
+        self._folder = folder
+        self._scope = WriteScope(user_id, "documents_ingest")
+        self._author = author
+
+    async def plan(self) -> Plan:
+        if not self._folder.is_dir():
+            raise InvalidInput(f"{self._folder} is no folder: name the one with the files.")
+        names = sorted(
+            str(path.relative_to(self._folder))
+            for path in self._folder.rglob("*")
+            if path.is_file() and _is_read(path.name)
+        )
+        parts = [Partition(index=at, payload={"file": name}) for at, name in enumerate(names)]
+        return Plan(partitions=parts, total=len(names), facts={"folder": str(self._folder)})
+
+    async def begin(self, facts: Mapping[str, Any]) -> None:
+        """Nothing has to exist."""
+
+    async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
+        name = str(partition.payload["file"])
+        try:
+            said, error = await self._taken_in(name)
+        except (InvalidInput, Conflict) as refused:
+            said, error = "failed", refused.message
+        samples = [{"file": name, "error": error}] if error else []
+        return Step(cursor=None, done=1, failed=said == "failed", counts={said: 1}, samples=samples)
+
+    async def _taken_in(self, name: str) -> tuple[str, str | None]:
+        """What became of a file, and why it failed."""
+        path = self._folder / name
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"It cannot be read: {error.strerror}.") from None
+        own = book_id_of(sha256_of(data))
+        try:
+            book = await self._kept(data, name, None)
+        except Duplicate as known:
+            if known.details["existing_book_id"] == own:
+                return await self._known(own)
+            # Files of one name in several folders.
+            book = await self._kept(data, name, str(Path(name).with_suffix("")))
+        for _ in range(TRIES):
+            await self._work.take_in(book)
+            found = await self._books.get(ReadScope(book.user_id), book.book_id)
+            if found.state is BookState.FAILED:
+                return "failed", found.error
+            if found.chunks or found.state not in OPEN:
+                return "recognised" if found.linked_to else "stored", None
+        raise DependencyDown("A document was not stored: run the job again.")
+
+    async def _kept(self, data: bytes, name: str, title: str | None) -> Book:
+        return await self._books.upload(
+            self._scope, data, Path(name).name, title=title, author=self._author
+        )
+
+    async def _known(self, book_id: str) -> tuple[str, str | None]:
+        """It is here, or this job kept it before it died."""
+        book = await self._books.get(ReadScope(self._scope.user_id), book_id)
+        if book.state in OPEN and not book.chunks:
+            await self._work.take_in(book)
+        return "here_already", None
+
+    async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
+        counts: Counter[str] = Counter()
+        for row in partitions:
+            counts.update(row.counts)
+        errors = [sample for row in partitions for sample in row.samples][:SAMPLES]
+        report = {"files": len(partitions), **counts, "errors": errors}
+        return Finish(report=report, complete=not counts["failed"])
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _is_read(name: str) -> bool:
+    try:
+        kind_of_name(name)
+    except InvalidInput:
+        return False
+    return True

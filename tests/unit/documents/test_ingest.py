@@ -1,0 +1,96 @@
+"""A folder of files, on in-memory stores and with the real readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rayapp.bulk.model import PartitionRow
+from rayapp.bulk.params import DOCUMENTS, KINDS, checked_params, normal_form
+from rayapp.core.errors import InvalidInput
+from rayapp.documents.ingest import DocumentsIngest
+from rayapp.documents.ports import BookQuery
+from rayapp.documents.reading import read_document
+from rayapp.memory.scope import ReadScope, WriteScope
+from tests.support.harness import Harness
+
+DANA = ReadScope("dana")
+
+
+def ingest(world: Harness, folder: Path) -> DocumentsIngest:
+    return DocumentsIngest(
+        world.services.books, world.reading(read_document), folder, "dana", "Omri"
+    )
+
+
+async def ran(work: DocumentsIngest) -> tuple[dict[str, object], bool]:
+    plan = await work.plan()
+    await work.begin(plan.facts)
+    rows = []
+    for part in plan.partitions:
+        step = await work.step(part, None)
+        assert (step.cursor, step.done) == (None, 1)
+        rows.append(
+            PartitionRow(
+                job_id="j",
+                index=part.index,
+                payload=part.payload,
+                counts=step.counts,
+                samples=step.samples,
+            )
+        )
+    finish = await work.finish(rows)
+    return dict(finish.report), finish.complete
+
+
+async def test_every_file_is_taken_in_once(tmp_path: Path) -> None:
+    world = Harness.ready()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "a.txt").write_text("The contract ends in May.", encoding="utf-8")
+    (tmp_path / "below" / "ב.md").write_text("# גינה\n\nמשקים ביום שני.", encoding="utf-8")
+    (tmp_path / "c.txt").write_text("The contract ends in May.  ", encoding="utf-8")
+    (tmp_path / "below" / "a.txt").write_text("Another text of this name.", encoding="utf-8")
+    (tmp_path / "d.pdf").write_bytes(b"%PDF-1.7 broken")
+    (tmp_path / "e.exe").write_bytes(b"x")
+    report, complete = await ran(ingest(world, tmp_path))
+    assert not complete
+    assert (report["files"], report["stored"], report["recognised"], report["failed"]) == (
+        5,
+        3,
+        1,
+        1,
+    )
+    assert "broken" in str(report["errors"])
+    (tmp_path / "d.pdf").unlink()
+    report, complete = await ran(ingest(world, tmp_path))
+    assert complete
+    assert report["here_already"] == 4
+    books, _ = await world.services.books.page(DANA, BookQuery())
+    assert {book.author for book in books} == {"Omri"}
+
+
+async def test_a_kept_file_is_taken_up_again(tmp_path: Path) -> None:
+    """A worker that died between keeping a file and reading it."""
+    world = Harness.ready()
+    text = "The contract ends in May."
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    kept = await world.services.books.upload(WriteScope("dana"), text.encode(), "a.txt")
+    await ran(ingest(world, tmp_path))
+    assert (await world.services.books.get(DANA, kept.book_id)).chunks == 1
+
+
+async def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is no folder"):
+        await ingest(Harness.ready(), tmp_path / "none").plan()
+
+
+def test_only_a_command_line_names_a_folder(tmp_path: Path) -> None:
+    asked = {"folder": str(tmp_path), "user_id": "dana"}
+    assert normal_form(KINDS[DOCUMENTS], asked) == asked
+    for wrong in ({"folder": str(tmp_path)}, {"user_id": "dana"}):
+        with pytest.raises(InvalidInput, match="--folder and --user"):
+            normal_form(KINDS[DOCUMENTS], wrong)
+    for request in (asked, {}):
+        with pytest.raises(InvalidInput):
+            checked_params(DOCUMENTS, request)
