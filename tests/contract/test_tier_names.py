@@ -20,6 +20,7 @@ from rayapp.api.routes import later
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
+from tests.support.example_world import add_books
 from tests.support.harness import Harness
 
 QUERY = "Where does Dana live?"
@@ -27,8 +28,10 @@ TEXT = "Dana lives in Haifa near the port"
 BLOB = b64encode(random.Random(7).randbytes(900)).decode()
 # What a memory line, a sentence or a row of an action calls it within a text.
 IN_TEXT = re.compile(r"\[(books|documents):|[Tt]ier (books|documents)\b|->(books|documents)\b")
-# `books` is the name of a collection of the database here.
+# Here it is the name of a collection of the database, or of the list that a client reads.
 COLLECTIONS = {
+    "GET /api/memory/books",
+    "GET /api/documents",
     "GET /api/memory/ops/reset",
     "POST /api/memory/ops/reset",
     "GET /api/system/data-sizes",
@@ -85,6 +88,10 @@ NAMING = {
 }
 PATHS = {"memory_id": "book", "tool_name": "search_memory", "target": "documents"}
 PATHS |= {"concept_id": "content_dana", "template_id": "friendly"}
+# The document of the example world.
+PATHS |= dict.fromkeys(("book_id", "task_id", "document_id"), "doc_51b6763155d7deb9") | {
+    "chunk_id": "0"
+}
 
 
 async def a_world(documents: bool) -> Harness:
@@ -103,6 +110,7 @@ async def a_world(documents: bool) -> Harness:
             judged = await api.post("/api/memory/outcomes", json=body | {"action": "web_search"})
             assert judged.status_code == 200, judged.text
     await world.settle()
+    await add_books(world)
     return world
 
 

@@ -71,7 +71,7 @@ def test_what_runs_beside_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_every_test_is_in_one_step_of_all() -> None:
-    chosen = [step.command[step.command.index("-m", 3) + 1] for step in steps(True)[-4:]]
+    chosen = [step.command[step.command.index("-m", 3) + 1] for step in steps(True)[-5:]]
     marks = ["process", "engine", "ray", "fault"]
     for taken in itertools.product([False, True], repeat=len(marks)):
         names = dict(zip(marks, taken, strict=True)) | {"realdata": False}
