@@ -73,7 +73,7 @@ class Row:
 
 def read(name: str, data: bytes) -> tuple[Extracted | str, float, int]:
     """In a process of its own, whose one child is the reader: what it read or why not, seconds,
-    the most memory that the reader held, MB."""
+    the most memory that the reader held, MB (at least that of this process, which it starts as)."""
     begun = time.perf_counter()
     found: Extracted | str
     try:
@@ -173,7 +173,7 @@ def made(paragraphs: Sequence[tuple[str, str]], language: str) -> Iterator[Case]
     yield Case(f"{language}.rtf", _rtf(paragraphs).encode("ascii"), text, cells)
     yield Case(f"{language}.xlsx", files.xlsx_of({"one": files.TABLE}), cells=cells)
     yield Case(f"{language}.ods", files.ods_of("one", files.TABLE), cells=cells)
-    yield Case(f"{language}.xls", files.xls_of_table(), cells=cells[:-2])
+    yield Case(f"{language}.xls", files.xls_of_table(), cells=cells)
     tabs = "\n".join("\t".join(row) for row in files.TABLE)
     yield Case(f"{language}.tsv", tabs.encode("utf-16"), cells=cells)
     yield Case(f"{language}.pdf", drawn_pdf(list(pages_of(paragraphs))), text)

@@ -35,8 +35,13 @@ x^(y&X|Z8Twr*wJ4(&taj=0g4OO~N~xt*8)ei6t5qKf!=rnqz$>L!D_v!jE>`+<O)ggYiz%g6t?x8yaZ
 !KaNuA)Lh$*ta2i)<PN~oPUj1KZnL^(AP4eHO7b&{V(1+<kBq>hgTt(w&6Qr>3C041i{}(D8rP|XNLO-`-sN(TU-)o}uc~&h
 9{kbVrY5n<1+WD93{{auj;wA
 """
-TABLE = [["שם", "עיר", "מחיר"], ["דנה", "חיפה", "10"], ["Ron; x", "", "20"], ["שי", "לוד", "30.5"]]
-ROWS = ["שם: דנה; עיר: חיפה; מחיר: 10", "שם: Ron; x; מחיר: 20", "שם: שי; עיר: לוד; מחיר: 30.5"]
+TABLE = [
+    ["שם", "עיר", "מחיר"],
+    ["דנה", "חיפה", "10"],
+    ["Ron; x", "", "20"],
+    ["שי", "תל אביב", "30.5"],
+]
+ROWS = ["שם: דנה; עיר: חיפה; מחיר: 10", "שם: Ron; x; מחיר: 20", "שם: שי; עיר: תל אביב; מחיר: 30.5"]
 
 
 def zip_of(parts: Mapping[str, str | bytes]) -> bytes:

@@ -70,8 +70,7 @@ async def test_pptx() -> None:
 )
 async def test_sheets(name: str, data: bytes) -> None:
     found = await read_document(data, name, LIMITS)
-    rows = [(kind, text.replace("תל אביב", "לוד")) for kind, text in shown(found)]
-    assert rows == [(H, "גיליון"), *TABLE]
+    assert shown(found) == [(H, "גיליון"), *TABLE]
     assert found.title == (None if name == "a.xls" else "כותר")
 
 
