@@ -55,7 +55,9 @@ class DocumentsIngest:
         except (InvalidInput, Conflict) as refused:
             said, error = "failed", refused.message
         samples = [{"file": name, "error": error}] if error else []
-        return Step(cursor=None, done=1, failed=said == "failed", counts={said: 1}, samples=samples)
+        return Step(
+            cursor=None, done=1, failed=int(said == "failed"), counts={said: 1}, samples=samples
+        )
 
     async def _taken_in(self, name: str) -> tuple[str, str | None]:
         """What became of a file, and why it failed."""

@@ -107,6 +107,10 @@ class BooksService:
         if known is not None and known.state in HELD:
             raise _duplicate(known, "This document is here already")
         same_title = await self._store.titled(reads, named)
+        if same_title is not None and not title and same_title.file_name != file_name:
+            # Files that differ in their ending alone are two documents.
+            named = library.title_of(file_name, file_name)
+            same_title = await self._store.titled(reads, named)
         if same_title is not None and not replaces:
             raise _duplicate(
                 same_title,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,9 +81,12 @@ def _added(
     try:
         book = client.upload(path, title=title, author=author, replace=replace, on_progress=show)
     except Conflict as error:
-        return error.message, "existing_book_id" in error.details
+        own = f"doc_{sha256(path.read_bytes()).hexdigest()[:16]}"
+        return error.message, error.details.get("existing_book_id") == own
     except InvalidInput as error:
         return error.message, False
+    if book.linkedToBookId is not None:
+        return f"{book.processingMessage} It is {book.linkedToBookId}.", True
     number = book.processing_stats.total_chunks
     return f"{number} passage{'' if number == 1 else 's'} of {book.title} ({book.id}).", True
 

@@ -31,6 +31,7 @@ async def ran(work: DocumentsIngest) -> tuple[dict[str, object], bool]:
     for part in plan.partitions:
         step = await work.step(part, None)
         assert (step.cursor, step.done) == (None, 1)
+        assert type(step.failed) is int  # the store adds it up
         rows.append(
             PartitionRow(
                 job_id="j",

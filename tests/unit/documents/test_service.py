@@ -136,6 +136,15 @@ async def test_the_same_title_is_refused_or_replaced(world: World) -> None:
     assert await world.chunks() == second.chunks
 
 
+async def test_files_of_one_name_but_another_ending_are_two_documents(world: World) -> None:
+    books = world.world.services.books
+    first = await books.upload(DANA, b"a text", "plan.txt")
+    second = await books.upload(DANA, b"# another", "plan.md")
+    assert (first.title, second.title) == ("plan", "plan.md")
+    with pytest.raises(Duplicate, match="replace=true"):
+        await books.upload(DANA, b"a newer text", "plan.txt")
+
+
 async def test_what_cannot_be_read_says_why_and_leaves_nothing(world: World) -> None:
     world.says = InvalidInput("The file is broken; save it again.", code="document_broken")
     book = await world.done(await world.upload())

@@ -83,6 +83,10 @@ def test_files_of_a_folder_are_added_and_listed(
     code, said = run("add", str(tmp_path))
     assert code == 0, said
     assert "1 passage of Garden (doc_" in said
+    (tmp_path / "again.txt").write_text("The contract ends in May. ", encoding="utf-8")
+    code, said = run("add", str(tmp_path / "again.txt"))
+    assert code == 0
+    assert "Was here already, under another file. It is doc_" in said
     code, said = run("list")
     assert code == 0
     assert "Garden" in said
