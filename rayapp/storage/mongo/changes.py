@@ -45,7 +45,7 @@ class MongoChangeLog:
             "singleBatch": True,
         }
         with translated():
-            answer = await self._database.command(look)
+            answer = await self._database.read(look)
         changes = [
             Change(str(row["_id"]), _counted(row["at"]), tuple(row["points"]))
             for row in answer["cursor"]["firstBatch"]

@@ -12,7 +12,7 @@ from pymongo import AsyncMongoClient, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.errors import OperationFailure
+from pymongo.errors import ConnectionFailure, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import ConfigError, SchemaMismatch
@@ -57,9 +57,13 @@ class MongoDatabase:
             return self._database.get_collection(name, write_concern=FAST)
         return self._database.get_collection(name)
 
-    async def command(self, command: Document) -> Document:
-        """The server's whole answer. Raises as the driver does."""
-        answer: Document = await self._database.command(command)
+    async def read(self, command: Document) -> Document:
+        """The server's whole answer to a command that only reads. Raises as the driver does."""
+        answer: Document
+        try:
+            answer = await self._database.command(command)
+        except ConnectionFailure:  # the driver repeats a find, not a command
+            answer = await self._database.command(command)
         return answer
 
     async def ping(self) -> float:
