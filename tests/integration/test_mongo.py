@@ -29,6 +29,8 @@ pytestmark = pytest.mark.engine
 UNIQUE = {
     "memory_items": {"user_memory", "point", "active_text"},
     "memory_versions": {"user_memory_version"},
+    "documents": {"user_book"},
+    "document_uploads": {"user_upload"},
     "memory_deletions": {"user_tier"},
     "memory_changes": set(),
     "receipts": {"receipt"},
@@ -54,6 +56,7 @@ UNIQUE = {
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
     ("memory_changes", "change_expiry"): 3_600,
+    ("document_uploads", "upload_expiry"): 0,
     ("events", "event_expiry"): 7_776_000,
     ("idempotency", "idempotency_expiry"): 86_400,
     ("quarantine", "quarantine_expiry"): 2_592_000,
