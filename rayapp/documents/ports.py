@@ -150,5 +150,6 @@ class BookStore(Protocol):
         """How many of its chunks wait for the index; those that gave up do not."""
 
     async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
-        """The document, its uploads and all its chunks, at once: how many these were; None when
-        there is no such document."""
+        """The document, its uploads and all its chunks: how many these were; None when there is no
+        such document. Nobody works on it from the first moment on; a repeat finishes what a kill
+        left."""

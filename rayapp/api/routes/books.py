@@ -140,8 +140,8 @@ async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
 
 @routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound))
 async def delete(call: CurrentCall, book_id: BookId) -> wire.BookGone:
-    """The document, its file and all its passages, at once; the index lets go of their points right
-    after."""
+    """The document, its file and all its passages; the index lets go of their points right after.
+    A repeat finishes what was cut short."""
     gone = await call.services.books.delete(call.writes, book_id)
     return wire.BookGone(message="Document deleted.", book_id=book_id, deleted_chunks=gone)
 

@@ -29,6 +29,8 @@ may_lack(Book)
 PART_BYTES = 4 * 1024 * 1024
 # An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
 UPLOAD_TTL_S = 7 * 86_400
+# Chunks of one transaction that deletes them.
+DELETE_PAGE = 100
 # A book of some thousand chunks is one transaction; the server ends one after 60 s.
 WHOLE_TIMEOUT_S = 50.0
 NEWEST = [("uploaded_at", DESCENDING), ("book_id", DESCENDING)]
@@ -216,23 +218,32 @@ class MongoBookStore:
             return await self._items.count_documents({**_chunks(book), **active, **waits})
 
     async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
+        """In pages: what the graphs learn of a new book writes its items too, and the more of them
+        a transaction holds, the more often it is begun anew. The row goes last, so that a repeat
+        finishes what a kill left."""
         key = {**own(scope), "book_id": book_id}
-
-        async def delete(session: AsyncClientSession) -> tuple[str | None, int]:
-            doc = await self._rows.find_one_and_delete(key, session=session)
-            if doc is None:
-                return None, 0
-            chunks = {**own(scope), "tier": Tier.BOOKS.value, "dedup_scope": book_id}
-            gone = await delete_items(self._database, {**chunks, **NOT_DELETED}, at, session)
-            effects = self._database.collection(indexes.BOOKS)
-            await effects.delete_many({**own(scope), "doc_id": book_id}, session=session)
-            await self._rows.delete_many({**own(scope), "linked_to": book_id}, session=session)
-            return doc["upload_id"], gone
-
-        upload_id, gone = await self._database.transaction(delete, timeout_s=WHOLE_TIMEOUT_S)
-        if upload_id is None:
+        stopped = {"state": BookState.CANCELLED.value, "stage": BookState.CANCELLED.value}
+        with translated():
+            doc = await self._rows.find_one_and_update(
+                key, {"$set": stopped, "$unset": {"claim": "", "due_at": ""}}
+            )
+        if doc is None:
             return None
-        await self.drop_upload(scope, upload_id)
+        wanted = {**own(scope), "tier": Tier.BOOKS.value, "dedup_scope": book_id, **NOT_DELETED}
+
+        async def page(session: AsyncClientSession) -> int:
+            return await delete_items(self._database, wanted, at, session, DELETE_PAGE)
+
+        gone = 0
+        while found := await self._database.transaction(page):
+            gone += found
+        await self.drop_upload(scope, doc["upload_id"])
+        with translated():
+            await self._database.collection(indexes.BOOKS).delete_many(
+                {**own(scope), "doc_id": book_id}
+            )
+            await self._rows.delete_many({**own(scope), "linked_to": book_id})
+            await self._rows.delete_one({**key, "upload_id": doc["upload_id"]})
         return gone
 
     async def _change(self, book: Book, token: str, change: Document) -> bool:
