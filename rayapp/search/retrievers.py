@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,6 +48,8 @@ RUNG_RECENT = 20
 FAINT = 0.01
 # Of what is left of a search, for the vector of its question: words are looked for without one.
 EMBED_SHARE = 0.5
+# Texts that wait for the index, as search after search reads them: 0.2 ms each, of an import.
+PENDING_KEPT = 2_000
 # What a stage of the truth may be skipped for; the truth being away is an error of the search.
 LATE = (DeadlineExceeded, TimeoutError)
 
@@ -102,6 +105,7 @@ class SearchArms:
         self._embedder = embedder
         self._analyser = analyser
         self._schema = views.schema
+        self._documents = lru_cache(maxsize=PENDING_KEPT)(self._document_sides)
         self._watch = watch
         self._clock = runtime.clock
         self._metrics = runtime.metrics
@@ -351,7 +355,7 @@ class SearchArms:
         hits = [IndexedHit(self._analyser.document(text), score) for text, score in best]
         return pending_scores(query, sharing, hits, self._watch.points)
 
-    def _documents(self, text: str) -> list[SparseVector]:
+    def _document_sides(self, text: str) -> list[SparseVector]:
         return [self._analyser.document(passage.of(text)) for passage in passages_of(text)]
 
     async def _without_index(

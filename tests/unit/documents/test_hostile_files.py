@@ -68,7 +68,7 @@ async def test_files_made_bad(
     good: Callable[[], dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    memory = resident_mb()
+    memory, others = resident_mb(), children()
     seen: dict[str, int] = {}
     for name, data in hostile(good(), FILES, seed=1):
         begun = time.monotonic()
@@ -85,7 +85,7 @@ async def test_files_made_bad(
     assert {"read", kinds.BROKEN} <= set(seen), seen
     assert os.listdir(tmp_path) == []
     assert resident_mb() - memory < 50
-    assert children() == []
+    assert set(children()) <= set(others)
 
 
 @pytest.mark.parametrize(
