@@ -140,7 +140,11 @@ class BookStore(Protocol):
         """Write its row and let it go until later."""
 
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
-        """Write its row and all its chunks, or nothing. Raises DuplicateMemory."""
+        """Write its chunks in the place of those that are there, and its row with the last of them.
+        False: another one holds it; what was written goes when that one stores or ends it.
+
+        Raises DuplicateMemory: before anything is written.
+        """
 
     async def end(self, book: Book, token: str | None = None) -> bool:
         """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those

@@ -154,25 +154,36 @@ class DocumentContract:
         assert back is not None
         assert back.tries == 1
 
-    async def test_chunks_come_all_at_once_with_their_row(self, stores: DocumentStores) -> None:
+    @pytest.mark.parametrize("number", [30, 230])
+    async def test_chunks_come_with_their_row(self, stores: DocumentStores, number: int) -> None:
         book = await self.claimed(stores)
-        stored = replace(book, stage=BookStage.INGESTING, chunks=30, text_hash="t" * 64)
-        assert await stores.books.store(stored, "t", chunks(book, 30, stores.clock))
-        assert await self.held_items(stores) == 30
-        assert await stores.books.unindexed(stored) == 30
+        stored = replace(book, stage=BookStage.INGESTING, chunks=number, text_hash="t" * 64)
+        assert await stores.books.store(stored, "t", chunks(book, number, stores.clock))
+        assert await self.held_items(stores) == number
+        assert await stores.books.unindexed(stored) == number
         assert await stores.books.get(READS, BOOK_ID) == stored
         assert await stores.books.hashed(READS, "t" * 64) == stored
         assert await stores.books.hashed(READS, book.file_hash) == stored
         assert await stores.books.hashed(ReadScope("noa"), "t" * 64) is None
         done = replace(stored, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
         assert await stores.books.end(done, "t")
-        assert await self.held_items(stores) == 30
+        assert await self.held_items(stores) == number
         assert await stores.books.claim(token="u", claim_s=CLAIM_S) is None
+
+    async def test_what_a_dead_worker_left_goes(self, stores: DocumentStores) -> None:
+        book = await self.claimed(stores)
+        assert await stores.books.store(book, "t", chunks(book, 5, stores.clock))
+        assert await stores.books.again(book, "t", 0.0)
+        again = await stores.books.claim(token="u", claim_s=CLAIM_S)
+        assert again is not None
+        assert await stores.books.store(again, "u", chunks(book, 3, stores.clock))
+        assert await self.held_items(stores) == 3
 
     async def test_a_chunk_that_cannot_be_stored_leaves_none(self, stores: DocumentStores) -> None:
         book = await self.claimed(stores)
         items = chunks(book, 5, stores.clock)
-        await stores.items.insert(replace(items[3], text="mine", content_hash="other"))
+        mine = replace(items[3], dedup_scope="", text="mine", content_hash="other")
+        await stores.items.insert(mine)
         with pytest.raises(DuplicateMemory):
             await stores.books.store(replace(book, chunks=5), "t", items)
         assert await self.held_items(stores) == 1

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 import pymongo
 from pymongo import DESCENDING, ReplaceOne, ReturnDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import DuplicateKeyError
 
 from rayapp.core.errors import DuplicateMemory
 from rayapp.documents.ports import HELD, OPEN, Book, BookQuery, BookState
@@ -18,7 +19,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
-from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
+from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 from rayapp.storage.mongo.rows import from_row, may_lack, to_row
 from rayapp.storage.mongo.user_rows import delete_items
@@ -29,10 +30,12 @@ may_lack(Book)
 PART_BYTES = 4 * 1024 * 1024
 # An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
 UPLOAD_TTL_S = 7 * 86_400
-# Chunks of one transaction that deletes them.
-DELETE_PAGE = 100
-# A book of some thousand chunks is one transaction; the server ends one after 60 s.
-WHOLE_TIMEOUT_S = 50.0
+# Chunks of one transaction.
+CHUNK_PAGE = 100
+# A file of 50 MB, in or out.
+FILE_TIMEOUT_S = 50.0
+# A cancelled document whose chunks are being deleted is not due, seconds.
+TAKEN_S = 60.0
 NEWEST = [("uploaded_at", DESCENDING), ("book_id", DESCENDING)]
 IS_OPEN = {"state": {"$in": sorted(OPEN)}}
 IS_HELD = {"state": {"$in": sorted(HELD)}}
@@ -60,7 +63,7 @@ class MongoBookStore:
 
     async def put_upload(self, scope: WriteScope, upload_id: str, data: bytes) -> None:
         key = {**own(scope), "upload_id": upload_id}
-        with translated(), pymongo.timeout(WHOLE_TIMEOUT_S):
+        with translated(), pymongo.timeout(FILE_TIMEOUT_S):
             for part, start in enumerate(range(0, len(data), PART_BYTES)):
                 row = {**key, "part": part, "data": data[start : start + PART_BYTES]}
                 await self._uploads.update_one(
@@ -71,7 +74,7 @@ class MongoBookStore:
 
     async def upload(self, scope: ReadScope, upload_id: str) -> bytes | None:
         where = {**mine(scope), "upload_id": upload_id}
-        with translated(), pymongo.timeout(WHOLE_TIMEOUT_S):
+        with translated(), pymongo.timeout(FILE_TIMEOUT_S):
             rows = await self._uploads.find(where, sort=[("part", 1)]).to_list()
         return b"".join(row["data"] for row in rows) if rows else None
 
@@ -151,12 +154,37 @@ class MongoBookStore:
         )
 
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
-        points = [item.point_id for item in items]
+        """In pages: a transaction must fit in the server's cache, and each word of a chunk is an
+        entry of the text index. The row goes with the last one."""
+        await self._raise_on_others(book, items)
+        await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
+        begun = {"$inc": {"pages_stored": 1}}
+        ended = {"$set": to_row(book), "$unset": {"pages_stored": ""}}
+        for start in range(0, max(1, len(items)), CHUNK_PAGE):
+            page = items[start : start + CHUNK_PAGE]
+            last = start + CHUNK_PAGE >= len(items)
+            if not await self._store_page(_held(book, token), ended if last else begun, page):
+                return False
+        return True
+
+    async def _raise_on_others(self, book: Book, items: Sequence[MemoryItem]) -> None:
+        points = {"$in": [item.point_id for item in items]}
+        where = {**_owned(book), "point_id": points, "dedup_scope": {"$ne": book.book_id}}
+        if await first(self._items, {**where, **NOT_DELETED}, convert.from_document) is not None:
+            raise DuplicateMemory(
+                f"A memory has an id of a chunk of {book.book_id}: delete it, then upload again."
+            )
+
+    async def _store_page(
+        self, held: Document, change: Document, items: Sequence[MemoryItem]
+    ) -> bool:
+        """Chunks, and a change of the row: who takes the document away meets that write."""
+        owner, points = {"user_id": held["user_id"]}, [item.point_id for item in items]
 
         async def store(session: AsyncClientSession) -> None:
-            await self._changes.note(((book.user_id, point) for point in points), session)
+            await self._changes.note(((owner["user_id"], point) for point in points), session)
             # What a deleted document left until the index has let go of it.
-            where = {**_owned(book), "point_id": {"$in": points}, "status": Status.DELETED.value}
+            where = {**owner, "point_id": {"$in": points}, "status": Status.DELETED.value}
             gone = await self._items.find(where, session=session).to_list()
             new = _new_documents(items, {doc["point_id"] for doc in gone})
             if new:
@@ -164,25 +192,14 @@ class MongoBookStore:
             await self._revive(gone, items, session)
             # Last: whoever dies in the middle holds the row of a document from the queue until the
             # server ends its transaction.
-            done = await self._rows.update_one(
-                _held(book, token), {"$set": to_row(book)}, session=session
-            )
+            done = await self._rows.update_one(held, change, session=session)
             if not done.matched_count:
                 raise _NotHeldError
 
         try:
-            await self._database.transaction(
-                store, passing=(BulkWriteError, _NotHeldError), timeout_s=WHOLE_TIMEOUT_S
-            )
+            await self._database.transaction(store, passing=_NotHeldError)
         except _NotHeldError:
             return False
-        except BulkWriteError as error:
-            codes = {one["code"] for one in error.details.get("writeErrors") or ()}
-            if codes != {DUPLICATE_KEY}:
-                raise translate(error) from None
-            raise DuplicateMemory(
-                f"A memory has an id of a chunk of {book.book_id}: delete it, then upload again."
-            ) from None
         return True
 
     async def _revive(
@@ -200,16 +217,34 @@ class MongoBookStore:
         await self._items.bulk_write(new, ordered=False, session=session)
 
     async def end(self, book: Book, token: str | None = None) -> bool:
-        where = {**_key(book), **IS_OPEN} if token is None else _held(book, token)
-        last = {"$set": to_row(book), "$unset": {"claim": "", "due_at": ""}}
+        if token is None:
+            # Taken from whoever works on it; without what follows it is due again.
+            token = str(uuid4())
+            taken = {"$set": {"claim": {"$literal": token}, "due_at": _in(TAKEN_S)}}
+            with translated():
+                done = await self._rows.update_one({**_key(book), **IS_OPEN}, [taken])
+            if not done.matched_count:
+                return False
+        if book.state is not BookState.COMPLETED:
+            await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
+        last = {"$set": to_row(book), "$unset": {"claim": "", "due_at": "", "pages_stored": ""}}
+        with translated():
+            done = await self._rows.update_one(_held(book, token), last)
+        return bool(done.matched_count)
 
-        async def end(session: AsyncClientSession) -> bool:
-            done = await self._rows.update_one(where, last, session=session)
-            if done.matched_count and book.state is not BookState.COMPLETED:
-                await delete_items(self._database, _chunks(book), book.updated_at, session)
-            return bool(done.matched_count)
+    async def _delete_chunks(self, user_id: str, book_id: str, at: datetime) -> int:
+        """In pages: what the graphs learn of a new book writes its items too, and the more of them
+        a transaction holds, the more often it is begun anew."""
+        owner = own(WriteScope(user_id))
+        wanted = {**owner, "tier": Tier.BOOKS.value, "dedup_scope": book_id, **NOT_DELETED}
 
-        return await self._database.transaction(end, timeout_s=WHOLE_TIMEOUT_S)
+        async def page(session: AsyncClientSession) -> int:
+            return await delete_items(self._database, wanted, at, session, CHUNK_PAGE)
+
+        gone = 0
+        while found := await self._database.transaction(page):
+            gone += found
+        return gone
 
     async def unindexed(self, book: Book) -> int:
         waits = {"index.sync_state": SyncState.PENDING.value}
@@ -218,9 +253,7 @@ class MongoBookStore:
             return await self._items.count_documents({**_chunks(book), **active, **waits})
 
     async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
-        """In pages: what the graphs learn of a new book writes its items too, and the more of them
-        a transaction holds, the more often it is begun anew. The row goes last, so that a repeat
-        finishes what a kill left."""
+        """The row goes last, so that a repeat finishes what a kill left."""
         key = {**own(scope), "book_id": book_id}
         stopped = {"state": BookState.CANCELLED.value, "stage": BookState.CANCELLED.value}
         with translated():
@@ -229,14 +262,7 @@ class MongoBookStore:
             )
         if doc is None:
             return None
-        wanted = {**own(scope), "tier": Tier.BOOKS.value, "dedup_scope": book_id, **NOT_DELETED}
-
-        async def page(session: AsyncClientSession) -> int:
-            return await delete_items(self._database, wanted, at, session, DELETE_PAGE)
-
-        gone = 0
-        while found := await self._database.transaction(page):
-            gone += found
+        gone = await self._delete_chunks(scope.user_id, book_id, at)
         await self.drop_upload(scope, doc["upload_id"])
         with translated():
             await self._database.collection(indexes.BOOKS).delete_many(

@@ -113,8 +113,10 @@ class InMemoryBookStore:
         if row is None:
             return False
         there = (self._items._rows.get(item.point_id) for item in items)
-        if any(one is not None and one.item.status is not Status.DELETED for one in there):
+        others = (one.item for one in there if one and one.item.dedup_scope != book.book_id)
+        if any(item.status is not Status.DELETED for item in others):
             raise DuplicateMemory("A memory has an id of a chunk.")
+        self._delete_chunks(book.user_id, book.book_id, book.updated_at)
         row.book = _stored(book)
         await self._items.insert_many(items)
         return True
