@@ -150,6 +150,9 @@ class BookStore(Protocol):
         """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those
         that there are go with it. Without a token: only if somebody works on it, or will."""
 
+    async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
+        """Documents that say the same as this one and have no chunks of their own, oldest first."""
+
     async def unindexed(self, book: Book) -> int:
         """How many of its chunks wait for the index; those that gave up do not."""
 

@@ -1,8 +1,8 @@
 """Documents of a user: upload, read, cut, store as a whole, find again, delete.
 
 A request only keeps the file and its row. The owner (maintenance) reads it in a process of its own,
-and stores all chunks in one transaction with the row: there is never a part of a document. A kill
-at any point leaves a row that is due again when its claim ends.
+and stores its chunks in pages: a document ends whole or not at all. A kill at any point leaves a row
+that is due again when its claim ends.
 """
 
 import asyncio
@@ -48,6 +48,8 @@ PAUSE_S = 10.0
 AWAY_S = 30.0
 # Chunks read at once when a document is written out.
 PAGE = 500
+# Documents that a refusal names.
+NAMED = 3
 
 Reader = Callable[[bytes, str, ReadLimits], Awaitable[Extracted]]
 
@@ -117,6 +119,8 @@ class BooksService:
                 f"A document with the title {named} is here already; send replace=true to put this "
                 "one in its place, or another title",
             )
+        if same_title is not None:
+            await self._raise_on_linked(reads, same_title)
         now = self._clock.now()
         book = Book(
             user_id=scope.user_id,
@@ -183,17 +187,33 @@ class BooksService:
 
     async def delete(self, scope: WriteScope, book_id: str) -> int:
         """It is gone everywhere when this returns, but for points that the indexer takes; how many
-        chunks it had."""
+        chunks it had. Conflict: other documents rest on its text."""
+        book = await self._store.get(ReadScope(scope.user_id), book_id)
+        if book is not None:
+            await self._raise_on_linked(ReadScope(scope.user_id), book)
         gone = await self._store.delete(scope, book_id, self._clock.now())
         if gone is None:
             await self.get(ReadScope(scope.user_id), book_id)
         return gone or 0
 
+    async def _raise_on_linked(self, scope: ReadScope, book: Book) -> None:
+        """Two files of one text have its chunks once: none may take them from the other."""
+        others = await self._store.linked(scope, book.book_id)
+        if others:
+            names = ", ".join(f"{one.title} ({one.book_id})" for one in others[:NAMED])
+            raise Conflict(
+                f"{len(others)} more of your documents rest on the text of {book.title}: delete "
+                f"them first ({names}).",
+                code="document_linked",
+                details={"book_ids": [one.book_id for one in others]},
+            )
+
     async def chunks(self, scope: ReadScope, book: Book, first: int, last: int) -> list[MemoryItem]:
-        """Its chunks of these places, both included, in reading order."""
-        own = ReadScope(scope.user_id)
+        """Its chunks of these places, both included, in reading order; of a document that says the
+        same as another one those of that."""
+        own, of = ReadScope(scope.user_id), book.linked_to or book.book_id
         points = [
-            point_id_of(scope.user_id, library.chunk_id(book.book_id, index))
+            point_id_of(scope.user_id, library.chunk_id(of, index))
             for index in range(max(0, first), last + 1)
         ]
         return sorted(await self._items.by_points(own, points), key=index_of)
@@ -203,8 +223,7 @@ class BooksService:
     ) -> list[MemoryItem]:
         """A chunk and those around it. NotFound: the document has no such chunk."""
         book = await self.get(scope, book_id)
-        if chunk_id.startswith(f"{book_id}:"):
-            chunk_id = chunk_id[len(book_id) + 1 :]
+        chunk_id = chunk_id.removeprefix(f"{book.linked_to or book_id}:")
         if not chunk_id.isdecimal() or len(chunk_id) > library.INDEX_DIGITS:
             raise _no_chunk(book_id, chunk_id)
         at = int(chunk_id)
@@ -217,6 +236,8 @@ class BooksService:
         """The document written out from its chunks, up to `most` characters."""
         found: list[MemoryItem] = []
         size = 0
+        if book.linked_to is not None:
+            book = await self.get(scope, book.linked_to)
         for first in range(0, library.last_index(book), PAGE):
             page = await self.chunks(scope, book, first, first + PAGE - 1)
             found += page

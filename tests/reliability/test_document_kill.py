@@ -1,4 +1,4 @@
-"""The owner of documents killed -9 again and again: never a part of one, never a chunk twice."""
+"""The owner of documents killed -9 again and again: each ends whole, and no chunk is there twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.documents import MongoBookStore
+from rayapp.storage.mongo.documents import CHUNK_PAGE, MongoBookStore
 from rayapp.storage.mongo.indexes import ITEMS, UPLOADS
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.mongo_server import MongoServer, running_mongo
@@ -117,7 +117,7 @@ async def index_all(database: MongoDatabase) -> None:
     await database.collection(ITEMS).update_many({}, {"$set": synced})
 
 
-async def test_twenty_kills_leave_no_part_of_a_document_and_nothing_twice(
+async def test_twenty_kills_end_every_document_whole_and_nothing_twice(
     mongo: MongoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "CLAIM_S", CLAIM_S)
@@ -135,8 +135,9 @@ async def test_twenty_kills_leave_no_part_of_a_document_and_nothing_twice(
         rows, _ = await store.page(READS, BookQuery())
         counts = await chunk_counts(database)
         for row in rows:
-            # All chunks or none, and all exactly where the row says so.
-            assert counts[row.book_id] == row.chunks
+            # All chunks where the row says so; else some first pages of them.
+            pages = {row.chunks} if row.chunks else {0, CHUNK_PAGE}
+            assert counts[row.book_id] in pages
             seen.setdefault(row.book_id, set()).add(row.chunks)
             stages[row.stage.value] += 1
             assert row.state in (BookState.PENDING, BookState.PROCESSING)

@@ -207,6 +207,8 @@ class DocumentContract:
         mine = replace(book, user_id="noa")
         for one in (other, mine):
             await stores.books.add(one)
+        assert [one.book_id for one in await stores.books.linked(READS, BOOK_ID)] == ["doc_2"]
+        assert await stores.books.linked(ReadScope("noa"), BOOK_ID) == []
         await stores.books.put_upload(DANA, "u-1", b"x")
         assert await stores.books.store(book, "t", chunks(book, 4, stores.clock))
         hers = await stores.books.claim(token="v", claim_s=CLAIM_S)

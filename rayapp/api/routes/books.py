@@ -138,7 +138,7 @@ async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
     return wire.BookAnswer(book=wire.BookDetail.from_book(book, indexed, text))
 
 
-@routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound))
+@routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound, Conflict))
 async def delete(call: CurrentCall, book_id: BookId) -> wire.BookGone:
     """The document, its file and all its passages; the index lets go of their points right after.
     A repeat finishes what was cut short."""

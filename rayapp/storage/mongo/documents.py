@@ -246,6 +246,10 @@ class MongoBookStore:
             gone += found
         return gone
 
+    async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
+        where = {**mine(scope), "linked_to": book_id}
+        return await listed(self._rows, where, _book, sort=[("uploaded_at", 1)])
+
     async def unindexed(self, book: Book) -> int:
         waits = {"index.sync_state": SyncState.PENDING.value}
         active = {"status": Status.ACTIVE.value}

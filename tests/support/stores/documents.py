@@ -134,6 +134,10 @@ class InMemoryBookStore:
             self._delete_chunks(book.user_id, book.book_id, book.updated_at)
         return True
 
+    async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
+        found = [book for book in self._of(scope) if book.linked_to == book_id]
+        return sorted(found, key=lambda book: book.uploaded_at)
+
     async def unindexed(self, book: Book) -> int:
         chunks = self._chunks(book.user_id, book.book_id)
         return sum(item.index.sync_state is SyncState.PENDING for item in chunks)

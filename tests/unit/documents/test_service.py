@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.core.errors import InvalidInput, NotFound, StoreDown, TooLarge
+from rayapp.core.errors import Conflict, InvalidInput, NotFound, StoreDown, TooLarge
 from rayapp.documents.ports import Book, BookState
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Block, BlockKind, Extracted
@@ -122,6 +122,24 @@ async def test_the_same_text_in_another_file_is_recognised(world: World) -> None
     known = await world.world.services.books.recognised(READS, extracted().sha256)
     assert known is not None
     assert known.book_id == first.book_id
+
+
+async def test_a_document_does_not_go_from_under_another_that_rests_on_it(world: World) -> None:
+    books = world.world.services.books
+    first = await world.done(await world.upload(title="First"))
+    second = await world.done(await world.upload(b"other bytes", title="Second"))
+    assert second.linked_to == first.book_id
+    text = await books.text(READS, first, 10_000)
+    assert await books.text(READS, second, 10_000) == text != ""
+    (around,) = await books.surrounding(READS, second.book_id, f"{first.book_id}:0", 0)
+    assert around.source.doc_id == first.book_id
+    with pytest.raises(Conflict, match="delete them first"):
+        await books.delete(DANA, first.book_id)
+    with pytest.raises(Conflict, match="Second"):
+        await world.upload(b"new", title="First", replaces=True)
+    await books.delete(DANA, second.book_id)
+    assert await world.chunks() > 0
+    assert await books.delete(DANA, first.book_id) == first.chunks
 
 
 async def test_the_same_title_is_refused_or_replaced(world: World) -> None:
