@@ -1,8 +1,8 @@
 """Documents of a user: upload, read, cut, store as a whole, find again, delete.
 
 A request only keeps the file and its row. The owner (maintenance) reads it in a process of its own,
-and stores its chunks in pages: a document ends whole or not at all. A kill at any point leaves a row
-that is due again when its claim ends.
+and stores its chunks in pages: a document ends whole or not at all. A kill at any point leaves a
+row that is due again when its claim ends.
 """
 
 import asyncio

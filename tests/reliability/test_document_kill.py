@@ -1,4 +1,4 @@
-"""The owner of documents killed -9 again and again: each ends whole, and no chunk is there twice."""
+"""The owner of documents killed -9 again and again: each ends whole, no chunk is there twice."""
 
 from __future__ import annotations
 
