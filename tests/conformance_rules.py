@@ -49,6 +49,12 @@ REFUSED: Mapping[str, str] = {
     "memory_id: is missing": "one of two arguments of one tool",
     "the fields of one result, or several": "one result or a list of them, not both",
     "valid_from is after valid_to": "two times compared",
+    "send it, or the text as": "one of two fields",
+    "save it as one of": "a file has a name with an ending",
+    "needs 1 to": "a title of which something is seen",
+    "is no file of": "what a file holds agrees with its name",
+    "The file is": "what a file holds",
+    "send the document as a file": "a part of a form with the name of a file",
     "must be a YAML mapping": "a template is a document of its own within a string",
 }
 # Accepted although the schema forbids it.

@@ -63,7 +63,7 @@ def common_responses(method: str, path: str, *, writes: bool, reads_body: bool) 
     internal = e.RayappError("Internal error, request id 4f0c.", code=INTERNAL)
     return merged(
         raises(*kinds),
-        *(_code(code) for code in codes),
+        *(raises_code(code) for code in codes),
         {400: unreadable, 500: _errors([CODES[INTERNAL].when], {INTERNAL: internal})},
     )
 
@@ -90,7 +90,8 @@ def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return both | ({"content": content} if content else {})
 
 
-def _code(code: str) -> Responses:
+def raises_code(code: str) -> Responses:
+    """The same of one code, whose status is not that of its class."""
     row = CODES[code]
     return {row.status: _errors([row.when], {code: e.InvalidInput(row.when, code=code)})}
 

@@ -166,6 +166,7 @@ class BooksService:
 
     async def recognised(self, scope: ReadScope, sha256: str) -> Book | None:
         """The user's document whose file or text has this hash."""
+        sha256 = sha256.lower()
         if not library.SHA256.fullmatch(sha256):
             raise InvalidInput(
                 "documentHash: is the SHA-256 of the file or of its text, 64 hex digits.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -164,11 +164,17 @@ class BookGone(bases.Success):
     deleted_chunks: int
 
 
+# Said in the document alone: the service's own sentence tells what to send.
+HEX: dict[str, Any] = {"pattern": "^[0-9a-fA-F]{64}$"}
+
+
 class RecognizeQuery(bases.Lenient):
     """Which document."""
 
     aliases: ClassVar = {"hash": "documentHash"}
-    documentHash: str = Field(description="SHA-256 of the file or of its text, in hex.")
+    documentHash: str = Field(
+        description="SHA-256 of the file or of its text, in hex.", json_schema_extra=HEX
+    )
 
 
 class RecognizeBody(bases.Lenient):
@@ -176,7 +182,7 @@ class RecognizeBody(bases.Lenient):
 
     aliases: ClassVar = {"hash": "documentHash"}
     documentHash: str | None = Field(
-        None, description="SHA-256 of the file or of its text, in hex."
+        None, description="SHA-256 of the file or of its text, in hex.", json_schema_extra=HEX
     )
     content: str | None = Field(None, description="The text itself.")
 

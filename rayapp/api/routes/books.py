@@ -13,7 +13,7 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.json_body import read_model
 from rayapp.api.paths import BookId, ChunkId, DocumentId, TaskId
-from rayapp.api.responses import JSON, EventStream, raises
+from rayapp.api.responses import JSON, EventStream, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
 from rayapp.api.routes.memories import check_query
@@ -71,6 +71,7 @@ UPLOADS: dict[str, Any] = {
     "openapi_extra": FORM,
     "responses": {
         **raises(TooLarge, Overloaded),
+        **raises_code("document_type"),
         409: {
             "model": wire.BookInTheWay,
             "description": "It is here already, or one of its title.",
@@ -122,11 +123,14 @@ async def recognized(
 @routes.post(f"{BOOKS}/recognize", summary="Recognise a document")
 async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.RecognizeAnswer:
     """By its hash, or by its text."""
-    if body.documentHash is None and body.content is None:
-        raise InvalidInput(
-            "documentHash: send it, or the text as `content`.", details={"field": "documentHash"}
-        )
-    wanted = body.documentHash or sha256_of((body.content or "").encode("utf-8"))
+    wanted = body.documentHash
+    if wanted is None:
+        if body.content is None:
+            raise InvalidInput(
+                "documentHash: send it, or the text as `content`.",
+                details={"field": "documentHash"},
+            )
+        wanted = sha256_of(body.content.encode("utf-8"))
     return wire.RecognizeAnswer.from_book(await call.services.books.recognised(call.reads, wanted))
 
 
