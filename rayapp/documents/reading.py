@@ -15,13 +15,13 @@ import orjson
 from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.rules.kinds import (
-    EMPTY,
     broken,
     kind_of_name,
     too_many_blocks,
     too_much_memory,
     too_slow,
 )
+from rayapp.documents.rules.library import checked_size
 
 # Of one read from the pipe, bytes.
 CHUNK_BYTES = 1 << 16
@@ -69,14 +69,7 @@ async def read_document(
             `document_broken`, `document_too_slow`, `document_memory`.
     """
     kind_of_name(name)
-    if not data:
-        raise InvalidInput("The file is empty; send one with text.", code=EMPTY)
-    if len(data) > limits.bytes:
-        raise TooLarge(
-            f"The file has {len(data) / 1e6:.1f} MB, {limits.bytes / 1e6:.0f} MB are allowed; "
-            "cut it into parts.",
-            details={"bytes": len(data), "limit": limits.bytes},
-        )
+    checked_size(len(data), limits.bytes)
     order = {"name": name, "bytes": len(data), "ocr": ocr, "limits": asdict(limits)}
     with tempfile.TemporaryDirectory(prefix="rayapp-read-") as folder:
         async with _reader(folder) as process:

@@ -103,7 +103,8 @@ class BooksService:
         by = library.checked_label(" ".join(author.split()), "author") if author else None
         library.checked_size(len(data), self._settings.max_bytes)
         kind_of(data, file_name)
-        file_hash = library.sha256_of(data)
+        # 50 MB take a while.
+        file_hash = await asyncio.to_thread(library.sha256_of, data)
         book_id = library.book_id_of(file_hash)
         known = await self._store.get(reads, book_id)
         if known is not None and known.state in HELD:
@@ -189,13 +190,9 @@ class BooksService:
     async def delete(self, scope: WriteScope, book_id: str) -> int:
         """It is gone everywhere when this returns, but for points that the indexer takes; how many
         chunks it had. Conflict: other documents rest on its text."""
-        book = await self._store.get(ReadScope(scope.user_id), book_id)
-        if book is not None:
-            await self._raise_on_linked(ReadScope(scope.user_id), book)
-        gone = await self._store.delete(scope, book_id, self._clock.now())
-        if gone is None:
-            await self.get(ReadScope(scope.user_id), book_id)
-        return gone or 0
+        reads = ReadScope(scope.user_id)
+        await self._raise_on_linked(reads, await self.get(reads, book_id))
+        return await self._store.delete(scope, book_id, self._clock.now()) or 0
 
     async def _raise_on_linked(self, scope: ReadScope, book: Book) -> None:
         """Two files of one text have its chunks once: none may take them from the other."""
@@ -234,11 +231,14 @@ class BooksService:
         return found
 
     async def text(self, scope: ReadScope, book: Book, most: int) -> str:
-        """The document written out from its chunks, up to `most` characters."""
-        found: list[MemoryItem] = []
-        size = 0
+        """The document written out from its chunks, up to `most` characters; "" until it is
+        completed, so that whoever waits for that costs little."""
+        if book.state is not BookState.COMPLETED:
+            return ""
         if book.linked_to is not None:
             book = await self.get(scope, book.linked_to)
+        found: list[MemoryItem] = []
+        size = 0
         for first in range(0, library.last_index(book), PAGE):
             page = await self.chunks(scope, book, first, first + PAGE - 1)
             found += page
@@ -349,8 +349,8 @@ class BookWork:
         await self._write(book, token)
         found = await self._read(data, book.file_name, limits_of(self._settings))
         del data
-        book = library.read_book(book, found, self._clock.now())
-        known = await self._store.hashed(scope, found.sha256)
+        book = await asyncio.to_thread(library.read_book, book, found, self._clock.now())
+        known = await self._store.hashed(scope, book.text_hash or "")
         if known is not None and known.book_id not in (book.book_id, book.replaces):
             await self._recognised(book, token, known)
             return

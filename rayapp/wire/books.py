@@ -22,6 +22,7 @@ STAGES = {
     "cancelled": "Was cancelled.",
 }
 MAX_RADIUS = 20
+TEXT = "Its text, up to 200,000 characters; empty until it is completed."
 
 
 class ProcessingStats(bases.Answer):
@@ -96,7 +97,7 @@ class BookDetail(bases.Answer):
     language: str | None
     summary: str
     keyPoints: tuple[str, ...] = ()
-    parsedMarkdown: str = Field(description="Its text, up to 200,000 characters.")
+    parsedMarkdown: str = Field(description=TEXT)
     numPages: int | None
     fileType: str | None
     file_name: str
@@ -373,7 +374,7 @@ class DocumentDetail(bases.Answer):
     sourceUrl: str | None = None
     sourceType: str = "upload"
     language: str | None
-    parsedMarkdown: str = Field(description="Its text, up to 200,000 characters.")
+    parsedMarkdown: str = Field(description=TEXT)
     summary: str
     keyPoints: tuple[str, ...] = ()
     numPages: int | None

@@ -74,7 +74,7 @@ UPLOADS: dict[str, Any] = {
         **raises_code("document_type"),
         409: {
             "model": wire.BookInTheWay,
-            "description": "It is here already, or one of its title.",
+            "description": "It is here already, or one of its title, or others rest on that.",
             "content": {JSON: {"examples": {"duplicate": {"value": IN_THE_WAY}}}},
         },
     },
@@ -96,7 +96,8 @@ async def upload(call: CurrentCall) -> Response:
     """The file is kept when this is answered, and read in the background: pdf, docx, pptx, xlsx,
     xls, ods, csv, tsv, html, rtf, odt, epub, txt, md or eml. The same file, or another with the
     same title, is answered with 409; `replace=true` puts it in the place of the one with its
-    title. Follow it at `/api/book-upload/ws/progress/{task_id}`."""
+    title, unless other documents rest on that (409 `document_linked`). Follow it at
+    `/api/book-upload/ws/progress/{task_id}`."""
     return await _upload(call)
 
 
@@ -136,6 +137,7 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
 
 @routes.get(f"{BOOKS}/{{book_id}}", summary="Read a document", responses=raises(NotFound))
 async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
+    """With its text, once it is completed."""
     book = await call.services.books.get(call.reads, book_id)
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
@@ -145,7 +147,9 @@ async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
 @routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound, Conflict))
 async def delete(call: CurrentCall, book_id: BookId) -> wire.BookGone:
     """The document, its file and all its passages; the index lets go of their points right after.
-    A repeat finishes what was cut short."""
+    A repeat finishes what was cut short. While other documents rest on its text (another file that
+    says the same) it is answered with 409 `document_linked`, which names them: delete them
+    first."""
     gone = await call.services.books.delete(call.writes, book_id)
     return wire.BookGone(message="Document deleted.", book_id=book_id, deleted_chunks=gone)
 

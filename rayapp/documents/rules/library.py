@@ -11,6 +11,7 @@ from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.ports import MAX_TITLE_CHARS, Book, BookStage, BookState
 from rayapp.documents.records import Extracted
 from rayapp.documents.rules.chunks import Chunk
+from rayapp.documents.rules.kinds import EMPTY
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.tiers import Tier
@@ -64,7 +65,7 @@ def checked_label(value: str, noun: str) -> str:
 def checked_size(size: int, most: int) -> None:
     """Raises InvalidInput, TooLarge."""
     if size == 0:
-        raise InvalidInput("The file is empty; send one with text.", code="document_empty")
+        raise InvalidInput("The file is empty; send one with text.", code=EMPTY)
     if size > most:
         raise TooLarge(
             f"The file has {size / 1e6:.1f} MB, {most / 1e6:.0f} MB are allowed; cut it into "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,7 +80,10 @@ def _added(
     try:
         book = client.upload(path, title=title, author=author, replace=replace, on_progress=show)
     except Conflict as error:
-        own = f"doc_{sha256(path.read_bytes()).hexdigest()[:16]}"
+        # What cuts documents is slow to load, and no other command needs it.
+        from rayapp.documents.rules.library import book_id_of, sha256_of
+
+        own = book_id_of(sha256_of(path.read_bytes()))
         return error.message, error.details.get("existing_book_id") == own
     except InvalidInput as error:
         return error.message, False

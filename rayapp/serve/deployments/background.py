@@ -157,7 +157,7 @@ DUTY_PAUSE_S = 2.0
 # Pause between two looks for exchanges to learn from, seconds: a fact is needed in a later turn.
 LEARN_PAUSE_S = 2.0
 # Pause between two looks for documents to read, seconds: a person waits for the first word.
-READ_PAUSE_S = 0.5
+READ_PAUSE_S = 1.0
 
 
 class Maintenance(Role):

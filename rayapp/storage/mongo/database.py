@@ -85,14 +85,13 @@ class MongoDatabase:
         work: Callable[[AsyncClientSession], Coroutine[Any, Any, T]],
         *,
         passing: type[Exception] | tuple[type[Exception], ...] = (),
-        timeout_s: float | None = None,
     ) -> T:
         """`work` in one transaction, which the driver repeats with jitter when the server asks for
-        that; errors as in `translated`. `timeout_s` None: as for one operation."""
+        that; errors as in `translated`."""
         with translated(passing=passing):
             # The session ends outside the limit: a transaction that is late is still aborted.
             async with self.client.start_session() as session:
-                with pymongo.timeout(timeout_s or self.settings.timeout_s):
+                with pymongo.timeout(self.settings.timeout_s):
                     return await session.with_transaction(
                         work, read_concern=ReadConcern("snapshot"), write_concern=DURABLE
                     )

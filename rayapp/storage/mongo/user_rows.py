@@ -148,10 +148,10 @@ async def delete_items(
     wanted: Document,
     at: datetime,
     session: AsyncClientSession,
-    limit: int = 0,
+    limit: int,
 ) -> int:
-    """Delete the items of one user that are `wanted`, and those that were merged into them, in this
-    transaction; how many. `limit` 0: all."""
+    """Delete up to `limit` items of one user that are `wanted`, and those that were merged into
+    them, in this transaction; how many."""
     owner = {"user_id": wanted["user_id"]}
     items, versions = database.collection(indexes.ITEMS), database.collection(indexes.VERSIONS)
     docs = await items.find(wanted, limit=limit, session=session).to_list()
