@@ -1,12 +1,13 @@
 """Retrieval on a bench: the service's own analyser, embedder and `rank`, with no server between.
 
 For choosing parameters and judging features, where thousands of rankings are compared; the numbers
-that count come from `jobs.evaluate`, over HTTP. One lab holds several corpora in one collection,
-so that IDF is taken over all of them, as in the index (decision 0010).
+that count come from `jobs.evaluate`, over HTTP. A corpus is a user: IDF is taken over its memories,
+as in the view of a user (decision 0055).
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.suites.suite import Corpus, Document, Question
+from rayapp.core.vectors import SparseVector
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import Judged
@@ -24,8 +26,6 @@ from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import Recipe, Texts
 from rayapp.search.rules.turns import with_turns
-from rayapp.text.analyser import inverse_frequencies
-from rayapp.text.expansions import Expansion
 from rayapp.text.language import detect_language
 from rayapp.text.passages import passages_of
 
@@ -64,7 +64,7 @@ class Asked:
         items = [candidate.item for candidate in self.candidates]
         asked = self.question.text
         fused = [one.score for one in fuse(self.candidates, self.language, recipe, arm, asked)]
-        relevance = with_turns(items, fused, asked, recipe.turns)
+        relevance = with_turns(items, fused, asked, recipe.turns, self.language)
         order = sorted(range(len(items)), key=lambda at: (-relevance[at], items[at].point_id))
         return [items[at].memory_id for at in order]
 
@@ -100,16 +100,30 @@ class _Tenant:
         counts = np.array([len(passages) for passages in parts])
         self.first = np.cumsum(counts) - counts
         self.dense: Floats = embed(contents)
-        self.sparse = [texts.analyser.document(text) for text in contents]
         rows: dict[int, list[int]] = defaultdict(list)
         values: dict[int, list[float]] = defaultdict(list)
-        for row, vector in enumerate(self.sparse):
+        for row, vector in enumerate(map(texts.analyser.document, contents)):
             for slot, value in zip(vector.indices, vector.values, strict=True):
                 rows[slot].append(row)
                 values[slot].append(value)
         self.postings = {
             slot: (np.asarray(rows[slot]), np.asarray(values[slot], np.float32)) for slot in rows
         }
+        owners = np.repeat(np.arange(len(counts)), counts)
+        self._idf = {
+            slot: math.log1p((len(counts) - known + 0.5) / (known + 0.5))
+            for slot, (found, _) in self.postings.items()
+            for known in [len(set(owners[found].tolist()))]
+        }
+
+    def words(self, query: SparseVector) -> Floats:
+        """BM25 of each passage."""
+        scores = np.zeros(len(self.dense), np.float32)
+        for slot, weight in zip(query.indices, query.values, strict=True):
+            if slot in self.postings:
+                found, values = self.postings[slot]
+                scores[found] += weight * self._idf[slot] * values
+        return scores
 
     def best(self, scores: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
         """Of each document the score of its best passage, and which one that is, from 0."""
@@ -148,9 +162,6 @@ class Lab:
             corpus.name: _Tenant(corpus, texts, embed, kept.get(corpus.name, Tier.HISTORY))
             for corpus in corpora
         }
-        self._idf: Mapping[int, float] = inverse_frequencies(
-            vector for tenant in self._tenants.values() for vector in tenant.sparse
-        )
 
     def items(self, corpus: str) -> Sequence[MemoryItem]:
         return self._tenants[corpus].items
@@ -166,7 +177,10 @@ class Lab:
         plan = plan_query(question.text, limit=10, sort_by=None, expansions=self._texts.expansions)
         tenant = self._tenants[corpus.name]
         dense, near = tenant.best(tenant.dense @ vector)
-        text, words = tenant.best(self._text_scores(tenant, question.text, plan.expansions, recipe))
+        query = self._texts.analyser.query(
+            question.text, plan.expansions, expansion_weight=recipe.expansion_weight
+        )
+        text, words = tenant.best(tenant.words(query))
         dense_rank = _ranks(dense, self._depth, least=-1.0)
         text_rank = _ranks(text, self._depth, least=0.0)
         candidates = tuple(
@@ -182,21 +196,6 @@ class Lab:
             for row in sorted(dense_rank.keys() | text_rank.keys())
         )
         return Asked(question, corpus.name, plan.language, candidates)
-
-    def _text_scores(
-        self, tenant: _Tenant, text: str, expansions: Sequence[Expansion], recipe: Recipe
-    ) -> Floats:
-        query = self._texts.analyser.query(
-            text,
-            expansions,
-            expansion_weight=recipe.expansion_weight,
-        )
-        scores = np.zeros(len(tenant.sparse), np.float32)
-        for slot, weight in zip(query.indices, query.values, strict=True):
-            posting = tenant.postings.get(slot)
-            if posting is not None:
-                scores[posting[0]] += weight * self._idf[slot] * posting[1]
-        return scores
 
 
 def _ranks(scores: Floats, depth: int, *, least: float) -> dict[int, int]:

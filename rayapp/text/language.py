@@ -26,3 +26,8 @@ def detect_language(text: str) -> Language:
     if min(hebrew, latin) >= MIXED_SHARE * both:
         return "mixed"
     return "he" if hebrew > latin else "en"
+
+
+def crosses(first: str, second: str) -> bool:
+    """Whether one of two languages is Hebrew and the other English, so that no word is shared."""
+    return {first, second} == {"he", "en"}

@@ -16,6 +16,7 @@ from rayapp.memory.item import IndexOp, MemoryItem, SyncState
 from rayapp.search.rules.recipes import DenseWeights, Recipe
 from rayapp.text.analyser import score
 from rayapp.text.identifiers import identifiers_in
+from rayapp.text.language import crosses
 from rayapp.text.normalize import normalize
 from rayapp.text.passages import LONGEST, is_whole
 from rayapp.text.tokens import Token, tokens
@@ -298,7 +299,7 @@ def dense_weight(weights: DenseWeights, query_lang: str, item_lang: str, arm: De
         return weights.mixed
     if arm.langs and not langs <= arm.langs:
         return weights.unknown
-    if langs == {"he", "en"}:
+    if crosses(query_lang, item_lang):
         return weights.cross
     return weights.hebrew if "he" in langs else weights.english
 

@@ -415,6 +415,7 @@ def rank(
         [value.score for value in fused],
         question,
         recipe.turns,
+        query_lang,
     )
     ranked = [
         _score(candidate, value, score, recipe, graphs)

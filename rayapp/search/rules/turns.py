@@ -14,6 +14,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.recipes import TurnShares
 from rayapp.text.hebrew import is_hebrew, without_prefixes
+from rayapp.text.language import crosses
 from rayapp.text.normalize import normalize
 from rayapp.text.passages import is_whole
 from rayapp.text.tokens import tokens
@@ -40,7 +41,11 @@ CACHE_TEXTS = 1 << 14
 
 
 def with_turns(
-    items: Sequence[MemoryItem], relevance: Sequence[float], question: str, shares: TurnShares
+    items: Sequence[MemoryItem],
+    relevance: Sequence[float],
+    question: str,
+    shares: TurnShares,
+    query_lang: str = "other",
 ) -> list[float]:
     """`relevance` of the items with what their speakers and neighbours add, 0..1.
 
@@ -48,7 +53,7 @@ def with_turns(
     value rises above 1, all are divided by the highest.
     """
     said = _by_speaker(items, relevance, question, shares.speaker)
-    added = _from_neighbours(items, said, shares) if shares.neighbour > 0.0 else {}
+    added = _from_neighbours(items, said, shares, query_lang) if shares.neighbour > 0.0 else {}
     if not added and said is relevance:
         return list(relevance)
     values = [value + added.get(index, 0.0) for index, value in enumerate(said)]
@@ -124,9 +129,13 @@ def _is_turn(item: MemoryItem) -> bool:
 
 
 def _from_neighbours(
-    items: Sequence[MemoryItem], relevance: Sequence[float], shares: TurnShares
+    items: Sequence[MemoryItem], relevance: Sequence[float], shares: TurnShares, query_lang: str
 ) -> dict[int, float]:
-    """Index of an item to what its neighbours give it."""
+    """Index of an item to what its neighbours give it.
+
+    A turn in the other script gives nothing: only its vector speaks for it, the nearest of a whole
+    dialogue is near by chance, and together such turns pass a paragraph that has the words.
+    """
     order = sorted(
         (index for index, item in enumerate(items) if _is_turn(item)),
         key=lambda index: (
@@ -135,6 +144,10 @@ def _from_neighbours(
             items[index].point_id,
         ),
     )
+    given = [
+        0.0 if crosses(query_lang, item.lang) else value**POWER
+        for item, value in zip(items, relevance, strict=True)
+    ]
     added: dict[int, float] = {}
     for place, before in enumerate(order):
         for after in order[place + 1 : place + 1 + REACH]:
@@ -144,6 +157,6 @@ def _from_neighbours(
             share = shares.neighbour * (1.0 if apart == 1 else shares.second)
             asks = apart == 1 and "?" in items[before].text
             forward = share * (1.0 + (shares.answer if asks else 0.0))
-            added[after] = added.get(after, 0.0) + forward * relevance[before] ** POWER
-            added[before] = added.get(before, 0.0) + share * relevance[after] ** POWER
+            added[after] = added.get(after, 0.0) + forward * given[before]
+            added[before] = added.get(before, 0.0) + share * given[after]
     return added

@@ -62,6 +62,14 @@ def test_what_is_not_of_one_conversation_gives_nothing(change: dict[str, object]
     assert with_turns(items, [0.5, 0.1], "", SHARES) == [0.5, 0.1]
 
 
+def test_a_turn_in_the_other_script_gives_nothing() -> None:
+    items = [turn(1, lang="en"), turn(2, lang="en"), turn(3, lang="he"), turn(4, lang="he")]
+    found = with_turns(items, [0.5, 0.1, 0.1, 0.5], "", SHARES, "he")
+    assert found[1] == pytest.approx(0.1 + 0.2 * 0.1**2 + 0.5 * 0.2 * 0.5**2)  # of the Hebrew ones
+    assert found[2] == pytest.approx(0.1 + 0.2 * 0.5**2)
+    assert with_turns(items, [0.5, 0.1, 0.1, 0.5], "", SHARES)[1] > found[1]
+
+
 def test_a_live_chat_counts_turns_by_the_time_between_them() -> None:
     first = turn(0, sequence=5_000_000)
     said = {
