@@ -25,8 +25,8 @@ from typing import Any
 import yaml
 
 SCRIPT = Path(__file__).with_name("chat_script.yaml")
-# A line of the context as the service writes it: `[position] [tier:id] text`.
-MEMORY = re.compile(r"^(?:• )?\[(\d+)\] \[([a-z_]+):([^\]]+)\] (.*)$", re.MULTILINE)
+# A line of the context as the service writes it: `[position] [tier:id] (date, …, who)  text`.
+MEMORY = re.compile(r"^(?:• )?\[(\d+)\] \[([a-z_]+):([^\]]+)\] \([^()]*\)  (.*)$", re.MULTILINE)
 # A text of the user in the prompt of a helper.
 USER_TEXT = re.compile(r"\[DATA user_text (\w+)\]\n(.*?)\n\[END user_text \1\]", re.DOTALL)
 # What helpers that this script does not play are told: nothing was found.

@@ -68,12 +68,16 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLine:
-    """One memory in the block. `text` is escaped, whole, and stands on one line."""
+    """One memory in the block. `text` is escaped, whole, and stands on one line.
+
+    note: when it was said, how it did, and whose word it is; escaped.
+    """
 
     position: int
     section: Section
     tier: Tier
     memory_id: str
+    note: str
     text: str
     item: MemoryItem
     tokens: int

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from rayapp.memory.tiers import Tier, parse_tier
 
 _LINE = re.compile(
-    r"(?:• )?\[(?P<position>\d{1,9})\] \[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] (?P<text>.*)"
+    r"(?:• )?\[(?P<position>\d{1,9})\] \[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] "
+    r"\((?P<note>[^()]*)\)  (?P<text>.*)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """One memory line, read back. `text` is as escaped."""
+    """One memory line, read back. `note` and `text` are as escaped."""
 
     position: int
     tier: Tier
     memory_id: str
+    note: str
     text: str
 
 
@@ -33,4 +35,6 @@ def _parsed(text: str) -> Iterator[ParsedLine]:
         found = _LINE.fullmatch(row)
         tier = parse_tier(found["tier"]) if found else None
         if found is not None and tier is not None:
-            yield ParsedLine(int(found["position"]), tier, found["id"], found["text"])
+            yield ParsedLine(
+                int(found["position"]), tier, found["id"], found["note"], found["text"]
+            )

@@ -21,8 +21,9 @@ SCRIPT = Script(
 )
 SEARCH = {"type": "function", "function": {"name": "web_search"}}
 CONTEXT = (
-    "<memory_context>\n[1] [working:a] User: Dana lives in Haifa\n"
-    "• [2] [memory_bank:b] Dana lives in Haifa\n[3] [history:c] To fix the build, restart\n"
+    "<memory_context>\n[1] [working:a] (2026-01-15, conversation)  User: Dana lives in Haifa\n"
+    "• [2] [memory_bank:b] (2026-01-15, user said)  Dana lives in Haifa\n"
+    "[3] [history:c] (2026-01-15, used 1×, worked, user said)  To fix the build, restart\n"
 )
 
 

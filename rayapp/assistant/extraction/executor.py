@@ -7,6 +7,7 @@ between, the next one who does it meets what is there.
 import logging
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rayapp.assistant.extraction.policies import HELPER_OF
@@ -19,7 +20,7 @@ from rayapp.learning.records import OutcomeRequest, Recorder, Signal
 from rayapp.learning.rules.promotion import EVENT_NAMESPACE
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.ports import Event, EventStore
-from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.service import MemoriesService
 
@@ -112,6 +113,7 @@ class ExtractionExecutor:
             confidence=one.confidence,
             memory_id=one.memory_id,
             trust=one.trust,
+            supersedes=one.supersedes,
             source=Source(
                 type=SourceType.ASSISTANT,
                 conversation_id=exchange.conversation_id,
@@ -122,7 +124,7 @@ class ExtractionExecutor:
             ),
         )
         try:
-            stored = await self._memories.store(_writer(exchange), new)
+            stored = await self._stored(exchange, new)
         except errors.DuplicateMemory:
             return "known"  # said before, or put away by the user since
         except (errors.InvalidInput, errors.BankFull) as error:
@@ -142,9 +144,20 @@ class ExtractionExecutor:
                 "prompt": HELPER_OF[one.task],
                 "prompt_version": one.prompt_version,
                 "trust": one.trust,
+                "supersedes": one.supersedes,
             },
         )
         return LEARNED
+
+    async def _stored(self, exchange: LearnedExchange, new: NewMemory) -> StoreResult:
+        """Beside the older one where that was replaced, archived or deleted since it was looked
+        at: the newest word of the person is not lost."""
+        try:
+            return await self._memories.store(_writer(exchange), new)
+        except (errors.Conflict, errors.InvalidInput) as error:
+            if new.supersedes is None or isinstance(error, errors.DuplicateMemory):
+                raise
+            return await self._memories.store(_writer(exchange), replace(new, supersedes=None))
 
     async def _merge(self, exchange: LearnedExchange, merge: Mapping[str, Any]) -> str:
         """The memory says more; its id stays, and its old text is kept as a version."""

@@ -4,7 +4,7 @@ Nothing is written here. A decision is plain JSON, so that it can be kept before
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rayapp.assistant.conversations.rules import already_known
@@ -22,11 +22,15 @@ from rayapp.memory.rules.creation import is_raw_exchange
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.search.ports import ReceiptReads
+from rayapp.text.slots import slot_of
 
 # Memories that a model is told of, so that it does not say them again (the extraction design).
 TOLD = 8
 # Nearest memories that a fact is compared with (the extraction design).
 COMPARED = 5
+# Nearest memories among which one is looked for that a fact replaces: what it says instead of it
+# moves the two apart.
+LOOKED_THROUGH = 20
 # Memories that wait for the index and are compared by their words.
 WAITING = 100
 
@@ -72,6 +76,14 @@ class KnownMemories:
         if all(facts.adds(line, item.text) for item in same):
             return DuplicateMatch(True, next((item for item in same if _is_learned(item)), None))
         return DuplicateMatch(True)
+
+    async def around(self, user_id: str, line: str) -> list[MemoryItem]:
+        """Facts near to the line, and those that wait for the index."""
+        near = await self._near(user_id, line, LOOKED_THROUGH)
+        waiting = await self._items.pending(
+            ReadScope(user_id).own, ItemFilter(), WAITING, with_failed=True
+        )
+        return [*(item for item, _ in near), *_facts(waiting)]
 
     async def shown(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         """The memories of a receipt that are still there, raw turns among them."""
@@ -262,7 +274,7 @@ class ExtractionPolicies:
             if met is None:
                 return UNSEEN
             if not met.known:
-                new.append(one)
+                new.append(await self._replacing(case, one))
         if new:
             return _learned(*new)
         return Decided("known" if kept else (refused[0] if refused else "nothing"))
@@ -293,7 +305,20 @@ class ExtractionPolicies:
             return await self._merge(case, met.extends, checked.text)
         parents = tuple(item.trust for item in case.shown)
         made = self._making(case, "fact")
-        return _learned(facts.placed_fact(checked.text, case.turn, parents, made=made))
+        fact = facts.placed_fact(checked.text, case.turn, parents, made=made)
+        return _learned(await self._replacing(case, fact))
+
+    async def _replacing(self, case: Case, one: Learned) -> Learned:
+        """The fact, with what it takes the place of. What cannot be seen is left as it is: two
+        dated facts side by side lose nothing."""
+        if slot_of(one.text) is None:
+            return one
+        exchange = case.exchange
+        try:
+            items = await self.known.around(exchange.user_id, one.text)
+        except RayappError:
+            return one
+        return replace(one, supersedes=facts.replaced_by(one, items, exchange.at))
 
     async def _merge(self, case: Case, other: MemoryItem | None, line: str) -> Decided:
         """One text for a learned memory and the line that adds to it; else it stays as it is. The

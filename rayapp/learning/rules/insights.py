@@ -76,12 +76,12 @@ def insights_of(
     *,
     documents: bool = False,
 ) -> records.ContextInsights:
-    """Everything but `built_ms`. Only items that are active and not over are shown.
+    """Everything but `built_ms`. Only items that are active, not over and not replaced are shown.
 
     `documents`: what the reader calls the books tier (`tier_name`).
     """
     rows = rows_of(question, evidence.priors)
-    shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now))}
+    shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now, valid_at=now))}
     buried = {i.point_id: i for i in evidence.items if _buried(i)}
     seen = _seen(question, evidence, {**buried, **shown}, expansions)
     # What the rules archived is no help any more, but that it failed must not be forgotten.

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rayapp.assistant.context.rules.line_notes import authority_of, note_of
 from rayapp.assistant.records import ContextBlock, ContextLine, Section
 from rayapp.graphs.rules.directives import CharTable
 from rayapp.inference.rules import total_tokens
@@ -191,6 +192,10 @@ STABLE_SECTIONS: tuple[Section, ...] = (
     "instruction",
 )
 BULLET = "• "
+# Between the note of a line and its text: a text holds no two blanks in a row, so it ends no note.
+TEXT_GAP = "  "
+# A name must not end the note that it stands in.
+_NO_BRACKETS = str.maketrans("()", "‹›")
 TOPIC = "**Recent Topic:** "
 TOPIC_CHARS = 100  # client contract, "Context text"
 OPENING = (HEADER, "")
@@ -219,6 +224,7 @@ class Material:
         standing: for the stable part, in the order of their sections.
         recall: short sentences about the past, told before the memories of this question.
         found: memories for this question, best first; those that stand already are left away.
+            The best ones find room first; what has room stands in the order of authority.
         topic: what the conversation was about, raw.
     """
 
@@ -327,27 +333,48 @@ def _section(
     for sentence in sentences:
         if page.add(*title, f"{BULLET}{escape_text(sentence)}", reserve=reserve):
             title, reserve = (), 0
-    for one in placed:
+    for one in _with_room(page, placed, title, reserve):
         row, line = _line(one, len(page.lines) + 1, page.documents)
         if page.add(*title, row, reserve=reserve):
             title, reserve = (), 0
             page.lines.append(line)
-        else:
-            page.left_out.append(one.item.memory_id)
     if not title:
         page.rows.append("")
 
 
+def _with_room(
+    page: _Page, placed: Sequence[SectionItem], title: tuple[str, ...], reserve: int
+) -> list[SectionItem]:
+    """Those that fit, the first ones first, in the order of authority; the others are left out.
+
+    Each is counted under the greatest position, so that they fit in whatever order they stand.
+    """
+    left, greatest = page.left, len(page.lines) + len(placed)
+    fitting: list[SectionItem] = []
+    for one in placed:
+        _, line = _line(one, greatest, page.documents)
+        cost = line.tokens + (0 if fitting else total_tokens(title) + reserve)
+        if cost > left:
+            page.left_out.append(one.item.memory_id)
+            continue
+        left -= cost
+        fitting.append(one)
+    stands = bool(fitting) and fitting[0].section in STABLE_SECTIONS
+    return fitting if stands else sorted(fitting, key=lambda one: authority_of(one.item))
+
+
 def _line(placed: SectionItem, position: int, documents: bool) -> tuple[str, ContextLine]:
     item, text = placed.item, escape_text(placed.text)
-    tier = tier_name(item.tier, documents)
-    bullet = BULLET if placed.section in STABLE_SECTIONS else ""
-    row = f"{bullet}[{position}] [{tier}:{escape_id(item.memory_id)}] {text}"
+    tier, stable = tier_name(item.tier, documents), placed.section in STABLE_SECTIONS
+    note = escape_text(note_of(item, stable=stable)).translate(_NO_BRACKETS)
+    mark = f"[{position}] [{tier}:{escape_id(item.memory_id)}] ({note})"
+    row = f"{BULLET if stable else ''}{mark}{TEXT_GAP}{text}"
     return row, ContextLine(
         position=position,
         section=placed.section,
         tier=item.tier,
         memory_id=item.memory_id,
+        note=note,
         text=text,
         item=item,
         tokens=total_tokens((row,)),

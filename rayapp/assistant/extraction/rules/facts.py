@@ -9,12 +9,13 @@ from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
 from rayapp.learning.rules.dedup import content_words
-from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, SourceType
+from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, MemoryItem, SourceType
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical, content_hash, normalize
 from rayapp.text.signature import Signature, difference, signature
+from rayapp.text.slots import replaces
 from rayapp.text.tokens import tokens
 
 # One line per thing that a model is asked about an exchange.
@@ -45,7 +46,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """One memory to make of an exchange. Tier, tags and numbers come from rules alone."""
+    """One memory to make of an exchange. Tier, tags and numbers come from rules alone.
+
+    `supersedes`: the memory whose place it takes.
+    """
 
     memory_id: str
     text: str
@@ -56,6 +60,7 @@ class Learned:
     trust: float
     task: Task
     prompt_version: str
+    supersedes: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, as a row keeps it between deciding and storing."""
@@ -299,6 +304,27 @@ def known_near(line: str, other: str, cosine: float) -> bool:
     return cosine >= SIMILAR and difference(line, other) is None
 
 
+def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str | None:
+    """Id of the memory whose place a learned fact takes: it says something else of the same thing,
+    it is older, and no document or tool said it. Of several the newest; None: it stands beside.
+
+    Only a fact in the user's own words replaces anything, and only what is current.
+    """
+    if one.confidence < REPLACING_CONFIDENCE:
+        return None
+    older = [
+        item
+        for item in items
+        if item.tier in REPLACED_TIERS
+        and item.source.type in REPLACED_SOURCES
+        and item.superseded_by is None
+        and item.created_at < at
+        and replaces(one.text, item.text)
+    ]
+    newest = max(older, key=lambda item: (item.created_at, item.sequence), default=None)
+    return newest.memory_id if newest else None
+
+
 def adds(line: str, part: str) -> bool:
     """`line`, which is about the same as `part`, also says something else."""
     return bool(set(content_words(line)) - SUBJECTS - _held(part))
@@ -354,6 +380,11 @@ OWN_WORDS = 0.75
 FACT_IMPORTANCE = 0.6
 FACT_CONFIDENCE = 0.7
 ANSWER_CONFIDENCE = 0.5
+# Below it a fact is too unsure to hide another one: what an answer said, and nobody confirmed.
+REPLACING_CONFIDENCE = 0.7
+# What a newer fact of the user may replace: never a document, a tool result or a proven pattern.
+REPLACED_TIERS = frozenset({Tier.MEMORY_BANK, Tier.HISTORY, Tier.WORKING})
+REPLACED_SOURCES = frozenset({SourceType.USER, SourceType.ASSISTANT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from rayapp.assistant.extraction.service import TRIES
 from rayapp.core.errors import IndexDown
 from rayapp.inference.chat.rules.answers import HistorySummary, MergedMemory, ProfileFindings
 from rayapp.learning.records import OutcomeRequest
-from rayapp.memory.item import MemoryItem, Outcome, SourceType
+from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -111,6 +111,62 @@ async def test_a_changed_fact_is_learned_beside_the_old_one() -> None:
     await world.say("now I have 3 dogs", "cuter")
     await world.learn()
     assert await world.texts() == ["The user has 2 dogs", "The user has 3 dogs"]
+
+
+async def test_a_fact_that_fills_the_same_slot_takes_the_place_of_the_older_one() -> None:
+    world = await World.open()
+    bank: dict[str, Any] = {"tier": Tier.MEMORY_BANK, "importance": 0.8, "confidence": 0.8}
+    old = await world.store("I live in Haifa", tags=("fact",), **bank)
+    page = await world.store(
+        "The user lives in Eilat",
+        tags=("fact",),
+        source=Source(type=SourceType.DOCUMENT),
+        **bank,
+    )
+    await world.index_all()
+    world.script.answers["fact_extraction"] = fact("The user lives in Tel Aviv")
+    await world.say("I live in Tel Aviv now", "Nice")
+    await world.learn()
+    (new,) = await world.learned()
+    assert (await world.item(old)).superseded_by == new.memory_id
+    assert (await world.item(page)).superseded_by is None
+    (event,) = await world.events.recent(READS, "learned", 9)
+    assert event.data["supersedes"] == old
+    # It is taken back as every replacement is.
+    await world.memories.restore(DANA, old)
+    assert (await world.item(old)).superseded_by is None
+
+
+async def test_what_only_an_answer_says_replaces_nothing() -> None:
+    world = await World.open()
+    old = await world.store("The code of the gate is 4711", tier=Tier.HISTORY)
+    await world.index_all()
+    world.script.answers["fact_extraction"] = fact("The code of the gate is 9999")
+    await world.say("what opens it?", "The code of the gate is 9999")
+    await world.learn()
+    assert await world.texts() == ["The code of the gate is 9999"]
+    assert (await world.item(old)).superseded_by is None
+
+
+async def test_a_place_that_was_taken_meanwhile_loses_no_word() -> None:
+    world = await World.open()
+    old = await world.store("I live in Haifa", tier=Tier.HISTORY)
+    await world.index_all()
+    world.script.answers["fact_extraction"] = fact("The user lives in Tel Aviv")
+    exchange = await world.say("I live in Tel Aviv now", "Nice")
+    case_items = world.learning._policies.known.around
+
+    async def around(user_id: str, line: str) -> list[MemoryItem]:
+        items = await case_items(user_id, line)
+        await world.memories.delete(DANA, old)
+        return items
+
+    world.learning._policies.known.around = around  # type: ignore[method-assign]
+    await world.learn()
+    assert (await world.texts(), world.notes(exchange)["fact"]) == (
+        ["The user lives in Tel Aviv"],
+        "learned",
+    )
 
 
 async def test_nothing_is_learned_from_a_turn_that_its_user_put_away() -> None:

@@ -59,19 +59,19 @@ def test_the_whole_frame() -> None:
         "═══ CONTEXTUAL MEMORY ═══\n"
         "\n"
         "**User Identity:**\n"
-        "• [1] [memory_bank:id-1] קוראים לי דנה\n"
+        "• [1] [memory_bank:id-1] (2026-01-15, דברי המשתמש)  קוראים לי דנה\n"
         "\n"
         "**Core Preferences:**\n"
-        "• [2] [memory_bank:id-2] likes tea\n"
+        "• [2] [memory_bank:id-2] (2026-01-15, user said)  likes tea\n"
         "\n"
     )
     assert made.volatile == (
         "**Past Experience:**\n"
         "• Memory id-4 helped before.\n"
-        "[3] [patterns:id-4] restart the router\n"
+        "[3] [patterns:id-4] (2026-01-15, user said)  restart the router\n"
         "\n"
         "**Relevant Context:**\n"
-        "[4] [documents:id-3] עמוד ראשון ⏎ שורה שנייה\n"
+        "[4] [documents:id-3] (2026-01-15, דברי המשתמש)  עמוד ראשון ⏎ שורה שנייה\n"
         "\n"
         "**Recent Topic:** moving ⏎ house\n"
         "\n"
@@ -110,8 +110,28 @@ def test_what_stands_already_is_not_repeated() -> None:
 def test_the_own_name_of_books_without_the_first_clients_habit() -> None:
     item = an_item(text="x", tier=Tier.BOOKS, memory_id="b")
     made = build_block(Material(found=relevant(item)), Limits(budget=200, documents=False))
-    assert "[1] [books:b] x" in made.text
+    assert "[1] [books:b] (2026-01-15, user said)  x" in made.text
     assert parse_lines(made.text)[0].tier is Tier.BOOKS
+
+
+def test_what_has_room_stands_in_the_order_of_authority() -> None:
+    talk, more = an_item(text="in passing"), an_item(text="in passing, too")
+    page = an_item(text="a page", tier=Tier.BOOKS)
+    made = block(Material(found=relevant(talk, page, more, fact("kept on purpose"))))
+    assert [line.text for line in made.lines] == [
+        "kept on purpose",
+        "a page",
+        "in passing",
+        "in passing, too",
+    ]
+    assert [line.position for line in made.lines] == [1, 2, 3, 4]
+
+
+def test_the_best_find_room_before_the_most_trusted() -> None:
+    best, weak = an_item(text="best " * 30), fact("weak " * 30)
+    made = block(Material(found=relevant(best, weak)), budget=110)
+    assert [line.memory_id for line in made.lines] == [best.memory_id]
+    assert made.left_out == (weak.memory_id,)
 
 
 class TestBudget:

@@ -1,0 +1,56 @@
+"""Written dialogues: each passes, and fails when the feature that it is about is switched off."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from rayapp.assistant.context.rules import prompt_block
+from rayapp.assistant.extraction.rules import facts
+from tests.unit.assistant.dialogues.stage import dialogues, played
+
+ROWS = dialogues()
+Off = Callable[[pytest.MonkeyPatch], Any]
+
+
+def notes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(prompt_block, "note_of", lambda item, stable=False: "-")
+
+
+def authority(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(prompt_block, "authority_of", lambda item: 0)
+
+
+def supersession(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(facts, "replaced_by", lambda one, items, at: None)
+
+
+# How each feature is switched off: nothing else of the service changes.
+FEATURES: Mapping[str, Off] = {
+    "notes": notes,
+    "authority": authority,
+    "supersession": supersession,
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["name"]))
+async def test_a_dialogue(row: dict[str, Any]) -> None:
+    await played(row)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["name"]))
+async def test_it_fails_without_its_feature(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FEATURES[row["feature"]](monkeypatch)
+    with pytest.raises(AssertionError):
+        await played(row)
+
+
+def test_names_are_unique_and_each_feature_is_played_in_both_languages() -> None:
+    assert max(Counter(row["name"] for row in ROWS).values()) == 1
+    played_in = {(row["feature"], row["lang"]) for row in ROWS}
+    assert played_in == {(name, lang) for name in FEATURES for lang in ("en", "he")}
