@@ -4,7 +4,8 @@
 
 DIR holds `heq` and `datagov`. The loss is that of the order after the blend: a softmax over
 `original x score before + cross_encoder x probability`, so that the model learns what the score
-before does not say. Each source counts the same, whatever its size.
+before does not say. Each source counts the same, whatever its size. Its questions are asked twice:
+in a store of its own, and in one where all personal sources are together, as a person's are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from jobs.build.reranker_examples import CHATS, HEBREW, OPEN_DATA, load_examples
+from jobs.build.reranker_examples import ALL, CHATS, HEBREW, OPEN_DATA, load_examples, mixed_store
 from jobs.suites.lab import Embed, Lab
 from jobs.suites.suite import Corpus
 from rayapp.container import bootstrap
@@ -32,7 +33,10 @@ from rayapp.search.rules.rerank_words import WordTable
 NAME = "features-2"
 STATIC_MODEL = "bilingual-static-1"
 RECIPE = "default"
-DEPTH = 30  # candidates per arm of a search for 10 hits
+OWN = "own"
+# The blend that it learns for. The recipe takes a little less of it: chosen by what each set gains
+# when the others choose (decision 0054).
+BLEND = RerankBlend(original=0.5, cross_encoder=0.5)
 Doubles = npt.NDArray[np.float64]
 
 # Our choice, by looking at a few values on all sets (not held out; decision record 0024).
@@ -54,12 +58,16 @@ DIGITS = 5  # of a written weight
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its best candidates before: ids in order, their scores and features."""
+    """A question with its best candidates before: ids in order, their scores and features.
+
+    `alone`: what vectors and words answer by themselves.
+    """
 
     judged: Judged
     source: str
     before: Doubles
     features: Floats
+    alone: tuple[Judged, Judged]
 
     @property
     def gold(self) -> Doubles:
@@ -81,7 +89,7 @@ def embedding_of(model: StaticModel) -> Embed:
 
 def examples_of(corpora: Sequence[Corpus], model: StaticModel, recipe: Recipe) -> Iterator[Example]:
     """Every question of the corpora with its candidates, ranked by the recipe."""
-    lab = Lab(corpora, bootstrap.load_texts(), embedding_of(model), depth=DEPTH)
+    lab = Lab(corpora, bootstrap.load_texts(), embedding_of(model))
     features = Features(WordTable(model.sums))
     for asked in lab.ask(recipe):
         ranked = asked.ranked(recipe, frozenset(model.langs))
@@ -90,26 +98,33 @@ def examples_of(corpora: Sequence[Corpus], model: StaticModel, recipe: Recipe) -
         top = ranked[: recipe.rerank.top]
         yield Example(
             asked.judged(ranked),
-            asked.corpus,
+            source_of(asked.question.category if asked.corpus == ALL else asked.corpus),
             np.array([one.final_score for one in top]),
             features.of(asked.question.text, [one.passage_text for one in top]),
+            asked.alone(),
         )
 
 
-def source_of(example: Example) -> str:
+def source_of(corpus: str) -> str:
     """HeQ, open data, our chats, or the other texts of our own."""
-    if example.source.startswith(CHATS):
+    if corpus.startswith(CHATS):
         return CHATS
-    return example.source if example.source in (HEBREW, OPEN_DATA) else "own"
+    return corpus if corpus in (HEBREW, OPEN_DATA) else OWN
 
 
-def fit(examples: Sequence[Example], blend: RerankBlend) -> RerankModel:
+def training(corpora: Sequence[Corpus]) -> Iterator[Corpus]:
+    """The stores that are asked: each alone, and the personal ones together."""
+    yield from corpora
+    yield mixed_store(corpora)
+
+
+def fit(examples: Sequence[Example]) -> RerankModel:
     """A model from examples; those without an answer among the candidates teach nothing."""
     used = [one for one in examples if one.gold.any()]
     raw = np.concatenate([one.features for one in used]).astype(np.float64)
     mean, spread = raw.mean(axis=0), raw.std(axis=0) + 1e-6
     rows = np.c_[(raw - mean) / spread, np.ones(len(raw))]
-    learned = _descend(rows, used, blend)
+    learned = _descend(rows, used)
     for name in ("speaker_named", "speaker_other"):
         learned[FEATURES.index(name)] *= SPEAKER_SHARE
     weights = TEMPER * learned[:-1] / spread
@@ -122,7 +137,7 @@ def fit(examples: Sequence[Example], blend: RerankBlend) -> RerankModel:
     )
 
 
-def _descend(rows: Doubles, used: Sequence[Example], blend: RerankBlend) -> Doubles:
+def _descend(rows: Doubles, used: Sequence[Example]) -> Doubles:
     """Adam (Kingma and Ba 2015) over all examples at once."""
     lengths = np.array([len(one.before) for one in used])
     first = np.cumsum(lengths) - lengths
@@ -134,12 +149,12 @@ def _descend(rows: Doubles, used: Sequence[Example], blend: RerankBlend) -> Doub
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, STEPS + 1):
         said = 1.0 / (1.0 + np.exp(-rows @ weights))
-        score = SHARPNESS * (blend.original * before + blend.cross_encoder * said)
+        score = SHARPNESS * (BLEND.original * before + BLEND.cross_encoder * said)
         power = np.exp(score - np.maximum.reduceat(score, first)[of])
         odds = power / np.add.reduceat(power, first)[of]
         right = odds * gold
         right /= np.add.reduceat(right, first)[of]
-        slope = SHARPNESS * blend.cross_encoder * said * (1.0 - said)
+        slope = SHARPNESS * BLEND.cross_encoder * said * (1.0 - said)
         gradient = rows.T @ ((odds - right) * share * slope) + DECAY * weights
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.99 * square + 0.01 * gradient**2
@@ -149,7 +164,7 @@ def _descend(rows: Doubles, used: Sequence[Example], blend: RerankBlend) -> Doub
 
 def _shares(used: Sequence[Example]) -> Doubles:
     """What each example counts: by the share of its source, in a source all alike."""
-    sources = [source_of(one) for one in used]
+    sources = [one.source for one in used]
     shares = {name: SHARES.get(name, 1.0) / sources.count(name) for name in set(sources)}
     total = sum(SHARES.get(name, 1.0) for name in shares)
     return np.array([shares[name] / total for name in sources])
@@ -180,10 +195,11 @@ def main() -> None:
     recipe = bootstrap.load_texts().recipes[RECIPE]
     static = load_static_model(find_model(arguments.model))
     corpora = load_examples(arguments.data)
-    examples = [one for corpus in corpora for one in examples_of([corpus], static, recipe)]
-    tree = as_tree(fit(examples, recipe.rerank)) | {
+    stores = training(corpora)
+    examples = [one for corpus in stores for one in examples_of([corpus], static, recipe)]
+    tree = as_tree(fit(examples)) | {
         "static_model": static.name,
-        "blend": [recipe.rerank.original, recipe.rerank.cross_encoder],
+        "blend": [BLEND.original, BLEND.cross_encoder],
         "questions": {corpus.name: len(corpus.questions) for corpus in corpora},
         "origin": "Texts of this project, its questions about data.gov.il, and HeQ "
         "(Cohen et al. 2023, CC BY 4.0); made by jobs.build.reranker.",

@@ -8,13 +8,14 @@ client stores it. The files under `chats` are chats with an assistant: a message
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
 
 from jobs.suites.datagov_set import load_datagov
 from jobs.suites.heq import load_heq
+from jobs.suites.mixed import together
 from jobs.suites.suite import Corpus, Document, Question, rows_of
 from rayapp.core.errors import ConfigError
 from rayapp.text.language import detect_language
@@ -24,6 +25,7 @@ CHATS = "chats"
 DIALOGUE = "dialogue"
 OPEN_DATA = "datagov"
 HEBREW = "heq"
+ALL = "all"  # the store of all personal sources
 
 
 def load_examples(data: Path, texts: Path = TEXTS) -> tuple[Corpus, ...]:
@@ -42,6 +44,12 @@ def load_examples(data: Path, texts: Path = TEXTS) -> tuple[Corpus, ...]:
         Corpus(OPEN_DATA, catalogue.documents, asked),
         Corpus(HEBREW, heq.documents, answered),
     )
+
+
+def mixed_store(corpora: Sequence[Corpus]) -> Corpus:
+    """All but the open data in one store. A set that is asked alone never shows what it is to stand
+    beside texts of another kind and script (decision 0054)."""
+    return together(ALL, ((one.name, one) for one in corpora if one.name != OPEN_DATA))
 
 
 def read_chat(path: Path) -> Corpus:

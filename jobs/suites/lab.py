@@ -33,6 +33,7 @@ from rayapp.text.passages import passages_of
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 Floats = npt.NDArray[np.float32]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DEPTH = 60  # candidates per arm of a search for 10 hits (`search.min_depth`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,17 @@ class Asked:
         relevance = with_turns(items, fused, asked, recipe.turns, self.language)
         order = sorted(range(len(items)), key=lambda at: (-relevance[at], items[at].point_id))
         return [items[at].memory_id for at in order]
+
+    def alone(self) -> tuple[Judged, Judged]:
+        """What each retriever answers by itself: vectors, words."""
+        near = [one for one in self.candidates if one.dense_rank is not None]
+        said = [one for one in self.candidates if one.sparse_rank is not None]
+        near.sort(key=lambda one: one.dense_rank or 0)
+        said.sort(key=lambda one: one.sparse_rank or 0)
+        return (
+            self.judged_ids([one.item.memory_id for one in near]),
+            self.judged_ids([one.item.memory_id for one in said]),
+        )
 
     def judged(self, ranked: Sequence[Ranked]) -> Judged:
         return self.judged_ids([one.item.memory_id for one in ranked])
@@ -141,7 +153,7 @@ class Lab:
     Args:
         embed: vectors of documents and of questions.
         embed_question: those of questions, when the model reads them in another way.
-        depth: candidates per arm; a search for 10 hits takes 30, one for 50 takes 150.
+        depth: candidates per arm; a search for 10 hits takes 60, one for 50 takes 150.
         tiers: where the documents of a corpus are kept; default: history.
     """
 
@@ -152,7 +164,7 @@ class Lab:
         embed: Embed,
         *,
         embed_question: Embed | None = None,
-        depth: int = 30,
+        depth: int = DEPTH,
         tiers: Mapping[str, Tier] | None = None,
     ) -> None:
         self._corpora, self._texts, self._depth = corpora, texts, depth

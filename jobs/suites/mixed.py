@@ -25,7 +25,7 @@ def load_mixed(data: Path) -> Suite:
     advice = _advice(data)
     heq = load_heq(data).corpora[0]
     corpora = [
-        _together(
+        together(
             f"{NAME}-{number}",
             {
                 "locomo": _answer(dialogue, locomo.headline),
@@ -61,8 +61,9 @@ def _advice(data: Path) -> Corpus:
     return Corpus("advice", tuple(documents), ())
 
 
-def _together(name: str, sets: Iterable[tuple[str, Corpus]]) -> Corpus:
-    """One user's memories; ids begin with the name of their set."""
+def together(name: str, sets: Iterable[tuple[str, Corpus]]) -> Corpus:
+    """One user's memories of several sets: ids begin with the name of their set, which is the
+    category of its questions. A question that nothing answers is left out."""
     documents: list[Document] = []
     questions: list[Question] = []
     for category, corpus in sets:

@@ -140,7 +140,9 @@ def test_rerank_blends_probabilities_of_the_top_and_keeps_the_rest() -> None:
     blended = with_rerank(ranked, [0.0, 1.0], RECIPE)
     assert order(blended) == ["second", "first", "third"]
     before = {one.item.memory_id: one.summary.final_score for one in ranked}
-    assert blended[0].summary.final_score == pytest.approx(0.5 * before["second"] + 0.5)
+    blend = RECIPE.rerank
+    expected = blend.original * before["second"] + blend.cross_encoder
+    assert blended[0].summary.final_score == pytest.approx(expected)
     assert blended[0].summary.ce_rank == 1
     assert blended[2].summary.ce_score is None
 
