@@ -1,12 +1,13 @@
-"""Chooses the fusion parameters of a recipe on the open sets, by cross-validation.
+"""Chooses the fusion parameters of a recipe on the open sets, one set left out.
 
     python -m jobs.tune --data DIR --out tune.json [--limit-questions N]
 
-Everything runs in process, with the service's own analyser, embedder and ranking; nothing is
-stored, and no text of a set is written. The same data and model print the same numbers. The work is
-bounded: the arms are asked once per weight of the expansions, the grid bounds the recipes, and a
-question is ranked anew only when a parameter that its ranking reads has changed. It takes one
-processor. Exit codes: 0 done, 2 bad arguments.
+Each set is measured with the values that the other sets choose, beside plain BM25 and the better of
+both retrievers by itself. Everything runs in process, with the service's own analyser, embedder and
+ranking; nothing is stored, and no text of a set is written. The same data and model print the same
+numbers. The work is bounded: the retrievers are asked once per weight of the expansions, the grid
+bounds the recipes, and a question is ranked anew only when a parameter that its ranking reads has
+changed. It takes one processor. Exit codes: 0 done, 2 bad arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,13 +28,16 @@ from rich.table import Table
 
 from jobs.build.reranker import embedding_of
 from jobs.recipe_names import known_recipes
-from jobs.suites import heq
+from jobs.suites.beam import load_beam, load_beam_exchanges
+from jobs.suites.bm25 import PlainBm25
 from jobs.suites.datagov_set import load_datagov
-from jobs.suites.lab import Asked, Embed, Lab
-from jobs.suites.locomo import HEADLINE, load_locomo
+from jobs.suites.heq import load_heq
+from jobs.suites.lab import DEPTH, Asked, Embed, Lab
+from jobs.suites.locomo import load_locomo
 from jobs.suites.outputs import check_files, put
-from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
-from jobs.suites.tuning import FOLDS, Parameter, Scored, Scores, Search, Tuned, steps
+from jobs.suites.parashoot import load_parashoot
+from jobs.suites.suite import Corpus, Document, Question, Suite
+from jobs.suites.tuning import Parameter, Scored, Scores, Search, Tuned, steps
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError
@@ -43,7 +47,7 @@ from rayapp.datagov.rules.prepare import prepared
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.evaluation import Estimate, Judged, hit_at, reciprocal_rank
+from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
 from rayapp.search.rules.fusion import DenseArm, dense_weight
 from rayapp.search.rules.recipes import DenseWeights, Recipe, Texts
 from rayapp.search.rules.turns import TURN_TIERS
@@ -59,15 +63,25 @@ GRID = (
     Parameter("turns.second", (0.0, 0.5, 1.0)),
     Parameter("turns.answer", (0.0, 1.0, 2.0, 3.0)),
     Parameter("turns.speaker", (0.15, 0.3, 0.5)),
+    Parameter("length_share", (0.04, 0.08, 0.12)),
     Parameter("expansion_weight", (0.2, 0.4, 0.6)),
 )
-DEPTH = 30  # candidates per arm: a search for 10 hits
-LOCOMO, HEQ, DESCRIBED, ASKED = "locomo", "heq", "datagov descriptions", "datagov questions"
+LOCOMO, BEAM, EXCHANGES, HEQ, PARASHOOT = "LoCoMo", "BEAM", "BEAM, exchanges", "HeQ", "ParaShoot"
+DESCRIBED, ASKED = "DataGov, descriptions", "DataGov, questions"
 CATALOGUE = "datagov"
-# Every n-th question of the larger sets, so that all sets have hundreds. A recipe costs at most
-# 1.1 s of one processor then (measured: .7 ms for a question over dialogues or paragraphs, .35 ms
-# over the catalogue).
-EVERY = {HEQ: 2, DESCRIBED: 2}
+PERSONAL: Mapping[str, Callable[[Path], Suite]] = {
+    LOCOMO: load_locomo,
+    BEAM: load_beam,
+    EXCHANGES: load_beam_exchanges,
+    HEQ: load_heq,
+    PARASHOOT: load_parashoot,
+}
+# Every n-th question of the larger sets, so that all sets have hundreds.
+EVERY = {LOCOMO: 2, HEQ: 4, DESCRIBED: 4}
+FLOOR_DEPTH = 200  # memories of plain BM25; a dataset has several
+MEASURED = ("hit@10", "MRR")
+# Metric to plain BM25 and the better retriever by itself.
+Floors = Mapping[str, tuple[float, float]]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)  # any fixed time: no rule of fusion reads it
 DONE, BAD_ARGUMENTS = 0, 2
 
@@ -77,13 +91,11 @@ class Bench:
     """Corpora with what is known of their questions.
 
     Attributes:
-        group_of: question id to what is held out together.
         set_of: question id to its set.
         dataset_of: item id to its dataset.
     """
 
     corpora: tuple[Corpus, ...]
-    group_of: Mapping[str, str]
     set_of: Mapping[str, str]
     dataset_of: Mapping[str, str]
 
@@ -98,40 +110,37 @@ def load_bench(data: Path, texts: Texts, limit: int | None = None) -> Bench:
         ConfigError: a file is missing or cannot be read.
     """
     corpora: list[Corpus] = []
-    group_of: dict[str, str] = {}
     set_of: dict[str, str] = {}
-    for corpus in _sample(LOCOMO, load_locomo(data).corpora, limit):
-        corpora.append(corpus)
-        group_of |= {one.question_id: corpus.name for one in corpus.questions}
-        set_of |= {one.question_id: LOCOMO for one in corpus.questions}
-    articles = _articles(data)
-    for corpus in _sample(HEQ, heq.load_heq(data).corpora, limit):
-        corpora.append(corpus)
-        group_of |= {one.question_id: articles[one.question_id] for one in corpus.questions}
-        set_of |= {one.question_id: HEQ for one in corpus.questions}
+    for name, load in PERSONAL.items():
+        for corpus in _sample(name, load(data), limit):
+            # A chat is in two sets; the questions of each are its own.
+            asked = tuple(
+                replace(one, question_id=f"{name} {one.question_id}") for one in corpus.questions
+            )
+            corpora.append(Corpus(f"{name} {corpus.name}", corpus.documents, asked))
+            set_of |= {one.question_id: name for one in asked}
     documents, dataset_of = _catalogue(data, texts)
     sets = load_datagov(data)
-    asked: list[Question] = []
+    questions: list[Question] = []
     for name, suite in ((DESCRIBED, sets.descriptions), (ASKED, sets.questions)):
-        kept = [one for part in _sample(name, suite.corpora, limit) for one in part.questions]
-        asked += kept
-        group_of |= {one.question_id: one.question_id for one in kept}
+        kept = [one for part in _sample(name, suite, limit) for one in part.questions]
+        questions += kept
         set_of |= {one.question_id: name for one in kept}
-    corpora.append(Corpus(CATALOGUE, documents, tuple(asked)))
-    return Bench(tuple(corpora), group_of, set_of, dataset_of)
+    corpora.append(Corpus(CATALOGUE, documents, tuple(questions)))
+    return Bench(tuple(corpora), set_of, dataset_of)
 
 
-def _sample(name: str, corpora: Sequence[Corpus], limit: int | None) -> tuple[Corpus, ...]:
+def _sample(name: str, suite: Suite, limit: int | None) -> tuple[Corpus, ...]:
     """The corpora with the questions of the set that take part."""
     kept = []
-    for corpus in corpora:
+    for corpus in suite.corpora:
         asked = [
             one
             for one in corpus.questions
-            if one.gold and (name != LOCOMO or one.category in HEADLINE)
+            if one.gold and (suite.headline is None or one.category in suite.headline)
         ]
         kept.append(replace(corpus, questions=tuple(asked[:: EVERY.get(name, 1)])))
-    return Suite(name=name, corpora=tuple(kept)).sampled(limit).corpora
+    return replace(suite, corpora=tuple(kept)).sampled(limit).corpora
 
 
 # Weights that differ from each other, so that a share tells which of them it was.
@@ -174,22 +183,36 @@ class Judge:
     def __init__(self, bench: Bench, texts: Texts, embed: Embed, langs: frozenset[str]) -> None:
         tiers = {CATALOGUE: Tier.DATAGOV_SCHEMA}
         self._bench, self._langs = bench, langs
-        self._lab = Lab(bench.corpora, texts, embed, depth=DEPTH, tiers=tiers)
+        self._lab = Lab(bench.corpora, texts, embed, tiers=tiers)
         self._asked: dict[float, list[tuple[Asked, Reads]]] = {}
-        self._known: dict[tuple[int, tuple[object, ...]], list[tuple[str, float]]] = {}
+        self._known: dict[tuple[int, tuple[object, ...]], list[float]] = {}
         self.ranked = 0  # rankings made, for those who want to know what the rest saved
 
     def __call__(self, recipe: Recipe) -> Scores:
         rest = recipe.model_dump_json(exclude=PARTS_READ_APART)
-        values: dict[str, list[float]] = defaultdict(list)
-        groups: dict[str, list[str]] = defaultdict(list)
+        values: dict[str, list[list[float]]] = defaultdict(list)
         keys: dict[Reads, tuple[object, ...]] = {}
         for place, (asked, reads) in enumerate(self._candidates(recipe)):
             key = keys.setdefault(reads, reads.key(recipe, rest))
-            for name, value in self._values(place, key, asked, recipe):
-                values[name].append(value)
-                groups[name].append(self._bench.group_of[asked.question.question_id])
-        return {name: Scored(np.asarray(values[name]), tuple(groups[name])) for name in values}
+            of = self._bench.set_of[asked.question.question_id]
+            values[of].append(self._values(place, key, asked, recipe))
+        return _scores(values)
+
+    def floors(self, recipe: Recipe) -> dict[str, tuple[float, float]]:
+        """Metric to the means of plain BM25, and of the better retriever by itself."""
+        values: list[dict[str, list[list[float]]]] = [defaultdict(list) for _ in range(3)]
+        plain = {one.name: PlainBm25(one.documents) for one in self._bench.corpora}
+        for asked, _ in self._candidates(recipe):
+            of = self._bench.set_of[asked.question.question_id]
+            words = plain[asked.corpus].rank(asked.question.text, FLOOR_DEPTH)
+            answers = (words, *(one.ranked for one in asked.alone()))
+            for ranker, ranked in zip(values, answers, strict=True):
+                ranker[of].append(_metrics(_judged(asked, ranked, self._bench)))
+        bm25, *alone = (
+            {name: float(one.values.mean()) for name, one in _scores(ranker).items()}
+            for ranker in values
+        )
+        return {name: (bm25[name], max(one[name] for one in alone)) for name in bm25}
 
     def _candidates(self, recipe: Recipe) -> list[tuple[Asked, Reads]]:
         weight = recipe.expansion_weight
@@ -200,44 +223,34 @@ class Judge:
 
     def _values(
         self, place: int, key: tuple[object, ...], asked: Asked, recipe: Recipe
-    ) -> list[tuple[str, float]]:
+    ) -> list[float]:
         """The metrics of the question at this place."""
         found = self._known.get((place, key))
         if found is None:
             self.ranked += 1
-            judged = _judged(asked, recipe, self._langs, self._bench)
-            found = _metrics(self._bench.set_of[judged.question_id], judged)
+            ranked = asked.ordered(recipe, self._langs)
+            found = _metrics(_judged(asked, ranked, self._bench))
             self._known[place, key] = found
         return found
 
 
-def _judged(one: Asked, recipe: Recipe, langs: frozenset[str], bench: Bench) -> Judged:
-    ranked = one.ordered(recipe, langs)
-    if one.corpus == CATALOGUE:
+def _judged(asked: Asked, ranked: Sequence[str], bench: Bench) -> Judged:
+    if asked.corpus == CATALOGUE:
         ranked = list(dict.fromkeys(bench.dataset_of[name] for name in ranked))
-    return one.judged_ids(ranked)
+    return asked.judged_ids(ranked)
 
 
-def _metrics(name: str, judged: Judged) -> list[tuple[str, float]]:
-    """The metrics that the bars name, of one question."""
-    if name == LOCOMO:
-        return [("locomo hit@10", hit_at(judged, 10)), ("locomo MRR", reciprocal_rank(judged))]
-    if name == HEQ:
-        return [("heq R@1", hit_at(judged, 1))]
-    if name == DESCRIBED:
-        return [("datagov descriptions MRR", reciprocal_rank(judged))]
-    return [(f"datagov questions {judged.lang} hit@5", hit_at(judged, 5))]
+def _metrics(judged: Judged) -> list[float]:
+    return [METRICS[name](judged) for name in MEASURED]
 
 
-def _articles(data: Path) -> dict[str, str]:
-    """Question id to its article: paragraphs of one article are held out together."""
-    found: dict[str, str] = {}
-    tree = read_json(data / heq.FILE, "HeQ")
-    with rows_of(data / heq.FILE, "HeQ"):
-        for number, article in enumerate(tree["data"]):
-            for paragraph in article["paragraphs"]:
-                found |= {str(row["id"]): f"article-{number}" for row in paragraph["qas"]}
-    return found
+def _scores(values: Mapping[str, Sequence[Sequence[float]]]) -> Scores:
+    """Of each set, a row per question with its metrics."""
+    return {
+        f"{of} {name}": Scored(of, column)
+        for of, rows in values.items()
+        for name, column in zip(MEASURED, np.asarray(rows).T, strict=True)
+    }
 
 
 def _catalogue(data: Path, texts: Texts) -> tuple[tuple[Document, ...], dict[str, str]]:
@@ -259,16 +272,16 @@ def static_embed(name: str) -> tuple[Embed, frozenset[str]]:
     return embedding_of(model), frozenset(model.langs)
 
 
-def report(tuned: Tuned, model: str, recipe: str) -> dict[str, object]:
+def report(tuned: Tuned, floors: Floors, model: str, recipe: str) -> dict[str, object]:
     """The JSON: values and estimates, never a text."""
     return {
         "model": model,
         "recipe": recipe,
-        "folds": FOLDS,
         "depth": DEPTH,
         "recipes_judged": tuned.recipes,
         "chosen": tuned.chosen,
-        "by_fold": tuned.by_fold,
+        "by_set": tuned.by_set,
+        "floors": floors,
         "start": _plain(tuned.start),
         "held_out": _plain(tuned.held_out),
         "gain": _plain(tuned.gain),
@@ -284,13 +297,15 @@ def _plain(found: Mapping[str, Estimate]) -> dict[str, list[float]]:
     }
 
 
-def _tables(tuned: Tuned) -> list[Table]:
-    quality = Table(title="the recipe, and chosen without the fold", title_justify="left")
-    for title in ("metric", "as it is", "held out", "gain"):
+def _tables(tuned: Tuned, floors: Floors) -> list[Table]:
+    quality = Table(title="leave one set out, before the reranker", title_justify="left")
+    for title in ("metric", "plain BM25", "best retriever", "as it is", "left out", "gain"):
         quality.add_column(title, overflow="fold")
     for name in tuned.start:
         cells = (tuned.start[name], tuned.held_out[name], tuned.gain[name])
-        quality.add_row(name, *(_cell(one) for one in cells))
+        quality.add_row(
+            name, *(f"{floor:.3f}" for floor in floors[name]), *(_cell(one) for one in cells)
+        )
     costs = Table(title="what switching it off costs", title_justify="left")
     for title in ("parameter", "chosen", "metric", "costs"):
         costs.add_column(title, overflow="fold")
@@ -326,7 +341,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def tune(options: argparse.Namespace, model: str, console: Console) -> Tuned:
+def tune(options: argparse.Namespace, model: str, console: Console) -> tuple[Tuned, Floors]:
     """The whole run; what can be refused is looked at first. Raises ConfigError."""
     texts = bootstrap.load_texts()
     (recipe,) = known_recipes(texts.recipes, [options.recipe])
@@ -336,8 +351,9 @@ def tune(options: argparse.Namespace, model: str, console: Console) -> Tuned:
     console.print("Reading the sets and analysing their texts …")
     bench = load_bench(options.data, texts, options.limit_questions)
     judge = Judge(bench, texts, embed, langs)
-    with Progress(console) as progress, progress.step("values tried", steps(GRID)) as bar:
-        return Search(recipe, GRID, judge, bar.advance).run()
+    sets = len(set(bench.set_of.values()))
+    with Progress(console) as progress, progress.step("values tried", steps(GRID, sets)) as bar:
+        return Search(recipe, GRID, judge, bar.advance).run(), judge.floors(recipe)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -346,11 +362,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = report_console()
     try:
         model = options.model or load_settings(env={}).embedding.model
-        tuned = tune(options, model, console)
-        for table in _tables(tuned):
+        tuned, floors = tune(options, model, console)
+        for table in _tables(tuned, floors):
             console.print(table)
         if options.out is not None:
-            answer = report(tuned, Path(model).name, options.recipe)
+            answer = report(tuned, floors, Path(model).name, options.recipe)
             put(options.out, orjson.dumps(answer, option=orjson.OPT_INDENT_2))
     except RayappError as error:
         print(error.message, file=sys.stderr)

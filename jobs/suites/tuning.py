@@ -1,13 +1,12 @@
-"""Choosing recipe parameters by cross-validation: a declared grid, coordinate descent, fixed folds.
+"""Choosing recipe parameters one set left out: a declared grid and coordinate descent.
 
-The judge is a function from a recipe to one value per question, asked once per recipe. A fold holds
-out whole groups (conversations, articles), so that a parameter is never chosen on what it is
-measured on. The number of recipes is bounded by the grid: `steps`.
+The judge is a function from a recipe to one value per question, asked once per recipe. Each set is
+measured with the values that the other sets choose, so that a parameter is never chosen on what it
+is measured on. The number of recipes is bounded by the grid: `steps`.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +18,6 @@ from rayapp.search.rules.evaluation import Estimate, estimate
 from rayapp.search.rules.recipes import Recipe
 
 Floats = npt.NDArray[np.float64]
-# Five conversations are five folds; the groups of larger sets are spread over as many.
-FOLDS = 5
 # Rounds over all parameters at most, our choice. The second one sees whether a value chosen early
 # still is the best beside those chosen after it; a search ends sooner when a round changes nothing.
 ROUNDS = 2
@@ -41,8 +38,8 @@ class Parameter:
 class Scored:
     """One metric of one set under one recipe: a value per question, always in the same order."""
 
+    of: str
     values: Floats
-    groups: tuple[str, ...]
 
 
 # Metric name (`locomo hit@10`) to its values; each counts the same in the objective.
@@ -54,13 +51,13 @@ Advance = Callable[[int], object]
 
 @dataclass(slots=True)
 class Tuned:
-    """`held_out`: recipes chosen without a fold, measured on it. `start`: the recipe as it was.
+    """`held_out`: each set under the recipe that the others choose. `start`: the recipe as it was.
 
-    `chosen`: on all groups. `without`: what a metric loses when one parameter of it is off.
+    `chosen`: on all sets. `without`: what a metric loses when one parameter of it is off.
     """
 
     chosen: dict[str, float]
-    by_fold: list[dict[str, float]]
+    by_set: dict[str, dict[str, float]]
     start: dict[str, Estimate]
     held_out: dict[str, Estimate]
     gain: dict[str, Estimate]
@@ -86,16 +83,9 @@ def value_of(recipe: Recipe, path: str) -> float:
     return float(found)
 
 
-def fold_of(group: str, order: Sequence[str]) -> int:
-    """Few groups are a fold each; many are spread by a hash that is equal on every machine."""
-    if len(order) <= FOLDS:
-        return order.index(group)
-    return zlib.crc32(group.encode()) % FOLDS
-
-
-def steps(grid: Sequence[Parameter]) -> int:
+def steps(grid: Sequence[Parameter], sets: int) -> int:
     """Values that a search tries at most, which bounds the recipes that it judges."""
-    return (FOLDS + 1) * ROUNDS * _in_round(grid) + len(grid)
+    return (sets + 1) * ROUNDS * _in_round(grid) + len(grid)
 
 
 def _in_round(grid: Sequence[Parameter]) -> int:
@@ -112,25 +102,20 @@ class Search:
         judge: Judge,
         advance: Advance = lambda count: None,
     ) -> None:
-        """`advance` hears of every step, of `steps(grid)` in all when the search ends."""
+        """`advance` hears of every step, of `steps` in all when the search ends."""
         self._start, self._grid, self._judge, self._advance = start, grid, judge, advance
         self._seen: dict[tuple[float, ...], Scores] = {}
-        self._folds: dict[str, npt.NDArray[np.int64]] = {
-            name: _folds(scored.groups) for name, scored in self._scores(start).items()
-        }
 
     def run(self) -> Tuned:
         start = self._scores(self._start)
-        by_fold = [self._best(fold) for fold in range(FOLDS)]
+        by_set = {name: self._best(name) for name in sorted({one.of for one in start.values()})}
         chosen = self._best(None)
-        held = {name: np.empty(len(scored.values)) for name, scored in start.items()}
-        for fold, recipe in enumerate(by_fold):
-            for name, scored in self._scores(recipe).items():
-                mask = self._folds[name] == fold
-                held[name][mask] = scored.values[mask]
+        held = {
+            name: self._scores(by_set[scored.of])[name].values for name, scored in start.items()
+        }
         tuned = Tuned(
             chosen=self._values(chosen),
-            by_fold=[self._values(recipe) for recipe in by_fold],
+            by_set={name: self._values(recipe) for name, recipe in by_set.items()},
             start={name: estimate(list(one.values)) for name, one in start.items()},
             held_out={name: estimate(list(values)) for name, values in held.items()},
             gain={
@@ -149,15 +134,15 @@ class Search:
         off = self._scores(with_value(recipe, parameter.path, parameter.off))
         return {name: estimate(list(full[name].values - off[name].values)) for name in full}
 
-    def _best(self, held_out: int | None) -> Recipe:
+    def _best(self, left_out: str | None) -> Recipe:
         best = self._start
-        value = self._objective(best, held_out)
+        value = self._objective(best, left_out)
         for number in range(1, ROUNDS + 1):
             before = best
             for parameter in self._grid:
                 for candidate in parameter.values:
                     recipe = with_value(best, parameter.path, candidate)
-                    found = self._objective(recipe, held_out)
+                    found = self._objective(recipe, left_out)
                     if found > value + LEAST_GAIN:
                         best, value = recipe, found
                     self._advance(1)
@@ -166,20 +151,14 @@ class Search:
                 break
         return best
 
-    def _objective(self, recipe: Recipe, held_out: int | None) -> float:
-        """Mean over the metrics, each the mean over the questions that are not held out.
-
-        A metric whose questions are all held out, as in a small sample, says nothing.
-        """
-        means = []
-        for name, scored in self._scores(recipe).items():
-            kept = scored.values if held_out is None else scored.values[self._mask(name, held_out)]
-            if kept.size:
-                means.append(float(kept.mean()))
+    def _objective(self, recipe: Recipe, left_out: str | None) -> float:
+        """Mean over the metrics of the other sets, each the mean over its questions."""
+        means = [
+            float(one.values.mean())
+            for one in self._scores(recipe).values()
+            if one.of != left_out and one.values.size
+        ]
         return float(np.mean(means)) if means else 0.0
-
-    def _mask(self, name: str, held_out: int) -> npt.NDArray[np.bool_]:
-        return np.asarray(self._folds[name] != held_out)
 
     def _scores(self, recipe: Recipe) -> Scores:
         key = tuple(self._values(recipe).values())
@@ -189,8 +168,3 @@ class Search:
 
     def _values(self, recipe: Recipe) -> dict[str, float]:
         return {one.path: value_of(recipe, one.path) for one in self._grid}
-
-
-def _folds(groups: Sequence[str]) -> npt.NDArray[np.int64]:
-    order = sorted(set(groups))
-    return np.asarray([fold_of(group, order) for group in groups], dtype=np.int64)

@@ -11,7 +11,7 @@ from jobs import tune
 from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
 from jobs.suites.tuning import Scores, with_value
-from jobs.tune import CATALOGUE, DEPTH, GRID, HEQ, LOCOMO, Bench, Judge, main, reads_of
+from jobs.tune import CATALOGUE, GRID, HEQ, LOCOMO, Bench, Judge, main, reads_of
 from rayapp.container import bootstrap
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.fusion import DenseArm, fuse
@@ -42,7 +42,7 @@ def embed(texts: Sequence[str]) -> np.ndarray:
 
 
 def bench() -> Bench:
-    corpora, group_of, set_of = [], {}, {}
+    corpora, set_of = [], {}
     sources = ((LOCOMO, TURNS), (HEQ, PAGES), (CATALOGUE, SETS))
     for name, (texts, asked) in sources:
         documents = tuple(Document(f"{name}:{at}", text) for at, text in enumerate(texts))
@@ -51,11 +51,10 @@ def bench() -> Bench:
             for at, text in enumerate(asked)
         )
         corpora.append(Corpus(name, documents, questions))
-        group_of |= {one.question_id: one.question_id for one in questions}
         kept = name if name != CATALOGUE else tune.ASKED
         set_of |= {one.question_id: kept for one in questions}
     dataset_of = {f"{CATALOGUE}:{at}": f"set-{at}" for at in range(4)}
-    return Bench(tuple(corpora), group_of, set_of, dataset_of)
+    return Bench(tuple(corpora), set_of, dataset_of)
 
 
 def recipes() -> list[Recipe]:
@@ -69,8 +68,8 @@ def recipes() -> list[Recipe]:
     return [start, *single, far, *off, start.model_copy(update={"fusion": "rrf"}), start]
 
 
-def plain(scores: Scores) -> dict[str, tuple[list[float], tuple[str, ...]]]:
-    return {name: (list(one.values), one.groups) for name, one in scores.items()}
+def plain(scores: Scores) -> dict[str, tuple[list[float], str]]:
+    return {name: (list(one.values), one.of) for name, one in scores.items()}
 
 
 @pytest.mark.parametrize("langs", [frozenset(), frozenset({"en"})])
@@ -89,7 +88,7 @@ def test_a_ranking_reads_exactly_the_weights_of_its_scripts() -> None:
     """Moving a weight that it does not read moves no score; moving one that it reads does."""
     texts = bootstrap.load_texts()
     start = texts.recipes["default"]
-    lab = Lab(bench().corpora, texts, embed, depth=DEPTH, tiers={CATALOGUE: Tier.DATAGOV_SCHEMA})
+    lab = Lab(bench().corpora, texts, embed, tiers={CATALOGUE: Tier.DATAGOV_SCHEMA})
     arm = DenseArm(used=True, langs=frozenset({"en"}))
     names = type(start.dense).model_fields
     for asked in lab.ask(start):
