@@ -15,7 +15,7 @@ from rayapp.learning.leader import ONCE, PeriodicTask
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
 
-log = logging.getLogger("rayapp.duties")
+log = logging.getLogger("rayapp.maintenance")
 # The first sweep after a start, seconds: late enough that a start is over, soon enough that what a
 # crash left is found while somebody still looks.
 FIRST_SWEEP_S = 300.0

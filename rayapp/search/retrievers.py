@@ -86,7 +86,7 @@ class Gathered:
 
 
 class SearchArms:
-    """Runs the arms in parallel and joins what they found with the truth."""
+    """Asks the arms and joins what they found with the truth."""
 
     def __init__(
         self,

@@ -34,7 +34,8 @@ WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
 
 class SearchDeployment:
-    """One replica of the ingress. Scaled by replicas; holds no state of any user."""
+    """One replica of the ingress. Scaled by replicas; of users it holds views, which every search
+    reads again (decision 0055)."""
 
     def __init__(
         self,
