@@ -1,7 +1,7 @@
 """Values that cross the vector index protocol. Text never does: the truth hydrates hits."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rayapp.core.vectors import SparseVector, Vector
 from rayapp.memory.tiers import Tier
@@ -59,8 +59,7 @@ class Arm:
     tiers: tuple[Tier, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredPoint:
+class ScoredPoint(NamedTuple):
     """`passage`: which one of its text scored, from 0."""
 
     point_id: str

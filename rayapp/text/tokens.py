@@ -4,7 +4,7 @@ vector.
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -34,13 +34,25 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE,
 )
+# A question is read half a dozen times by a search, and the sentences that answer it again by the
+# next one: 4 MB.
+SHORT_CHARS, REMEMBERED = 200, 2_048
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _ENDINGS = re.compile(r"(?:'s|'|\.)$")
 
 
-def tokens(normalized: str) -> Iterator[Token]:
+def tokens(normalized: str) -> Iterable[Token]:
     """The tokens of a text that `normalize` has seen, in order."""
+    return _remembered(normalized) if len(normalized) <= SHORT_CHARS else _read(normalized)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(normalized: str) -> tuple[Token, ...]:
+    return tuple(_read(normalized))
+
+
+def _read(normalized: str) -> Iterator[Token]:
     for match in _PATTERN.finditer(normalized):
         text = match.group()
         kind = match.lastgroup

@@ -60,11 +60,11 @@ def _same(
 ) -> bool:
     if face.content_hash == item.content_hash:
         return True
-    small, large = sorted((len(face.tokens), len(tokens)))
-    if large == 0 or small / large < similarity:
+    one, other = len(face.tokens), len(tokens)
+    if not (one and other) or min(one / other, other / one) < similarity:
         return False  # the overlap cannot reach the threshold: skip the set work
     shared = len(face.tokens & tokens)
-    if shared / (len(face.tokens) + len(tokens) - shared) < similarity:
+    if shared / (one + other - shared) < similarity:
         return False
     return may_collapse(face.text, item.text)
 

@@ -44,7 +44,7 @@ class Worded(NamedTuple):
     passage: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Candidate:
     """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
     its current state: see `pending_scores`. `near_passage` is the one that is nearest in meaning,
@@ -261,7 +261,9 @@ class Scale:
 
     def of(self, score: float | None) -> float:
         raw = self.missing if score is None else score
-        return min(1.0, max(0.0, raw / self.high)) if self.high > 0 else 0.0
+        if raw <= 0.0 or self.high <= 0.0:
+            return 0.0
+        return raw / self.high if raw < self.high else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,8 +357,8 @@ def _fuse_one(
     candidate: Candidate, recipe: Recipe, dense: Scale, text: Scale, share: float
 ) -> Fused:
     """`share`: of the dense arm, for the scripts of the question and of this item."""
-    words = _words(candidate)
-    said, near = text.of(words), dense.of(candidate.dense)
+    words, near = _words(candidate), dense.of(candidate.dense)
+    said = text.of(words)
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)
@@ -364,16 +366,9 @@ def _fuse_one(
     by_words = candidate.dense is None or (
         words is not None and (1.0 - share) * said >= share * near
     )
+    passage = candidate.word_passage if by_words else candidate.near_passage
     length = length_factor(candidate.item.text, recipe.length_share)
-    return Fused(
-        score=score * length,
-        text=said,
-        dense=near,
-        dense_weight=share,
-        rrf=rrf,
-        length=length,
-        passage=candidate.word_passage if by_words else candidate.near_passage,
-    )
+    return Fused(score * length, said, near, share, rrf, length=length, passage=passage)
 
 
 def length_factor(text: str, share: float) -> float:
@@ -401,9 +396,10 @@ def _scale(scores: Sequence[float | None], *, cut: bool) -> Scale:
 
 
 def _rrf(candidate: Candidate, k: int) -> float:
-    ranks = (
-        candidate.dense_rank,
-        candidate.sparse_rank if candidate.sparse_rank is not None else candidate.pending_rank,
-    )
-    best = 2.0 / (k + 1)
-    return sum(1.0 / (k + rank) for rank in ranks if rank is not None) / best
+    words = candidate.pending_rank if candidate.sparse_rank is None else candidate.sparse_rank
+    total = 0.0
+    if candidate.dense_rank is not None:
+        total += 1.0 / (k + candidate.dense_rank)
+    if words is not None:
+        total += 1.0 / (k + words)
+    return total / (2.0 / (k + 1))

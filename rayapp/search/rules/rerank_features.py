@@ -50,7 +50,7 @@ QUESTION_WORDS = 24  # a longer question is cut (our choice)
 K1, B = 0.9, 0.5  # as in the lexical arm
 SHORT_WORDS = 5  # "Sure, see you!" (our choice)
 GAP = 4  # words between two texts laid side by side: more than a neighbour may be apart
-LOOSE_STEPS = (1, 2, 3)
+LOOSE_STEPS = np.array([1, 2, 3, -1, -2, -3])  # the first: neighbours in order
 
 _ASKED = {
     kind: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
@@ -168,22 +168,19 @@ class Features:
         static = asked.weights / asked.weights.sum()
         listed = _list_weights(asked.weights, near)
         both = np.stack([static, listed], axis=1)
-        pair = _pairs(sentence, texts.owner)
-        columns: dict[str, Floats] = {}
-        for how, part in parts.items():
-            scored = sentence[:, part] @ both
-            whole, best, two = in_text[:, part] @ both, texts.top(scored), pair[:, part] @ both
-            two = texts.top(two)
-            for at, weight in enumerate(("static", "list")):
-                columns[f"{how}_{weight}"] = whole[:, at]
-                columns[f"sentence_{how}_{weight}"] = best[:, at]
-                columns[f"pair_{how}_{weight}"] = two[:, at]
+        # By sentence, then by how a word is met, by each of the weights.
+        scored = _weighed(sentence, both)
+        tops = texts.top(np.hstack([scored, _weighed(_pairs(sentence, texts.owner), both)]))
+        names = [f"{how}_{weight}" for how in _MEETINGS for weight in ("static", "list")]
+        columns: dict[str, Floats] = dict(zip(names, _weighed(in_text, both).T, strict=True))
+        paired = [f"{place}_{name}" for place in ("sentence", "pair") for name in names]
+        columns |= zip(paired, tops.T, strict=True)
         words = meetings[:, parts["near"]]
         columns |= _neighbours(words[texts.place], texts, both)
         columns |= _agreement(asked, in_text, parts)
         columns |= self._nearness(asked, texts, vectors) | _manner(asked, texts, words)
-        # `scored` is that of the soft meetings, the last.
-        columns |= self._answers(asked, texts, words, texts.best(scored[:, 0]))
+        soft = scored[:, names.index("soft_static")]
+        columns |= self._answers(asked, texts, words, texts.best(soft))
         english = np.float32(not asked.hebrew)
         return columns | {f"{name}_en": columns[name] * english for name in _ENGLISH}
 
@@ -273,6 +270,12 @@ def _among(rows: ShortInts, wanted: Ints) -> Ints:
     return there
 
 
+def _weighed(meetings: Floats, weights: Floats) -> Floats:
+    """`meetings` of question words, one kind after another, as sums by each column of `weights`."""
+    sums: Floats = meetings.reshape(-1, len(weights)) @ weights
+    return sums.reshape(len(meetings), -1)
+
+
 def _pairs(sentence: Floats, owner: Ints) -> Floats:
     """Each sentence with the next one of the same text."""
     pair = sentence.copy()
@@ -309,16 +312,14 @@ def _neighbours(near: Floats, texts: _Texts, both: Floats) -> dict[str, Floats]:
     # The number of a meeting: its place, with a gap between texts, and its word.
     step = size + 1
     numbers = (at + texts.text_of[at] * GAP) * step + word
-    strict = _met(numbers, numbers + step + 1)
-    loose = strict.copy()
-    for apart in LOOSE_STEPS:
-        loose |= _met(numbers, numbers + apart * step + 1)
-        loose |= _met(numbers, numbers - apart * step + 1)
+    met = _met(numbers, numbers + (LOOSE_STEPS[:, None] * step + 1))
+    strict: Bools = met[0]
+    loose: Bools = np.logical_or.reduce(met)
     weights = np.sqrt(both[:-1, 0] * both[1:, 0])
     weights = np.append(weights / weights.sum(), 0.0)
-    for name, met in (("bigrams", strict), ("bigrams_loose", loose)):
+    for name, together in (("bigrams", strict), ("bigrams_loose", loose)):
         # Each pair counts once per text.
-        cells = np.unique(cell[met])
+        cells = np.unique(cell[together])
         columns[name] = np.bincount(cells // size, weights[cells % size], minlength=count)
     return columns
 
@@ -326,7 +327,7 @@ def _neighbours(near: Floats, texts: _Texts, both: Floats) -> dict[str, Floats]:
 def _met(numbers: Ints, wanted: Ints) -> Bools:
     """Whether each wanted number is among the numbers, which are sorted."""
     if not len(numbers):
-        return np.zeros(0, dtype=np.bool_)
+        return np.zeros(wanted.shape, dtype=np.bool_)
     where = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     met: Bools = numbers[where] == wanted
     return met
@@ -354,15 +355,15 @@ def _agreement(asked: _Question, in_text: Floats, parts: dict[str, slice]) -> di
 def _manner(asked: _Question, texts: _Texts, near: Floats) -> dict[str, Floats]:
     """Who speaks, whether the text asks itself, its length and its script."""
     found = texts.found
-    named = np.zeros(len(found), np.float32)
-    other = np.zeros(len(found), np.float32)
+    named = other = np.zeros(len(found), np.float32)
     if asked.names.any():
         is_name = near[:, asked.names].max(axis=1) >= FIRM
-        for at, one in enumerate(found):
-            if one.speaker:
-                begin = texts.begins[at]
-                said = is_name[texts.place[begin : begin + one.speaker]].any()
-                named[at], other[at] = float(said), float(not said)
+        speakers = np.array([one.speaker for one in found])
+        place = np.arange(len(texts.text_of)) - texts.begins[texts.text_of]
+        said = is_name[texts.place] & (place < speakers[texts.text_of])
+        by_name = np.bincount(texts.text_of[said], minlength=len(found)) > 0
+        named = by_name.astype(np.float32)
+        other = ((speakers > 0) & ~by_name).astype(np.float32)
     asks = np.array([one.asks for one in found], np.float32)
     first_person = np.array([one.first_person for one in found], np.float32)
     return {

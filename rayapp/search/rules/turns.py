@@ -82,7 +82,8 @@ def turns_apart(first: MemoryItem, second: MemoryItem) -> int | None:
 
 def speaker_of(text: str) -> str | None:
     """Who speaks in `name: text`, lower case; None when the text names no speaker."""
-    return _label(text.lstrip()[: MAX_LABEL_CHARS + 2])
+    start = text.lstrip()[: MAX_LABEL_CHARS + 2]
+    return _label(start) if ":" in start else None
 
 
 @lru_cache(maxsize=CACHE_TEXTS)
@@ -136,14 +137,12 @@ def _from_neighbours(
     A turn in the other script gives nothing: only its vector speaks for it, the nearest of a whole
     dialogue is near by chance, and together such turns pass a paragraph that has the words.
     """
-    order = sorted(
-        (index for index, item in enumerate(items) if _is_turn(item)),
-        key=lambda index: (
-            items[index].source.conversation_id or "",
-            items[index].sequence,
-            items[index].point_id,
-        ),
+    keys = sorted(
+        (item.source.conversation_id or "", item.sequence, item.point_id, index)
+        for index, item in enumerate(items)
+        if _is_turn(item)
     )
+    order = [key[-1] for key in keys]
     given = [
         0.0 if crosses(query_lang, item.lang) else value**POWER
         for item, value in zip(items, relevance, strict=True)

@@ -7,6 +7,8 @@ own (decision 0055).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ FEW = 4
 MOST_PENDING = 200
 TIERS = {tier: code for code, tier in enumerate(Tier)}
 # Conditions that columns answer; a filter with others is asked of the memories themselves.
+_ID, _SCORE = itemgetter(0), itemgetter(1)
 COLUMNS = frozenset({"tiers", "statuses", "now", "valid_at", "include_superseded"})
 
 
@@ -57,6 +60,14 @@ class Postings(NamedTuple):
 
     slots: Ints
     begins: Ints
+    rows: Ints
+    values: Floats
+
+
+class Found(NamedTuple):
+    """Places of words in passages, word by word: which of the words, its passage, its value."""
+
+    word: Ints
     rows: Ints
     values: Floats
 
@@ -112,7 +123,9 @@ class _Part:
         """Which memories the filter keeps."""
         ok = self.alive.copy()
         if where.tiers is not None:
-            ok &= np.isin(self.tiers, [TIERS[tier] for tier in where.tiers])
+            asked = np.zeros(len(TIERS), np.bool_)
+            asked[[TIERS[tier] for tier in where.tiers]] = True
+            ok &= asked[self.tiers]
         if where.now is not None:
             ok &= self.expires > where.now.timestamp()
         if where.valid_at is not None:
@@ -126,23 +139,39 @@ class _Part:
             ok[there] = [id(self.items[at]) in wanted for at in there]
         return ok
 
-    def found(self, slots: Ints) -> list[tuple[Ints, Floats]]:
-        """Passages and values of each of the words."""
+    def found(self, slots: Ints) -> Found:
+        """What the passages hold of the words."""
         postings = self.postings
-        at = np.searchsorted(postings.slots, slots)
-        at[at == len(postings.slots)] = 0
-        there = postings.slots[at] == slots if len(postings.slots) else np.zeros(len(slots), bool)
+        if not len(postings.slots):
+            return Found(slots[:0], slots[:0], np.zeros(0))
+        at = np.minimum(np.searchsorted(postings.slots, slots), len(postings.slots) - 1)
         spans = [
-            slice(postings.begins[n], postings.begins[n + 1]) if here else slice(0)
-            for n, here in zip(at, there, strict=True)
+            slice(begin, end)
+            for begin, end in zip(
+                postings.begins[at].tolist(), postings.begins[at + 1].tolist(), strict=True
+            )
         ]
-        return [(postings.rows[span], postings.values[span]) for span in spans]
+        lengths = np.where(
+            postings.slots[at] == slots, postings.begins[at + 1] - postings.begins[at], 0
+        )
+        there = [span for span, length in zip(spans, lengths.tolist(), strict=True) if length]
+        if not there:
+            return Found(slots[:0], slots[:0], np.zeros(0))
+        return Found(
+            np.repeat(np.arange(len(slots)), lengths),
+            np.concatenate([postings.rows[span] for span in there]),
+            np.concatenate([postings.values[span] for span in there]),
+        )
 
-    def holders(self, rows: Ints) -> int:
-        """How many memories these passages, in their order, are of."""
-        owners = self.owner[rows]
-        owners = owners[self.alive[owners]]
-        return int(np.count_nonzero(np.diff(owners))) + 1 if len(owners) else 0
+    def holders(self, found: Found, words: int) -> Ints:
+        """How many memories hold each of the words: a long text counts once."""
+        owners = self.owner[found.rows]
+        alive = self.alive[owners]
+        word, owners = found.word[alive], owners[alive]
+        # The passages of a word are in their order, so those of one memory follow each other.
+        other = np.ones(len(word), np.bool_)
+        other[1:] = (word[1:] != word[:-1]) | (owners[1:] != owners[:-1])
+        return np.bincount(word[other], minlength=words)
 
     def of_item(self, scores: Scores) -> Scores:
         """The best passage's score of each memory."""
@@ -151,9 +180,21 @@ class _Part:
         best: Scores = np.maximum.reduceat(scores, self.begins)
         return best
 
-    def passage(self, scores: Scores, at: int) -> int:
+    def best(self, scores: Scores, at: Ints, best: Scores, depth: int) -> list[ScoredPoint]:
+        """The memories at `at` with the highest of their `best` scores: `depth` of them, and all
+        that are as good as the last one."""
+        if len(at) > depth:
+            least = np.partition(best, len(best) - depth)[len(best) - depth]
+            at, best = at[best >= least], best[best >= least]
+        places = at.tolist()
+        return [
+            ScoredPoint(self.items[n].point_id, score, self._passage(scores, n))
+            for n, score in zip(places, best.tolist(), strict=True)
+        ]
+
+    def _passage(self, scores: Scores, at: int) -> int:
         """Number of the passage that scores best, the first of equals."""
-        if self.counts[at] == 1:
+        if len(self.items) == len(scores) or self.counts[at] == 1:
             return 0
         begin = self.begins[at]
         return int(np.argmax(scores[begin : begin + self.counts[at]]))
@@ -232,78 +273,61 @@ class UserView:
         """The nearest and the best by words of each tier, `depths` of them. `vector`: of the
         question, normalised; None: words alone."""
         fits = [part.fitting(where) for part in self._parts]
-        near, said = self._dense(vector), self._sparse(query)
-        held = [part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
-        waiting = [~part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
-        dense, sparse = {}, {}
-        for tier, depth in depths.items():
-            mine = [
-                mask & (part.tiers == TIERS[tier])
-                for mask, part in zip(held, self._parts, strict=True)
-            ]
-            if near is not None:
-                dense[tier] = self._best(near, mine, depth, floor=-np.inf)
-            sparse[tier] = self._best(said, mine, depth, floor=0.0)
-        pending = self._best(said, waiting, MOST_PENDING, floor=0.0)
+        said = self._sparse(query)
+        held, waiting = [], []
+        for part, fit in zip(self._parts, fits, strict=True):
+            held.append(np.flatnonzero(part.embedded & fit))
+            waiting.append(np.flatnonzero(~part.embedded & fit))
+        dense = {}
+        if vector is not None:
+            near = [part.dense @ vector for part in self._parts]
+            dense = self._best(near, held, depths, floor=-np.inf)
+        late = dict.fromkeys(depths, MOST_PENDING) if any(map(len, waiting)) else {}
+        pending = chain(*self._best(said, waiting, late, floor=0.0).values())
         return Lists(
-            dense, sparse, {one.point_id: Worded(one.score, one.passage) for one in pending}
+            dense,
+            self._best(said, held, depths, floor=0.0),
+            {one.point_id: Worded(one.score, one.passage) for one in pending},
         )
 
-    def _dense(self, vector: Vector | None) -> list[Scores] | None:
-        return None if vector is None else [part.dense @ vector for part in self._parts]
-
     def _sparse(self, query: SparseVector) -> list[Scores]:
+        """BM25 of the passages, by ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories."""
         slots = np.array(query.indices, np.int64)
         found = [part.found(slots) for part in self._parts]
-        weights = np.array(query.values) * self._idf(found)
-        scores = []
+        total, counts = 0, np.zeros(len(slots), np.int64)
         for part, words in zip(self._parts, found, strict=True):
-            total = np.zeros(len(part.owner))
-            for weight, (rows, values) in zip(weights, words, strict=True):
-                # A word is once in a passage: no row comes twice.
-                total[rows] += weight * values
-            scores.append(total)
-        return scores
-
-    def _idf(self, found: Sequence[Sequence[tuple[Ints, Floats]]]) -> Floats:
-        """ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories: a word of a long text counts
-        once, however many of its passages have it."""
-        total = sum(int(part.alive.sum()) for part in self._parts)
-        counts = np.array(
-            [
-                [part.holders(rows) for rows, _ in words]
-                for part, words in zip(self._parts, found, strict=True)
-            ]
-        ).sum(axis=0)
-        idf: Floats = np.log1p((total - counts + 0.5) / (counts + 0.5))
-        return idf
+            total += int(np.count_nonzero(part.alive))
+            counts += part.holders(words, len(slots))
+        weights = np.array(query.values) * np.log1p((total - counts + 0.5) / (counts + 0.5))
+        return [
+            np.bincount(words.rows, words.values * weights[words.word], len(part.owner))
+            for part, words in zip(self._parts, found, strict=True)
+        ]
 
     def _best(
         self,
         scores: Sequence[Scores],
-        masks: Sequence[Bools],
-        depth: int,
+        places: Sequence[Ints],
+        depths: Mapping[Tier, int],
         floor: float,
-    ) -> list[ScoredPoint]:
-        """The memories of the highest scores above `floor`, best first; ties by id."""
-        found: list[ScoredPoint] = []
-        for part, values, mask in zip(self._parts, scores, masks, strict=True):
-            at = np.flatnonzero(mask)
-            if not len(at):
-                continue
+    ) -> dict[Tier, list[ScoredPoint]]:
+        """The memories of each tier at `places` whose scores are highest and above `floor`, best
+        first; ties by id."""
+        found: dict[Tier, list[ScoredPoint]] = {tier: [] for tier in depths}
+        for part, values, at in zip(self._parts, scores, places, strict=True):
             best = part.of_item(values)[at]
             above = best > floor
             at, best = at[above], best[above]
-            if len(at) > depth:
-                # Everything as good as the last one that fits: the ids decide between equals.
-                least = np.partition(best, len(best) - depth)[len(best) - depth]
-                at, best = at[best >= least], best[best >= least]
-            found += [
-                ScoredPoint(part.items[n].point_id, float(score), part.passage(values, n))
-                for n, score in zip(at, best, strict=True)
-            ]
-        found.sort(key=lambda one: (-one.score, one.point_id))
-        return found[:depth]
+            tiers = part.tiers[at]
+            for tier, depth in depths.items():
+                mine = tiers == TIERS[tier]
+                if mine.any():
+                    found[tier] += part.best(values, at[mine], best[mine], depth)
+        for tier, points in found.items():
+            points.sort(key=_ID)
+            points.sort(key=_SCORE, reverse=True)
+            del points[depths[tier] :]
+        return found
 
     def _add(self, part: _Part) -> None:
         self._parts.append(part)
