@@ -259,11 +259,12 @@ class Scale:
     high: float
     missing: float
 
-    def of(self, score: float | None) -> float:
-        raw = self.missing if score is None else score
-        if raw <= 0.0 or self.high <= 0.0:
-            return 0.0
-        return raw / self.high if raw < self.high else 1.0
+    def of(self, scores: Sequence[float | None]) -> list[float]:
+        if self.high <= 0.0:
+            return [0.0] * len(scores)
+        raw = np.array([self.missing if score is None else score for score in scores])
+        shares: list[float] = (raw / self.high).clip(0.0, 1.0).tolist()
+        return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +331,15 @@ def fuse(
     question: str = "",
 ) -> list[Fused]:
     """One value per candidate, in order. `question`: its words, for the identifiers in it."""
-    dense = _scale([c.dense for c in candidates], cut=True)
-    text = _scale([_words(c) for c in candidates], cut=False)
+    near = [candidate.dense for candidate in candidates]
+    words = [_words(candidate) for candidate in candidates]
+    dense = _scale(near, cut=True) if arm.used else Scale(0.0, 0.0)
     langs = {candidate.item.lang for candidate in candidates}
     shares = {lang: dense_weight(recipe.dense, query_lang, lang, arm) for lang in langs}
-    if not arm.used:
-        dense = Scale(0.0, 0.0)
-    fused = [_fuse_one(c, recipe, dense, text, shares[c.item.lang]) for c in candidates]
+    parts = zip(candidates, dense.of(near), _scale(words, cut=False).of(words), strict=True)
+    fused = [
+        _fuse_one(one, recipe, share, said, shares[one.item.lang]) for one, share, said in parts
+    ]
     held = held_shares(question, candidates) if recipe.identifier_weight > 0.0 else None
     if held is None:
         return fused
@@ -354,17 +357,16 @@ def _with_held(fused: Fused, recipe: Recipe, held: float) -> Fused:
 
 
 def _fuse_one(
-    candidate: Candidate, recipe: Recipe, dense: Scale, text: Scale, share: float
+    candidate: Candidate, recipe: Recipe, near: float, said: float, share: float
 ) -> Fused:
-    """`share`: of the dense arm, for the scripts of the question and of this item."""
-    words, near = _words(candidate), dense.of(candidate.dense)
-    said = text.of(words)
+    """`near`, `said`: what the arms say of it, scaled. `share`: of the dense arm, for the scripts
+    of the question and of this item."""
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)
     score = rrf if recipe.fusion == "rrf" else share * near + (1.0 - share) * said
     by_words = candidate.dense is None or (
-        words is not None and (1.0 - share) * said >= share * near
+        _words(candidate) is not None and (1.0 - share) * said >= share * near
     )
     passage = candidate.word_passage if by_words else candidate.near_passage
     length = length_factor(candidate.item.text, recipe.length_share)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.recipes import TurnShares
@@ -27,6 +29,8 @@ REACH = 2
 PAUSE_S = 3_600.0
 # Memories that were not stored in one batch: seconds per turn of a live chat, our choice.
 TURN_S = 60.0
+# What the difference of two times loses as numbers, seconds.
+SLACK_S = 1e-3
 # A neighbour counts by its relevance to this power: the weak ones together must not outweigh a
 # strong one. Measured on LoCoMo, cross-validated: hit@10 .824 squared, .808 as it is.
 POWER = 2
@@ -143,19 +147,33 @@ def _from_neighbours(
         if _is_turn(item)
     )
     order = [key[-1] for key in keys]
+    pairs = _close([items[index] for index in order])
+    if not pairs:
+        return {}
     given = [
         0.0 if crosses(query_lang, item.lang) else value**POWER
         for item, value in zip(items, relevance, strict=True)
     ]
     added: dict[int, float] = {}
-    for place, before in enumerate(order):
-        for after in order[place + 1 : place + 1 + REACH]:
-            apart = turns_apart(items[before], items[after])
-            if apart is None or apart > REACH:
-                continue
-            share = shares.neighbour * (1.0 if apart == 1 else shares.second)
-            asks = apart == 1 and "?" in items[before].text
-            forward = share * (1.0 + (shares.answer if asks else 0.0))
-            added[after] = added.get(after, 0.0) + forward * given[before]
-            added[before] = added.get(before, 0.0) + share * given[after]
+    for before, after in ((order[place], order[other]) for place, other in pairs):
+        apart = turns_apart(items[before], items[after])
+        if apart is None or apart > REACH:
+            continue
+        share = shares.neighbour * (1.0 if apart == 1 else shares.second)
+        asks = apart == 1 and "?" in items[before].text
+        forward = share * (1.0 + (shares.answer if asks else 0.0))
+        added[after] = added.get(after, 0.0) + forward * given[before]
+        added[before] = added.get(before, 0.0) + share * given[after]
     return added
+
+
+def _close(items: Sequence[MemoryItem]) -> list[tuple[int, int]]:
+    """Places of those, `REACH` from each other at most, that place and time do not keep apart."""
+    came = np.array([item.sequence for item in items], np.int64)
+    said = np.array([item.created_at.timestamp() for item in items])
+    found: list[tuple[int, int]] = []
+    for reach in range(1, REACH + 1):
+        steps, pause = came[reach:] - came[:-reach], said[reach:] - said[:-reach]
+        near = (steps <= REACH) | ((pause > 0.0) & (pause <= REACH * TURN_S + SLACK_S))
+        found += [(at, at + reach) for at in np.flatnonzero(near & (steps > 0)).tolist()]
+    return sorted(found)
