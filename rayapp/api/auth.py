@@ -183,7 +183,14 @@ MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP)})
 
 
 # Routes whose answer, or whose file, may take as long as `events.stream_s`.
-STREAMS = frozenset({("GET", "/api/memory/events"), ("POST", BOOKS), ("POST", f"{UPLOAD}/upload")})
+STREAMS = frozenset(
+    {
+        ("GET", "/api/memory/events"),
+        ("GET", f"{UPLOAD}/ws/progress/{{task_id}}"),
+        ("POST", BOOKS),
+        ("POST", f"{UPLOAD}/upload"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -462,8 +462,12 @@ def _request_id(headers: dict[bytes, bytes]) -> bytes:
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode("ascii")
 
 
+def _size(number: int) -> str:
+    return f"{number / 1e6:.1f} MB" if number >= 1_000_000 else f"{number} bytes"
+
+
 def _too_large(limit: int) -> errors.TooLarge:
     return errors.TooLarge(
-        f"The body is larger than {limit} bytes; send less, or in parts.",
+        f"The body is larger than {_size(limit)}; send less, or in parts.",
         details={"limit_bytes": limit},
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from rayapp.core.errors import Conflict
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -51,11 +52,12 @@ class Book:
         upload_id: of this upload; a later one of the same file has another.
         principal: the key that uploaded it.
         file_hash: SHA-256 of the file; `text_hash`: of what was read out of it.
+        words_hash: of the same without white space, by which what we show of it is known again.
         chunks: how many memories it became.
         summary: its first sentences.
         error: what to do about it, where it failed.
         linked_to: the document that says the same, where another file had said it already.
-        replaces: the document that this one takes the place of, once it is stored.
+        replaces: it takes the place of those with its title, once it is completed.
         tries: how often working on it met an error of ours.
     """
 
@@ -79,13 +81,35 @@ class Book:
     pages_without_text: tuple[int, ...] = ()
     characters: int = 0
     text_hash: str | None = None
+    words_hash: str | None = None
     chunks: int = 0
     summary: str = ""
     error: str | None = None
     error_code: str | None = None
     linked_to: str | None = None
-    replaces: str | None = None
+    replaces: bool = False
     tries: int = 0
+
+
+class TitleTaken(Conflict):
+    """Another document of the user has this title."""
+
+    default_code = "title_taken"
+
+
+def title_key(book: Book) -> str | None:
+    """The title that no other document of its user may have at the same time; None of one that
+    waits to take another's place, or that is none any more."""
+    return book.title if book.state in HELD and not book.replaces else None
+
+
+def alike(book: Book, other: Book) -> bool:
+    """Whether `other` is what `book` would be taken for: it has its title, or where neither was
+    given one, the name of its file."""
+    if book.book_id == other.book_id or other.state not in HELD:
+        return False
+    same_file = book.file_name == other.file_name and not (book.titled or other.titled)
+    return book.title == other.title or same_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,31 +137,37 @@ class BookStore(Protocol):
     async def drop_upload(self, scope: WriteScope, upload_id: str) -> None: ...
 
     async def add(self, book: Book) -> Book | None:
-        """Queue a document; the one in the way if the user has the same one already."""
+        """Queue a document; the one in the way if the user has the same one already, or one with
+        its title (`title_key`)."""
 
     async def get(self, scope: ReadScope, book_id: str) -> Book | None: ...
 
     async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
         """The newest first, and how many there are."""
 
-    async def titled(self, scope: ReadScope, title: str) -> Book | None:
-        """The user's document of this title, in a state of `HELD`."""
+    async def alike(self, book: Book) -> list[Book]:
+        """The user's documents that this one would be taken for (`alike`), the oldest first."""
 
-    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
-        """The first of the user's documents with chunks whose file or text has this hash."""
+    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
+        """The user's document with one of these hashes, of its file, its text or its words: the
+        first that has chunks, else the first that rests on one."""
 
     async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
         """The next document that is due, or this one if it is, for so many seconds; takes over
-        what is left alone."""
+        what is left alone.
+
+        A user's documents are read one after the other, so that nobody waits for the library of
+        another: what is to be read is passed over while one of its user is being read.
+        """
 
     async def hold(self, book: Book, token: str, claim_s: float) -> bool:
         """Go on holding it."""
 
     async def update(self, book: Book, token: str) -> bool:
-        """Write its row."""
+        """Write its row. Raises TitleTaken."""
 
     async def again(self, book: Book, token: str, delay_s: float) -> bool:
-        """Write its row and let it go until later."""
+        """Note its stage and its tries, and let it go until later."""
 
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
         """Write its chunks in the place of those that are there, and its row with the last of them.

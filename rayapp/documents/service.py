@@ -8,7 +8,7 @@ row that is due again when its claim ends.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,19 +17,20 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import DocumentSettings
 from rayapp.documents.ports import (
     HELD,
-    MAX_TITLE_CHARS,
     Book,
     BookQuery,
     BookStage,
     BookState,
     BookStore,
+    TitleTaken,
+    alike,
 )
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Extracted
 from rayapp.documents.rules import library
 from rayapp.documents.rules.chunks import chunks_of
 from rayapp.documents.rules.kinds import kind_of
-from rayapp.documents.rules.order import index_of, joined
+from rayapp.documents.rules.order import index_of, is_shown, joined
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -37,7 +38,7 @@ from rayapp.memory.service import MemoriesService
 
 log = logging.getLogger("rayapp.documents")
 # A document whose worker died is taken over after this, seconds; it is held again at each third.
-CLAIM_S = 30.0
+CLAIM_S = 10.0
 # Pause before a document that is stored is looked at again: the indexer takes up some hundred
 # chunks a second.
 INDEX_POLL_S = 0.5
@@ -96,55 +97,55 @@ class BooksService:
         """Keep a file to be read; its row. Durable when this returns.
 
         Args:
-            replaces: takes the place of the document with the same title, if there is one.
+            replaces: takes the place of what it would be taken for, if there is one.
         """
-        reads = ReadScope(scope.user_id)
-        named = library.title_of(title, file_name)
-        by = library.checked_label(" ".join(author.split()), "author") if author else None
+        by = library.author_of(author)
         library.checked_size(len(data), self._settings.max_bytes)
         kind_of(data, file_name)
         # 50 MB take a while.
         file_hash = await asyncio.to_thread(library.sha256_of, data)
-        book_id = library.book_id_of(file_hash)
-        known = await self._store.get(reads, book_id)
-        if known is not None and known.state in HELD:
-            raise _duplicate(known, "This document is here already")
-        same_title = await self._store.titled(reads, named)
-        if same_title is not None and not title and same_title.file_name != file_name:
-            # Files that differ in their ending alone are two documents.
-            named = library.title_of(file_name, file_name)
-            same_title = await self._store.titled(reads, named)
-        if same_title is not None and not replaces:
-            raise _duplicate(
-                same_title,
-                f"A document with the title {named} is here already; send replace=true to put this "
-                "one in its place, or another title",
-            )
-        if same_title is not None:
-            await self._raise_on_linked(reads, same_title)
         now = self._clock.now()
         book = Book(
             user_id=scope.user_id,
-            book_id=book_id,
+            book_id=library.book_id_of(file_hash),
             upload_id=self._new_id(),
             principal=scope.principal,
-            title=named,
-            titled=bool(title),
+            title=library.title_of(title, file_name),
+            titled=bool(title and title.strip()),
             author=by,
-            file_name=file_name[-MAX_TITLE_CHARS:],
+            file_name=library.name_of(file_name),
             file_hash=file_hash,
             file_bytes=len(data),
             state=BookState.PENDING,
             stage=BookStage.QUEUED,
             uploaded_at=now,
             updated_at=now,
-            replaces=same_title.book_id if same_title is not None else None,
+            replaces=replaces,
         )
+        book = await self._named(book)
         await self._store.put_upload(scope, book.upload_id, data)
         in_the_way = await self._store.add(book)
         if in_the_way is not None:
             await self._store.drop_upload(scope, book.upload_id)
-            raise _duplicate(in_the_way, "This document is here already")
+            raise _duplicate(book, in_the_way)
+        return book
+
+    async def _named(self, book: Book) -> Book:
+        """`book` under a title that it may have. Raises Duplicate; Conflict: it would replace what
+        others rest on."""
+        reads = ReadScope(book.user_id)
+        known = await self._store.get(reads, book.book_id)
+        if known is not None and known.state in HELD:
+            raise _duplicate(book, known)
+        others = await self._store.alike(book)
+        if others and not book.titled and all(one.file_name != book.file_name for one in others):
+            # Files that differ in their ending alone are two documents.
+            book = replace(book, title=book.file_name)
+            others = await self._store.alike(book)
+        if others and not book.replaces:
+            raise _duplicate(book, others[0])
+        for one in others:
+            await self._raise_on_linked(reads, one)
         return book
 
     async def get(self, scope: ReadScope, book_id: str) -> Book:
@@ -166,7 +167,8 @@ class BooksService:
         return max(0, book.chunks - await self._store.unindexed(book))
 
     async def recognised(self, scope: ReadScope, sha256: str) -> Book | None:
-        """The user's document whose file or text has this hash."""
+        """The user's document whose file or text has this hash; of files that say the same, the
+        one with the passages."""
         sha256 = sha256.lower()
         if not library.SHA256.fullmatch(sha256):
             raise InvalidInput(
@@ -176,9 +178,22 @@ class BooksService:
             )
         return await self._store.hashed(scope, sha256)
 
+    async def recognised_text(self, scope: ReadScope, text: str) -> Book | None:
+        """The user's document that says this, however its lines are broken."""
+        hashes = library.sha256_of(text.encode("utf-8")), library.words_hash(text)
+        return await self._store.hashed(scope, *hashes)
+
+    async def with_passages(self, scope: ReadScope, book_ids: Sequence[str]) -> tuple[str, ...]:
+        """The ids of the documents whose passages these documents have."""
+        books = await asyncio.gather(*(self._store.get(scope, one) for one in book_ids))
+        ids = (book.linked_to or book.book_id for book in books if book is not None)
+        return tuple(dict.fromkeys(ids))
+
     async def cancel(self, scope: WriteScope, book_id: str) -> Book:
         """Stop the work on it; what was stored of it is gone. Conflict: it has ended already."""
-        book = await self.get(ReadScope(scope.user_id), book_id)
+        reads = ReadScope(scope.user_id)
+        book = await self.get(reads, book_id)
+        await self._raise_on_linked(reads, book)
         gone = library.ended(book, BookState.CANCELLED, self._clock.now())
         if not await self._store.end(gone):
             raise Conflict(
@@ -214,7 +229,8 @@ class BooksService:
             point_id_of(scope.user_id, library.chunk_id(of, index))
             for index in range(max(0, first), last + 1)
         ]
-        return sorted(await self._items.by_points(own, points), key=index_of)
+        found = await self._items.by_points(own, points)
+        return sorted((item for item in found if is_shown(item)), key=index_of)
 
     async def surrounding(
         self, scope: ReadScope, book_id: str, chunk_id: str, radius: int
@@ -222,7 +238,7 @@ class BooksService:
         """A chunk and those around it. NotFound: the document has no such chunk."""
         book = await self.get(scope, book_id)
         chunk_id = chunk_id.removeprefix(f"{book.linked_to or book_id}:")
-        if not chunk_id.isdecimal() or len(chunk_id) > library.INDEX_DIGITS:
+        if not library.CHUNK_INDEX.fullmatch(chunk_id):
             raise _no_chunk(book_id, chunk_id)
         at = int(chunk_id)
         found = await self.chunks(scope, book, at - radius, at + radius)
@@ -248,10 +264,15 @@ class BooksService:
         return joined(found)[:most]
 
 
-def _duplicate(book: Book, said: str) -> Duplicate:
+def _duplicate(book: Book, known: Book) -> Duplicate:
+    said = f"This document is here already: {known.book_id}."
+    if known.book_id != book.book_id:
+        said = (
+            f"A document with the title {known.title} is here already; send replace=true to put "
+            f"this one in its place, or another title: {known.book_id}."
+        )
     return Duplicate(
-        f"{said}: {book.book_id}.",
-        details={"existing_book_id": book.book_id, "processing_status": "duplicate"},
+        said, details={"existing_book_id": known.book_id, "processing_status": "duplicate"}
     )
 
 
@@ -333,7 +354,8 @@ class BookWork:
             await self._fail(book, token, error.message, error.code)
         except Exception:  # a bug met by one document must not stop those of others
             log.exception("a document failed")
-            if book.tries + 1 >= TRIES:
+            # What is stored stays: others may rest on it.
+            if book.tries + 1 >= TRIES and book.stage is not BookStage.INGESTING:
                 said = "The document could not be taken in; send it in another format."
                 await self._fail(book, token, said, "document_failed")
             else:
@@ -350,11 +372,11 @@ class BookWork:
         found = await self._read(data, book.file_name, limits_of(self._settings))
         del data
         book = await asyncio.to_thread(library.read_book, book, found, self._clock.now())
-        known = await self._store.hashed(scope, book.text_hash or "")
-        if known is not None and known.book_id not in (book.book_id, book.replaces):
+        book = await self._titled(book, token, found)
+        known = await self._same_text(book)
+        if known is not None:
             await self._recognised(book, token, known)
             return
-        await self._write(book, token)
         # A book of a thousand pages takes a second of processor time.
         stored, items = await asyncio.to_thread(self._cut, book, found)
         if not await self._store.store(stored, token, items):
@@ -362,6 +384,25 @@ class BookWork:
         self._metrics.count("documents", result="stored")
         await self._settle_upload(stored)
         await self._follow(stored, token)
+
+    async def _titled(self, book: Book, token: str, found: Extracted) -> Book:
+        """Its row under the first title that is free. Raises TitleTaken."""
+        *others, last = library.titles_of(book, found)
+        for title in others:
+            with contextlib.suppress(TitleTaken):
+                await self._write(named := replace(book, title=title), token)
+                return named
+        await self._write(named := replace(book, title=last), token)
+        return named
+
+    async def _same_text(self, book: Book) -> Book | None:
+        """The document with chunks that says the same, unless this one takes its place."""
+        known = await self._store.hashed(ReadScope(book.user_id), book.text_hash or "")
+        if known is not None and known.linked_to is not None:
+            known = await self._store.get(ReadScope(book.user_id), known.linked_to)
+        if known is None or known.book_id == book.book_id or (book.replaces and alike(book, known)):
+            return None
+        return known
 
     def _cut(self, book: Book, found: Extracted) -> tuple[Book, list[MemoryItem]]:
         cut, new = library.cut_book(book, chunks_of(found.blocks), self._clock.now())
@@ -374,16 +415,27 @@ class BookWork:
         if await self._store.unindexed(book):
             await self._again(book, token, INDEX_POLL_S)
             return
-        if book.replaces is not None:
-            scope = WriteScope(book.user_id, book.principal)
-            await self._store.delete(scope, book.replaces, self._clock.now())
+        await self._take_place(book)
         done = library.ended(book, BookState.COMPLETED, self._clock.now())
         await self._store.end(done, token)
         self._metrics.count("documents", result="completed")
 
+    async def _take_place(self, book: Book) -> None:
+        """Delete what it replaces: what would be taken for it and is older, unless others rest on
+        the text of that."""
+        if not book.replaces:
+            return
+        for one in await self._store.alike(book):
+            older = (one.uploaded_at, one.book_id) < (book.uploaded_at, book.book_id)
+            if older and not await self._store.linked(ReadScope(book.user_id), one.book_id):
+                scope = WriteScope(book.user_id, book.principal)
+                await self._store.delete(scope, one.book_id, self._clock.now())
+
     async def _recognised(self, book: Book, token: str, known: Book) -> None:
         """Another file says the same: nothing is stored twice."""
-        linked = replace(book, linked_to=known.book_id, summary=known.summary, text_hash=None)
+        await self._take_place(book)
+        linked = replace(book, linked_to=known.book_id, summary=known.summary)
+        linked = replace(linked, text_hash=None, words_hash=None)
         await self._store.end(library.ended(linked, BookState.COMPLETED, self._clock.now()), token)
         await self._settle_upload(book, keep=False)
         self._metrics.count("documents", result="recognised")

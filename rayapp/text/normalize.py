@@ -47,7 +47,7 @@ def canonical(text: str) -> str:
     Unicode composition, invisible marks, whitespace and case do not count. NFC and not NFKC:
     compatibility folding makes 10² and 102 one text. Points, punctuation and word order count.
     """
-    text = _INVISIBLE_BUT_JOINERS.sub("", unicodedata.normalize("NFC", text))
+    text = without_marks(unicodedata.normalize("NFC", text))
     # Case folding can leave composed letters apart (İ), hence the second NFC.
     folded = unicodedata.normalize("NFC", text.casefold())
     return _WHITESPACE.sub(" ", folded).strip()
@@ -69,6 +69,11 @@ def shows_nothing(text: str) -> bool:
 def without_forbidden(text: str) -> str:
     """What `find_forbidden` would find left out, and byte-order marks."""
     return _FORBIDDEN.sub("", text).replace("\ufeff", "")
+
+
+def without_marks(text: str) -> str:
+    """A line without what nobody sees in it: bidi controls, zero-width characters but joiners."""
+    return _INVISIBLE_BUT_JOINERS.sub("", text)
 
 
 def find_forbidden(text: str) -> str | None:

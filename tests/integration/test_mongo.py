@@ -29,7 +29,7 @@ pytestmark = pytest.mark.engine
 UNIQUE = {
     "memory_items": {"user_memory", "point", "active_text"},
     "memory_versions": {"user_memory_version"},
-    "documents": {"user_book"},
+    "documents": {"user_book", "title_once"},
     "document_uploads": {"user_upload"},
     "memory_deletions": {"user_tier"},
     "memory_changes": set(),

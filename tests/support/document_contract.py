@@ -12,7 +12,14 @@ import pytest
 
 from rayapp.core.errors import DuplicateMemory
 from rayapp.core.runtime import Clock
-from rayapp.documents.ports import Book, BookQuery, BookStage, BookState, BookStore
+from rayapp.documents.ports import (
+    Book,
+    BookQuery,
+    BookStage,
+    BookState,
+    BookStore,
+    TitleTaken,
+)
 from rayapp.memory.item import MemoryItem, Source, SourceType, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import NewMemory
@@ -42,7 +49,7 @@ def a_book(clock: Clock, book_id: str = BOOK_ID, **changes: Any) -> Book:
         book_id=book_id,
         upload_id="u-1",
         principal="agent",
-        title="ספר $one",
+        title=f"ספר $one {book_id}",
         file_name="one.pdf",
         file_hash=f"f-{book_id}",
         file_bytes=10,
@@ -134,7 +141,8 @@ class DocumentContract:
         assert await self.held_items(stores) == 0
 
     async def test_a_named_document_is_claimed_alone(self, stores: DocumentStores) -> None:
-        first, second = a_book(stores.clock), a_book(stores.clock, "doc_2")
+        first = a_book(stores.clock, user_id="noa")
+        second = a_book(stores.clock, "doc_2")
         for book in (first, second):
             await stores.books.add(book)
         found = await stores.books.claim(token="t", claim_s=CLAIM_S, only=second)
@@ -203,7 +211,7 @@ class DocumentContract:
 
     async def test_deleting_takes_one_document_at_once(self, stores: DocumentStores) -> None:
         book = await self.claimed(stores)
-        other = replace(book, book_id="doc_2", upload_id="u-2", linked_to=BOOK_ID)
+        other = replace(book, book_id="doc_2", title="2", upload_id="u-2", linked_to=BOOK_ID)
         mine = replace(book, user_id="noa")
         for one in (other, mine):
             await stores.books.add(one)
@@ -250,7 +258,86 @@ class DocumentContract:
         page, total = await stores.books.page(READS, BookQuery(kind="txt"))
         assert ([one.book_id for one in page], total) == (["doc_0"], 1)
         assert await stores.books.page(ReadScope("noa"), BookQuery()) == ([], 0)
-        titled = await stores.books.titled(READS, "t2")
-        assert titled is not None
-        assert titled.book_id == "doc_2"
-        assert await stores.books.titled(READS, "t9") is None
+
+    async def test_a_title_is_one_documents(self, stores: DocumentStores) -> None:
+        """Whoever comes first has it, until it ends or is replaced."""
+        books = stores.books
+        eight = [a_book(stores.clock, f"doc_{n}", title="same") for n in range(8)]
+        added = await asyncio.gather(*(books.add(one) for one in eight))
+        assert [one is None for one in added].count(True) == 1
+        (first,) = {one.book_id for one in added if one is not None}
+        assert await books.add(a_book(stores.clock, title="same", user_id="noa")) is None
+        other = a_book(stores.clock, "doc_other", title="other")
+        assert await books.add(other) is None
+        held = await books.claim(token="t", claim_s=CLAIM_S, only=other)
+        assert held is not None
+        with pytest.raises(TitleTaken):
+            await books.update(replace(held, title="same"), "t")
+        assert await books.update(replace(held, title="third"), "t")
+        assert await books.add(a_book(stores.clock, "doc_o2", title="other")) is None
+        new = a_book(stores.clock, "doc_new", title="same", titled=True, replaces=True)
+        assert await books.add(new) is None
+        held = await books.claim(token="t", claim_s=CLAIM_S, only=new)
+        assert held is not None
+        assert [one.book_id for one in await books.alike(new)] == [first]
+        assert await books.delete(DANA, first, stores.clock.now()) == 0
+        done = replace(held, state=BookState.COMPLETED, stage=BookStage.COMPLETED, replaces=False)
+        assert await books.end(done, "t")
+        in_the_way = await books.add(a_book(stores.clock, "doc_x", title="same"))
+        assert in_the_way is not None
+        assert in_the_way.book_id == "doc_new"
+        assert await books.delete(DANA, "doc_new", stores.clock.now()) == 0
+        assert await books.add(a_book(stores.clock, "doc_x", title="same")) is None
+
+    async def test_documents_are_alike_by_title_or_file(self, stores: DocumentStores) -> None:
+        books, clock = stores.books, stores.clock
+        for name, file, titled in (("a", "1", False), ("b", "1", True), ("c", "2", False)):
+            await books.add(a_book(clock, f"doc_{name}", title=name, file_name=file, titled=titled))
+        for title, file, titled, found in (
+            ("a", "9", True, ["doc_a"]),
+            ("z", "1", False, ["doc_a"]),
+            ("z", "1", True, []),
+            ("b", "2", False, ["doc_b", "doc_c"]),
+        ):
+            book = a_book(clock, "doc_z", title=title, file_name=file, titled=titled)
+            assert [one.book_id for one in await books.alike(book)] == found
+        assert await books.alike(a_book(clock, user_id="noa", title="a")) == []
+
+    async def test_users_take_turns(self, stores: DocumentStores) -> None:
+        """One document of a user is read at a time; what is stored is not held up by it."""
+        books = stores.books
+        for number in range(3):
+            await books.add(a_book(stores.clock, f"doc_{number}"))
+        first = await books.claim(token="t", claim_s=CLAIM_S)
+        assert first is not None
+        assert await books.claim(token="u", claim_s=CLAIM_S) is None
+        await books.add(a_book(stores.clock, "doc_n", user_id="noa"))
+        hers = await books.claim(token="u", claim_s=CLAIM_S)
+        assert hers is not None
+        assert hers.user_id == "noa"
+        stored = replace(first, stage=BookStage.INGESTING, chunks=1)
+        assert await books.store(stored, "t", chunks(first, 1, stores.clock))
+        assert await books.again(stored, "t", 0.0)
+        found = [await books.claim(token=f"v{n}", claim_s=CLAIM_S) for n in range(3)]
+        taken = sorted(one.book_id for one in found if one is not None)
+        assert first.book_id in taken
+        assert len(taken) == 2
+
+    async def test_hashes_find_a_document_or_one_that_rests_on_it(
+        self, stores: DocumentStores
+    ) -> None:
+        books = stores.books
+        book = await self.claimed(stores)
+        stored = replace(book, chunks=1, text_hash="t" * 64, words_hash="w" * 64)
+        assert await books.store(stored, "t", chunks(book, 1, stores.clock))
+        other = a_book(stores.clock, "doc_2", linked_to=BOOK_ID, text_hash="t" * 64)
+        await books.add(other)
+        await books.add(a_book(stores.clock, "doc_3", words_hash="w" * 64))
+        for sha, found in (("t", BOOK_ID), ("w", BOOK_ID)):
+            known = await books.hashed(READS, "x" * 64, sha * 64)
+            assert known is not None
+            assert known.book_id == found
+        linked = await books.hashed(READS, other.file_hash)
+        assert linked is not None
+        assert linked.book_id == "doc_2"
+        assert await books.hashed(READS, "f-doc_3") is None

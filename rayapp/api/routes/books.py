@@ -19,7 +19,6 @@ from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_e
 from rayapp.api.routes.memories import check_query
 from rayapp.core.errors import Conflict, InvalidInput, NotFound, Overloaded, TooLarge
 from rayapp.documents.ports import OPEN, Book, BookQuery
-from rayapp.documents.rules.library import sha256_of
 from rayapp.documents.service import Duplicate
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
@@ -124,15 +123,17 @@ async def recognized(
 @routes.post(f"{BOOKS}/recognize", summary="Recognise a document")
 async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.RecognizeAnswer:
     """By its hash, or by its text."""
-    wanted = body.documentHash
-    if wanted is None:
-        if body.content is None:
-            raise InvalidInput(
-                "documentHash: send it, or the text as `content`.",
-                details={"field": "documentHash"},
-            )
-        wanted = sha256_of(body.content.encode("utf-8"))
-    return wire.RecognizeAnswer.from_book(await call.services.books.recognised(call.reads, wanted))
+    books = call.services.books
+    if body.documentHash is not None:
+        found = await books.recognised(call.reads, body.documentHash)
+    elif body.content is not None:
+        found = await books.recognised_text(call.reads, body.content)
+    else:
+        raise InvalidInput(
+            "documentHash: send it, or the text as `content`.",
+            details={"field": "documentHash"},
+        )
+    return wire.RecognizeAnswer.from_book(found)
 
 
 @routes.get(f"{BOOKS}/{{book_id}}", summary="Read a document", responses=raises(NotFound))
@@ -185,9 +186,10 @@ async def cancel(call: CurrentCall, task_id: TaskId) -> wire.BookGone:
 )
 async def progress(call: CurrentCall, task_id: TaskId) -> Response:
     """Server-sent events: `progress` on every change, and `error` for a document that failed. The
-    stream ends with the work, or before the time limit of a request: then follow it again."""
+    stream ends with the work, or after `events.stream_s` with the event `unfinished`: then follow
+    it again."""
     book = await call.services.books.get(call.reads, task_id)
-    seconds = call.services.settings.serve.request_timeout_s / 2
+    seconds = call.services.settings.events.stream_s
     stream = _followed(call, book, max(1, int(seconds / FOLLOW_S)))
     return StreamingResponse(stream, media_type=EVENT_STREAM, headers=STREAM_HEADERS)
 
@@ -218,11 +220,14 @@ async def uploaded_there(call: CurrentCall) -> Response:
 async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Response:
     """As `POST /api/memory/search`, in one document, several or all of them."""
     check_query(call, query.query)
+    ids = query.book_id
+    if ids is not None:
+        ids = await call.services.books.with_passages(call.reads, ids)
     wanted = SearchQuery(
         query=query.query,
         limit=query.limit,
         tiers=(Tier.BOOKS,),
-        where=ItemFilter(doc_ids=query.book_id),
+        where=ItemFilter(doc_ids=ids),
         include_datagov=False,
         principal=call.principal,
     )
@@ -308,6 +313,8 @@ async def _form(call: Call) -> tuple[bytes, str, wire.UploadForm]:
         form = await parser.parse()
     except (MultiPartException, KeyError, ValueError) as error:
         said = getattr(error, "message", "") or "it has no boundary"
+        if "maximum size" in said:
+            said = f"a field beside the file has more than {MAX_FIELD_BYTES:,} bytes"
         raise InvalidInput(
             f"The form cannot be read ({said}); send multipart/form-data with one file.",
             code="malformed_form",
@@ -316,7 +323,8 @@ async def _form(call: Call) -> tuple[bytes, str, wire.UploadForm]:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise InvalidInput(
-                "file: send the document as a file of this name.", details={"field": "file"}
+                'file: send the document as a file of this name, its own name in `filename="…"`.',
+                details={"field": "file"},
             )
         fields = {name: one for name, one in form.items() if isinstance(one, str) and one}
         known = {name: fields[name] for name in wire.UploadForm.model_fields if name in fields}
@@ -329,9 +337,12 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
     yield f"retry: {RETRY_MS}\n\n".encode()
     last = b""
     books = call.services.books
-    for look in range(rounds):
+    for look in range(rounds + 1):
         event = wire.BookProgress.from_book(book, await books.indexed(book))
         said = event.model_dump_json().encode()
+        if look == rounds and book.state in OPEN:
+            yield sse_event("unfinished", str(look), said)
+            return
         if said != last:
             last = said
             yield sse_event(event.type, str(look), said)

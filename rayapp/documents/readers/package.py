@@ -80,9 +80,12 @@ def parse_xml(data: bytes) -> etree._Element:
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False
     )
     try:
-        return etree.fromstring(data, parser)
+        root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise broken() from error
+    # What an entity stands for is not looked up, and its name is no text.
+    etree.strip_elements(root, etree.Entity, with_tail=False)
+    return root
 
 
 def office_names(data: bytes, kind: Kind) -> tuple[str | None, str | None]:

@@ -15,19 +15,39 @@ from rayapp.documents.rules.kinds import EMPTY
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.tiers import Tier
-from rayapp.text.normalize import content_hash, find_forbidden
+from rayapp.text.normalize import (
+    content_hash,
+    find_forbidden,
+    shows_nothing,
+    without_forbidden,
+    without_marks,
+)
 
 ID_DIGITS = 16
 BOOK_ID = re.compile(r"doc_[0-9a-f]{16}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Digits of the place of a chunk: far more than a document has.
-INDEX_DIGITS = 9
+# The place of a chunk, with far more digits than a document needs.
+CHUNK_INDEX = re.compile(r"[0-9]{1,9}")
 # What a list shows of a document, characters. Our choice.
 SUMMARY_CHARS = 400
+# What programs write as the author of a file when nobody told them.
+PROGRAMS = frozenset(
+    (
+        *("admin", "administrator", "author", "calibre", "microsoft", "microsoft office user"),
+        *("openpyxl", "owner", "pptxgenjs", "python-docx", "python-pptx", "unknown", "user"),
+        *("windows user", "xlsxwriter", "משתמש", "מחבר"),
+    )
+)
 
 
 def sha256_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def words_hash(text: str) -> str:
+    """SHA-256 of a text without its white space: what we show of a document breaks lines where its
+    chunks end."""
+    return sha256_of("".join(text.split()).encode("utf-8"))
 
 
 def book_id_of(file_hash: str) -> str:
@@ -42,18 +62,39 @@ def chunk_id(book_id: str, index: int) -> str:
 
 def title_of(given: str | None, file_name: str) -> str:
     """What a document is called: as asked, or as its file without the ending."""
-    title = " ".join((given or "").split()) or stem_of(file_name)
-    return checked_label(title, "title")
+    if given is None or not given.strip():
+        return checked_label(visible_label(stem_of(file_name)), "title")
+    return checked_label(without_marks(" ".join(given.split())), "title")
+
+
+def author_of(given: str | None) -> str | None:
+    """Whom a user names as the author."""
+    if given is None or not given.strip():
+        return None
+    return checked_label(without_marks(" ".join(given.split())), "author")
+
+
+def name_of(file_name: str) -> str:
+    """A file's name without the folders that old browsers send, in characters that show."""
+    name = PurePosixPath(file_name.replace("\\", "/")).name
+    return visible_label(name[-MAX_TITLE_CHARS:])
 
 
 def stem_of(file_name: str) -> str:
     name = PurePosixPath(file_name.replace("\\", "/")).name
-    return " ".join((PurePosixPath(name).stem or name).split())[:MAX_TITLE_CHARS]
+    return PurePosixPath(name).stem or name
+
+
+def visible_label(value: str | None) -> str:
+    """What a file says of itself in one line: without marks that show nothing, cut; "" where
+    nothing is left."""
+    text = " ".join(without_marks(without_forbidden(value or "")).split())[:MAX_TITLE_CHARS]
+    return "" if shows_nothing(text) else text
 
 
 def checked_label(value: str, noun: str) -> str:
-    """Raises InvalidInput: too long, or with characters that show nothing."""
-    if not value or len(value) > MAX_TITLE_CHARS or find_forbidden(value):
+    """Raises InvalidInput: too long, with control characters, or nothing that can be seen."""
+    if shows_nothing(value) or len(value) > MAX_TITLE_CHARS or find_forbidden(value):
         raise InvalidInput(
             f"{noun} needs 1 to {MAX_TITLE_CHARS} printable characters.",
             code=f"bad_{noun}",
@@ -74,19 +115,27 @@ def checked_size(size: int, most: int) -> None:
         )
 
 
+def titles_of(book: Book, found: Extracted) -> list[str]:
+    """What it may be called, the best first: as was asked; as its file says, else as the file is
+    called."""
+    if book.titled:
+        return [book.title]
+    own = visible_label(found.title)
+    return list(dict.fromkeys([*([own] if own else []), book.title, book.file_name]))
+
+
 def read_book(book: Book, found: Extracted, now: datetime) -> Book:
-    """`book` with what its file says of itself; a title that was given stays."""
-    own = " ".join((found.title or "").split())[:MAX_TITLE_CHARS]
+    """`book` with what its file says of itself."""
     return replace(
         book,
-        title=book.title if book.titled or not own else own,
-        author=book.author or _clean(found.author),
+        author=book.author or _author(found.author),
         kind=found.kind,
         language=found.language,
         pages=found.pages,
         pages_without_text=found.pages_without_text,
         characters=sum(len(block.text) for block in found.blocks),
         text_hash=found.sha256,
+        words_hash=words_hash(found.text),
         stage=BookStage.CHUNKING,
         updated_at=now,
     )
@@ -152,10 +201,11 @@ def _summary(chunks: Sequence[Chunk]) -> str:
 def ended(book: Book, state: BookState, now: datetime, error: InvalidInput | None = None) -> Book:
     """Its row when nobody works on it any more; without chunks it says nothing of them."""
     if state is not BookState.COMPLETED:
-        book = replace(book, chunks=0, text_hash=None)
+        book = replace(book, chunks=0, text_hash=None, words_hash=None)
     return replace(
         book,
         state=state,
+        replaces=False,
         stage=BookStage(state.value),
         error=error.message if error else None,
         error_code=error.code if error else None,
@@ -169,5 +219,7 @@ def last_index(book: Book) -> int:
     return 2 * book.chunks + 1
 
 
-def _clean(author: str | None) -> str | None:
-    return " ".join((author or "").split())[:MAX_TITLE_CHARS] or None
+def _author(said: str | None) -> str | None:
+    """Whom a file names as its author, unless that is the program that wrote it."""
+    name = visible_label(said)
+    return name if name and name.casefold() not in PROGRAMS else None

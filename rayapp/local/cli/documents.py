@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,12 +38,17 @@ def add(
     files = list(_files(paths))
     if title is not None and len(files) != 1:
         raise InvalidInput("--title names one document: give one file, or leave it out.")
-    failed = 0
+    failed, names = 0, set[str]()
     with client_of(data_dir, user, api_key_file) as client, Progress(console) as progress:
         for path in files:
             with progress.step(path.name, 0) as bar:
-                said, done = _added(client, path, bar, title, author, replace)
-            console.print(f"{path}: {said}", soft_wrap=True)
+                # Of files with one name, the folder tells them apart.
+                called = title or (
+                    f"{path.parent.name}/{path.stem}" if path.stem in names else None
+                )
+                said, done = _added(client, path, bar, called, author, replace)
+            names.add(path.stem)
+            console.print(f"{path}: {said.removeprefix(f'{path} ')}", soft_wrap=True)
             failed += not done
     if failed:
         raise typer.Exit(EXIT_SOME_FAILED)
@@ -55,9 +61,11 @@ def list_documents(
     """The documents of a user, newest first."""
     with client_of(data_dir, user, api_key_file) as client:
         found = client.books(limit=200).books
-    table = table_of("id", "title", "state", "passages", "uploaded")
+    table = table_of("id", "title", "state", "passages", "uploaded (UTC)")
+    for name in (0, -1):
+        table.columns[name].no_wrap = True
     for book in found:
-        uploaded = book.upload_timestamp.isoformat(timespec="seconds")
+        uploaded = f"{book.upload_timestamp.astimezone(UTC):%Y-%m-%d %H:%M}"
         passages = str(book.processing_stats.total_chunks)
         table.add_row(book.book_id, book.title, book.status, passages, uploaded)
     console.print(table)

@@ -158,6 +158,8 @@ DUTY_PAUSE_S = 2.0
 LEARN_PAUSE_S = 2.0
 # Pause between two looks for documents to read, seconds: a person waits for the first word.
 READ_PAUSE_S = 1.0
+# Documents that are read side by side, each of another user: a library of one keeps nobody waiting.
+READERS = 2
 
 
 class Maintenance(Role):
@@ -171,7 +173,7 @@ class Maintenance(Role):
             self._drain(service),
             self._act(service),
             self._learn(service),
-            self._read(container.book_work, container.disk),
+            *(self._read(container.book_work, container.disk) for _ in range(READERS)),
         )
 
     async def _drain(self, service: MaintenanceService) -> None:
@@ -205,7 +207,7 @@ class Maintenance(Role):
                 await asyncio.sleep(LEARN_PAUSE_S)
 
     async def _read(self, work: BookWork, disk: DiskSpace) -> None:
-        """Documents, one after the other: a search comes before them."""
+        """Documents, one after the other."""
         while not self.loops.stopping:
             try:
                 worked = 0 if disk.full else await work.run_once()

@@ -1,5 +1,6 @@
 """Documents of users: their rows, the uploads that wait, and their chunks as a whole."""
 
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,16 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from rayapp.core.errors import DuplicateMemory
-from rayapp.documents.ports import HELD, OPEN, Book, BookQuery, BookState
+from rayapp.documents.ports import (
+    HELD,
+    OPEN,
+    Book,
+    BookQuery,
+    BookStage,
+    BookState,
+    TitleTaken,
+    title_key,
+)
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.rules.revision import queued, revived
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -37,6 +47,8 @@ FILE_TIMEOUT_S = 50.0
 # A cancelled document whose chunks are being deleted is not due, seconds.
 TAKEN_S = 60.0
 NEWEST = [("uploaded_at", DESCENDING), ("book_id", DESCENDING)]
+OLDEST = [("uploaded_at", 1), ("book_id", 1)]
+HASHES = ("text_hash", "file_hash", "words_hash")
 IS_OPEN = {"state": {"$in": sorted(OPEN)}}
 IS_HELD = {"state": {"$in": sorted(HELD)}}
 # The type is what lets the server use the partial index.
@@ -89,7 +101,7 @@ class MongoBookStore:
 
     async def add(self, book: Book) -> Book | None:
         key = _key(book)
-        new = to_row(book) | {"claim": None}
+        new = _keyed(book) | {"claim": None}
         change = [{"$replaceWith": {"$mergeObjects": [{"$literal": new}, {"due_at": "$$NOW"}]}}]
         try:
             with translated(passing=DuplicateKeyError):
@@ -97,7 +109,12 @@ class MongoBookStore:
                     {**key, "state": {"$nin": sorted(HELD)}}, change, upsert=True
                 )
         except DuplicateKeyError:
-            return await self.get(ReadScope(book.user_id), book.book_id)
+            owner, title = _owned(book), title_key(book)
+            for key in ({"book_id": book.book_id}, {"title_key": title}):
+                known = await first(self._rows, {**owner, **key, **IS_HELD}, _book)
+                if known is not None:
+                    return known
+            return await self.add(book)  # what was in the way is gone
         return None
 
     async def get(self, scope: ReadScope, book_id: str) -> Book | None:
@@ -113,20 +130,25 @@ class MongoBookStore:
         with translated():
             return found, await self._rows.count_documents(where)
 
-    async def titled(self, scope: ReadScope, title: str) -> Book | None:
-        return await first(self._rows, {**mine(scope), "title": title, **IS_HELD}, _book)
+    async def alike(self, book: Book) -> list[Book]:
+        same: list[Document] = [{"title": book.title}]
+        if not book.titled:
+            same.append({"file_name": book.file_name, "titled": False})
+        others = {**_owned(book), "book_id": {"$ne": book.book_id}, **IS_HELD}
+        return await listed(self._rows, {**others, "$or": same}, _book, sort=OLDEST)
 
-    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
+    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
         where = {
             **mine(scope),
-            "$or": [{"text_hash": sha256}, {"file_hash": sha256}],
-            "chunks": {"$gt": 0},
+            "$or": [{name: {"$in": list(hashes)}} for name in HASHES],
+            "$and": [{"$or": [{"chunks": {"$gt": 0}}, {"linked_to": {"$ne": None}}]}],
             **IS_HELD,
         }
-        return await first(self._rows, where, _book, sort=[("uploaded_at", 1)])
+        # Null, as those with chunks have it, comes before names.
+        return await first(self._rows, where, _book, sort=[("linked_to", 1), *OLDEST])
 
     async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
-        which = {} if only is None else _key(only)
+        which = await self._in_turn() if only is None else _key(only)
         change: Document = {
             "claim": {"$literal": token},
             "due_at": _in(claim_s),
@@ -141,17 +163,29 @@ class MongoBookStore:
             )
         return None if doc is None else _book(doc)
 
+    async def _in_turn(self) -> Document:
+        """What may be worked on next: all but what is to be read of users who have one there."""
+        stored = {"stage": BookStage.INGESTING.value}
+        read = {**IS_OPEN, "claim": {"$type": "string"}, "stage": {"$ne": stored["stage"]}}
+        now = {"due_at": {"$type": "date"}, "$expr": {"$gt": ["$due_at", "$$NOW"]}}
+        users = await listed(self._rows, {**read, **now}, lambda doc: str(doc["user_id"]))
+        busy = sorted(set(users))
+        return {"$or": [stored, {"user_id": {"$nin": busy}}]} if busy else {}
+
     async def hold(self, book: Book, token: str, claim_s: float) -> bool:
         return await self._change(book, token, {"due_at": _in(claim_s)})
 
     async def update(self, book: Book, token: str) -> bool:
-        return await self._change(book, token, {"$literal": to_row(book)})
+        try:
+            return await self._change(
+                book, token, {"$literal": _keyed(book)}, passing=DuplicateKeyError
+            )
+        except DuplicateKeyError:
+            raise TitleTaken(f"A document with the title {book.title} is here already.") from None
 
     async def again(self, book: Book, token: str, delay_s: float) -> bool:
-        free = {"claim": None, "due_at": _in(delay_s)}
-        return await self._change(
-            book, token, {"$mergeObjects": [{"$literal": to_row(book)}, free]}
-        )
+        row = {"stage": book.stage.value, "tries": book.tries}
+        return await self._change(book, token, row | {"claim": None, "due_at": _in(delay_s)})
 
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
         """In pages: a transaction must fit in the server's cache, and each word of a chunk is an
@@ -227,10 +261,15 @@ class MongoBookStore:
                 return False
         if book.state is not BookState.COMPLETED:
             await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
-        last = {"$set": to_row(book), "$unset": {"claim": "", "due_at": "", "pages_stored": ""}}
-        with translated():
-            done = await self._rows.update_one(_held(book, token), last)
-        return bool(done.matched_count)
+        free = {"claim": "", "due_at": "", "pages_stored": ""}
+        # One that took another's place may meet its title given away in the meantime.
+        for row in (_keyed(book), to_row(book)):
+            with contextlib.suppress(DuplicateKeyError), translated(passing=DuplicateKeyError):
+                done = await self._rows.update_one(
+                    _held(book, token), {"$set": row, "$unset": free}
+                )
+                return bool(done.matched_count)
+        return False
 
     async def _delete_chunks(self, user_id: str, book_id: str, at: datetime) -> int:
         """In pages: what the graphs learn of a new book writes its items too, and the more of them
@@ -248,7 +287,7 @@ class MongoBookStore:
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
         where = {**mine(scope), "linked_to": book_id}
-        return await listed(self._rows, where, _book, sort=[("uploaded_at", 1)])
+        return await listed(self._rows, where, _book, sort=OLDEST)
 
     async def unindexed(self, book: Book) -> int:
         waits = {"index.sync_state": SyncState.PENDING.value}
@@ -262,7 +301,7 @@ class MongoBookStore:
         stopped = {"state": BookState.CANCELLED.value, "stage": BookState.CANCELLED.value}
         with translated():
             doc = await self._rows.find_one_and_update(
-                key, {"$set": stopped, "$unset": {"claim": "", "due_at": ""}}
+                key, {"$set": stopped, "$unset": {"claim": "", "due_at": "", "title_key": ""}}
             )
         if doc is None:
             return None
@@ -276,9 +315,16 @@ class MongoBookStore:
             await self._rows.delete_one({**key, "upload_id": doc["upload_id"]})
         return gone
 
-    async def _change(self, book: Book, token: str, change: Document) -> bool:
+    async def _change(
+        self,
+        book: Book,
+        token: str,
+        change: Document,
+        *,
+        passing: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> bool:
         step = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", change]}}]
-        with translated():
+        with translated(passing=passing):
             done = await self._rows.update_one(_held(book, token), step)
         return bool(done.matched_count)
 
@@ -289,6 +335,10 @@ EXPIRES: Document = {"expires_at": {"$add": ["$$NOW", UPLOAD_TTL_S * 1000]}}
 def _in(seconds: float) -> Document:
     """The server's time so much later."""
     return {"$add": ["$$NOW", round(seconds * 1000)]}
+
+
+def _keyed(book: Book) -> Document:
+    return to_row(book) | {"title_key": title_key(book)}
 
 
 def _owned(book: Book) -> Document:

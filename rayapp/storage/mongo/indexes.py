@@ -320,6 +320,13 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_uploaded", "user_id", "-uploaded_at", "-book_id"),
         index("user_text", "user_id", "text_hash"),
         index("user_title", "user_id", "title"),
+        index(
+            "title_once",
+            "user_id",
+            "title_key",
+            unique=True,
+            only={"title_key": {"$type": "string"}},
+        ),
         # What somebody is to work on: about empty.
         index("document_due", "due_at", only={"due_at": {"$type": "date"}}),
     ),

@@ -8,7 +8,17 @@ from datetime import datetime, timedelta
 
 from rayapp.core.errors import DuplicateMemory
 from rayapp.core.runtime import Clock
-from rayapp.documents.ports import HELD, OPEN, Book, BookQuery, BookState
+from rayapp.documents.ports import (
+    HELD,
+    OPEN,
+    Book,
+    BookQuery,
+    BookStage,
+    BookState,
+    TitleTaken,
+    alike,
+    title_key,
+)
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
@@ -23,6 +33,7 @@ class _Row:
     book: Book
     due_at: datetime | None
     claim: str | None = None
+    title_key: str | None = None
 
 
 class InMemoryBookStore:
@@ -49,7 +60,9 @@ class InMemoryBookStore:
         known = self.rows.get(key)
         if known is not None and known.book.state in HELD:
             return known.book
-        self.rows[key] = _Row(_stored(book), self._clock.now())
+        if self._title_taken(book):
+            return next(one for one in self._of(book) if title_key(one) == book.title)
+        self.rows[key] = _Row(_stored(book), self._clock.now(), title_key=title_key(book))
         return None
 
     async def get(self, scope: ReadScope, book_id: str) -> Book | None:
@@ -65,23 +78,28 @@ class InMemoryBookStore:
         found.sort(key=lambda book: (book.uploaded_at, book.book_id), reverse=True)
         return found[query.offset :][: max(0, query.limit)], len(found)
 
-    async def titled(self, scope: ReadScope, title: str) -> Book | None:
-        held = (book for book in self._of(scope) if book.state in HELD)
-        return next((book for book in held if book.title == title), None)
+    async def alike(self, book: Book) -> list[Book]:
+        return sorted((one for one in self._of(book) if alike(book, one)), key=_age)
 
-    async def hashed(self, scope: ReadScope, sha256: str) -> Book | None:
+    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
         found = [
             book
             for book in self._of(scope)
-            if sha256 in (book.text_hash, book.file_hash) and book.chunks and book.state in HELD
+            if {book.text_hash, book.file_hash, book.words_hash} & set(hashes)
+            and (book.chunks or book.linked_to)
+            and book.state in HELD
         ]
-        return min(found, key=lambda book: book.uploaded_at, default=None)
+        return min(found, key=lambda book: (book.linked_to or "", _age(book)), default=None)
 
     async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
         now, rows = self._clock.now(), self.rows
         key = None if only is None else (only.user_id, only.book_id)
         due = [row for at, row in rows.items() if key in (None, at) and row.due_at is not None]
         due = [row for row in due if row.due_at is not None and row.due_at <= now]
+        if only is None:
+            read = (row for row in rows.values() if _waits(row) and _is_held(row, now))
+            busy = {row.book.user_id for row in read}
+            due = [row for row in due if not (_waits(row) and row.book.user_id in busy)]
         if not due:
             return None
         row = min(due, key=lambda one: one.due_at or now)
@@ -98,13 +116,15 @@ class InMemoryBookStore:
     async def update(self, book: Book, token: str) -> bool:
         row = self._held(book, token)
         if row is not None:
-            row.book = _stored(book)
+            if self._title_taken(book):
+                raise TitleTaken("A document with this title is here already.")
+            row.book, row.title_key = _stored(book), title_key(book)
         return row is not None
 
     async def again(self, book: Book, token: str, delay_s: float) -> bool:
         row = self._held(book, token)
         if row is not None:
-            row.book, row.claim = _stored(book), None
+            row.book, row.claim = replace(row.book, stage=book.stage, tries=book.tries), None
             row.due_at = self._clock.now() + timedelta(seconds=delay_s)
         return row is not None
 
@@ -130,13 +150,14 @@ class InMemoryBookStore:
         if row is None:
             return False
         row.book, row.claim, row.due_at = _stored(book), None, None
+        row.title_key = None if self._title_taken(book) else title_key(book)
         if book.state is not BookState.COMPLETED:
             self._delete_chunks(book.user_id, book.book_id, book.updated_at)
         return True
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
         found = [book for book in self._of(scope) if book.linked_to == book_id]
-        return sorted(found, key=lambda book: book.uploaded_at)
+        return sorted(found, key=_age)
 
     async def unindexed(self, book: Book) -> int:
         chunks = self._chunks(book.user_id, book.book_id)
@@ -153,9 +174,16 @@ class InMemoryBookStore:
         await self.drop_upload(scope, row.book.upload_id)
         return self._delete_chunks(user_id, book_id, at)
 
-    def _of(self, scope: ReadScope) -> list[Book]:
+    def _of(self, scope: ReadScope | Book) -> list[Book]:
         user_id = checked_user(scope.user_id)
         return [row.book for key, row in self.rows.items() if key[0] == user_id]
+
+    def _title_taken(self, book: Book) -> bool:
+        key = title_key(book)
+        others = (row for at, row in self.rows.items() if at != (book.user_id, book.book_id))
+        return key is not None and any(
+            (row.book.user_id, row.title_key) == (book.user_id, key) for row in others
+        )
 
     def _held(self, book: Book, token: str) -> _Row | None:
         row = self.rows.get((book.user_id, book.book_id))
@@ -180,6 +208,19 @@ class InMemoryBookStore:
             self._items._versions.pop((user_id, item.memory_id), None)
             self._items._deletions[user_id, item.tier] += 1
         return len(found)
+
+
+def _age(book: Book) -> tuple[datetime, str]:
+    return book.uploaded_at, book.book_id
+
+
+def _waits(row: _Row) -> bool:
+    """It is to be read, or being read."""
+    return row.book.state in OPEN and row.book.stage is not BookStage.INGESTING
+
+
+def _is_held(row: _Row, now: datetime) -> bool:
+    return row.claim is not None and row.due_at is not None and row.due_at > now
 
 
 def _stored(book: Book) -> Book:

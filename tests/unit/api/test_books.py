@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from rayapp.documents.rules.library import book_id_of, sha256_of
-from tests.support.example_world import GARDEN, WAITING, add_books
+from rayapp.memory.scope import ReadScope
+from tests.support.example_world import GARDEN, WAITING, add_books, garden
 from tests.support.harness import Harness
 
 BOOKS, UPLOAD = "/api/memory/books", "/api/book-upload"
@@ -52,6 +53,11 @@ async def test_what_is_here_already_is_a_duplicate(api: httpx.AsyncClient, books
     [
         ({"json": {"file": "x"}}, 415, "unsupported_media_type"),
         ({"data": {"title": "x"}}, 415, "unsupported_media_type"),
+        (
+            {"files": {"file": ("a.txt", b"x")}, "data": {"title": "x" * 5_000}},
+            400,
+            "malformed_form",
+        ),
         ({"files": {"other": ("a.txt", b"x")}}, 422, "invalid_input"),
         ({"files": {"file": ("a.exe", b"x")}}, 415, "document_type"),
         ({"files": {"file": ("a.txt", b"")}}, 422, "document_empty"),
@@ -121,6 +127,36 @@ async def test_progress_is_followed_to_the_end(api: httpx.AsyncClient, books: No
     (data,) = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
     assert json.loads(data)["processingStage"] == "completed"
     assert (await api.get(f"{UPLOAD}/ws/progress/none")).status_code == 404
+
+
+async def test_a_file_that_says_the_same_is_asked_by_its_own_id(
+    world: Harness, api: httpx.AsyncClient, books: None
+) -> None:
+    data = b"in another format"
+    own = (await send(api, data, title="Second")).json()["book_id"]
+    work = world.reading(garden)
+    await work.take_in(await world.services.books.get(ReadScope("admin"), own))
+    asked = {"query": "מתי משקים את הגינה?", "book_id": own}
+    (hit,) = (await api.get(f"{UPLOAD}/search", params=asked)).json()["results"]
+    assert hit["source"]["doc_id"] == BOOK_ID
+    known = (await api.get(f"{BOOKS}/recognize", params={"hash": sha256_of(data)})).json()
+    assert known["document"]["bookId"] == own
+    shown = (await api.get(f"{BOOKS}/{own}")).json()["book"]["parsedMarkdown"]
+    known = (await api.post(f"{BOOKS}/recognize", json={"content": shown})).json()
+    assert known["document"]["bookId"] == BOOK_ID
+    answer = await api.delete(f"{BOOKS}/{BOOK_ID}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "document_linked")
+
+
+async def test_a_stream_that_ends_before_the_work_says_so() -> None:
+    world = await Harness.open(events={"stream_s": 1})
+    from tests.unit.api.serving import client_of
+
+    await add_books(world)
+    async with client_of(world.services) as api:
+        text = (await api.get(f"{UPLOAD}/ws/progress/{WAITS}")).text
+    names = [line[7:] for line in text.splitlines() if line.startswith("event: ")]
+    assert names == ["progress", "unfinished"]
 
 
 async def test_cancel_and_delete(api: httpx.AsyncClient, books: None) -> None:

@@ -258,6 +258,13 @@ async def test_an_entity_bomb_and_a_file_of_this_machine_are_not_read() -> None:
     )  # fmt: skip
     found = await read_document(data, "a.odt", LIMITS)
     assert found.text == "text"
+    word = files.zip_of(
+        {
+            "word/document.xml": f'{declared}<w:d xmlns:w="w"><w:body><w:p><w:r><w:t>a&f;b&b;</w:t>'
+            "</w:r></w:p></w:body></w:d>"
+        }
+    )
+    assert (await read_document(word, "a.docx", LIMITS)).text == "ab"
 
 
 async def test_a_zip_bomb() -> None:

@@ -15,6 +15,7 @@ from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.rules.library import last_index
 from rayapp.documents.rules.order import joined
 from rayapp.documents.service import CLAIM_S, TRIES, BookWork, Duplicate
+from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import Harness
 
@@ -154,6 +155,107 @@ async def test_the_same_title_is_refused_or_replaced(world: World) -> None:
     assert await world.chunks() == second.chunks
 
 
+async def test_a_title_that_a_file_gives_itself_is_one_documents_too(world: World) -> None:
+    books = world.world.services.books
+    first = await world.done(await books.upload(DANA, b"1", "scan1.txt"))
+    assert first.title == "A Title"
+    with pytest.raises(Duplicate):  # the same file, changed
+        await books.upload(DANA, b"2", "scan1.txt")
+    world.says = extracted("Other words. ")
+    second = await world.done(await books.upload(DANA, b"2", "scan2.txt"))
+    assert second.title == "scan2"
+    world.says = extracted("Newer words. ")
+    third = await world.done(await books.upload(DANA, b"3", "scan3.txt", replaces=True))
+    assert (third.state, third.title) == (BookState.COMPLETED, "A Title")
+    with pytest.raises(NotFound):
+        await world.book(first)
+    assert (await world.book(second)).state is BookState.COMPLETED
+
+
+async def test_of_uploads_at_once_under_one_title_one_is_taken(world: World) -> None:
+    sent = await asyncio.gather(
+        *(world.upload(b"%d" % number, title="Same") for number in range(8)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(one, Duplicate) for one in sent) == 7
+    assert len(world.world.books.uploads) == 1
+
+
+async def test_the_last_upload_takes_the_place_of_all_before(world: World) -> None:
+    """Also of one that is not completed, and of one that waits to replace it."""
+    first = await world.upload(title="T")
+    second = await world.upload(b"second", title="T", replaces=True)
+    third = await world.upload(b"third", title="T", replaces=True)
+    await world.work.take_in(third)
+    await world.world.indexed()
+    await world.world.clock.elapse(CLAIM_S)
+    await world.work.take_in(third)
+    assert (await world.book(third)).state is BookState.COMPLETED
+    for one in (first, second):
+        with pytest.raises(NotFound):
+            await world.book(one)
+    assert await world.chunks() == (await world.book(third)).chunks
+
+
+async def test_a_text_that_is_known_takes_a_place_too(world: World) -> None:
+    known = await world.done(await world.upload(title="Known"))
+    world.says = extracted("Other words. ")
+    old = await world.done(await world.upload(b"old", title="Old"))
+    world.says = extracted()
+    new = await world.done(await world.upload(b"new", title="Old", replaces=True))
+    assert (new.state, new.linked_to) == (BookState.COMPLETED, known.book_id)
+    with pytest.raises(NotFound):
+        await world.book(old)
+
+
+async def test_what_others_rest_on_is_neither_cancelled_nor_replaced(world: World) -> None:
+    books = world.world.services.books
+    first = await world.upload(title="First")
+    await world.work.run_once()
+    second = await world.upload(b"other bytes", title="Second")
+    world.says = extracted()
+    await world.work.take_in(second)
+    assert (await world.book(second)).linked_to == first.book_id
+    with pytest.raises(Conflict, match="Second"):
+        await books.cancel(DANA, first.book_id)
+    assert await books.with_passages(READS, (second.book_id, first.book_id, "doc_none")) == (
+        first.book_id,
+    )
+
+
+async def test_what_we_show_of_a_document_is_recognised(world: World) -> None:
+    books = world.world.services.books
+    first = await world.done(await world.upload(title="First"))
+    second = await world.done(await world.upload(b"other bytes", title="Second"))
+    shown = await books.text(READS, first, 10**6)
+    for found in (
+        await books.recognised_text(READS, shown),
+        await books.recognised_text(READS, extracted().text),
+    ):
+        assert found is not None
+        assert found.book_id == first.book_id
+    linked = await books.recognised(READS, second.file_hash)
+    assert linked is not None
+    assert linked.book_id == second.book_id
+    assert await books.recognised_text(READS, "other words") is None
+
+
+async def test_chunks_that_were_changed_or_hidden(world: World) -> None:
+    books, services = world.world.services.books, world.world.services
+    book = await world.done(await world.upload())
+    before = await books.chunks(READS, book, 0, 4)
+    assert any((item.source.book or {})["overlap"] for item in before)
+    await services.user_data.hide(DANA, before[1].memory_id, "user_action")
+    await services.memories.edit(
+        DANA, before[3].memory_id, MemoryEdit(text="Somebody wrote this instead.")
+    )
+    around = await books.surrounding(READS, book.book_id, "2", 1)
+    assert [item.memory_id for item in around] == [before[2].memory_id, before[3].memory_id]
+    assert "Somebody wrote this instead." in await books.text(READS, book, 10**6)
+    with pytest.raises(NotFound):
+        await books.surrounding(READS, book.book_id, "1", 1)
+
+
 async def test_files_of_one_name_but_another_ending_are_two_documents(world: World) -> None:
     books = world.world.services.books
     first = await books.upload(DANA, b"a text", "plan.txt")
@@ -236,7 +338,7 @@ async def test_what_stands_around_a_chunk(world: World) -> None:
     assert [item.memory_id.rpartition(":")[2] for item in around] == ["1", "2", "3"]
     assert len(await books.surrounding(READS, book.book_id, "0", 2)) == 3
     assert joined(around).startswith(around[0].text)
-    for strange in ("999", "x", "-1", "²"):
+    for strange in ("999", "x", "-1", "²", "٢"):
         with pytest.raises(NotFound):
             await books.surrounding(READS, book.book_id, strange, 2)
 
@@ -250,6 +352,8 @@ async def test_refusals_before_anything_is_kept(world: World) -> None:
         (b"text", "a.exe", {}),
         (b"text", "a.pdf", {}),
         (b"text", "a.txt", {"title": "x" * 201}),
+        (b"text", "a.txt", {"title": "\u200b\u202e"}),
+        (b"text", "\u200b.txt", {}),
     ):
         with pytest.raises(InvalidInput):
             await books.upload(DANA, data, name, **options)

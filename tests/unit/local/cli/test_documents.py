@@ -109,6 +109,21 @@ def test_what_cannot_be_read_is_said_and_the_rest_goes_on(
     assert "1 passage of c" in said
 
 
+def test_files_of_one_name_are_called_by_their_folders(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "plan.txt").write_text(f"A plan for {folder}.", encoding="utf-8")
+    code, said = run("add", str(tmp_path))
+    assert code == 0, said
+    assert "1 passage of plan (doc_" in said
+    assert "1 passage of b/plan (doc_" in said
+    missing = tmp_path / "missing.txt"
+    code, said = run("add", str(missing))
+    assert (code, said.count(str(missing))) == (3, 1)
+
+
 def test_one_title_is_for_one_file(service: RealApi, tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(name, encoding="utf-8")
