@@ -272,14 +272,18 @@ class MongoBookStore:
         return False
 
     async def _delete_chunks(self, user_id: str, book_id: str, at: datetime) -> int:
-        """In pages: what the graphs learn of a new book writes its items too, and the more of them
-        a transaction holds, the more often it is begun anew."""
+        """In pages, and out of the queue of the graphs first: they write the items that they learn
+        of, each of which would begin the transaction of its page anew."""
         owner = own(WriteScope(user_id))
         wanted = {**owner, "tier": Tier.BOOKS.value, "dedup_scope": book_id, **NOT_DELETED}
 
         async def page(session: AsyncClientSession) -> int:
             return await delete_items(self._database, wanted, at, session, CHUNK_PAGE)
 
+        with translated():
+            await self._items.update_many(
+                {**wanted, **indexes.FOLLOW_UP_ONLY}, {"$set": {"follow_up_at": None}}
+            )
         gone = 0
         while found := await self._database.transaction(page):
             gone += found
