@@ -6,6 +6,7 @@ ends with the request: nothing hangs on the start and stop of the application ar
 """
 
 import logging
+import re
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,9 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -27,11 +29,15 @@ from rayapp.api.json_answer import model_answer
 from rayapp.api.middleware import with_body
 from rayapp.api.responses import ERROR_SCHEMA, JSON
 from rayapp.api.route import CurrentCall, router, unread_body
+from rayapp.api.routes.books import MAX_TEXT_CHARS
 from rayapp.api.routes.system import package_version
 from rayapp.api.routes.tools import hints, offered, tool_call
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema
-from rayapp.core.errors import InvalidInput, RayappError
+from rayapp.core.errors import InvalidInput, NotFound, RayappError
 from rayapp.core.logging import request_id
+from rayapp.documents.ports import Book, BookQuery, BookState
+from rayapp.wire.bases import MAX_PAGE
+from rayapp.wire.books import DocumentView
 from rayapp.wire.tools import McpAnswer, McpBody, McpError
 
 logger = logging.getLogger(__name__)
@@ -46,6 +52,9 @@ NO_MESSAGE = (
     'Invalid Request: this is no JSON-RPC message; send jsonrpc "2.0", an id (text or a number), a '
     "method, and params as an object where the method takes some."
 )
+# Documents as resources, and how many of them a page of the list has.
+BOOKS_URI, RESOURCES = "rayapp://books", 100
+_CURSOR = re.compile(r"[0-9]{1,9}")
 # The conversation and the turn in `_meta` of a call, for programs that cannot set headers.
 META_FIELDS = ("conversation_id", "turn_id")
 
@@ -132,10 +141,71 @@ def server() -> Server[Any]:
         title="rayapp memory",
         instructions=INSTRUCTIONS,
         # What is listed depends on the key.
-        cache_hints={"tools/list": CacheHint(scope="private")},
+        cache_hints={
+            "tools/list": CacheHint(scope="private"),
+            "resources/list": CacheHint(scope="private"),
+            "resources/read": CacheHint(scope="private"),
+        },
+        on_list_resources=_list_resources,
+        on_read_resource=_read_resource,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
     )
+
+
+async def _list_resources(
+    context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourcesResult:
+    """The documents that can be asked about, and the list of them."""
+    call = _call_of(context)
+    offset = _offset(params.cursor if params is not None else None)
+    query = BookQuery(limit=RESOURCES, offset=offset)
+    found, total = await call.services.books.page(call.reads, query)
+    many = [_resource(book) for book in found if book.state is BookState.COMPLETED]
+    if not offset:
+        said = "The documents of the user: ids, titles, authors, pages and how they begin."
+        first = types.Resource(
+            name="books", title="Documents", uri=BOOKS_URI, description=said, mime_type=JSON
+        )
+        many.insert(0, first)
+    following = str(offset + RESOURCES) if offset + RESOURCES < total else None
+    return types.ListResourcesResult(resources=many, next_cursor=following)
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not _CURSOR.fullmatch(cursor):
+        raise MCPError(types.INVALID_PARAMS, "Unknown cursor; send `nextCursor` as it came.")
+    return int(cursor)
+
+
+def _resource(book: Book) -> types.Resource:
+    return types.Resource(
+        name=book.title,
+        uri=f"{BOOKS_URI}/{book.book_id}",
+        description=book.summary or None,
+        mime_type="text/plain",
+    )
+
+
+async def _read_resource(
+    context: Context, params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
+    call, uri = _call_of(context), str(params.uri)
+    books = call.services.books
+    if uri == BOOKS_URI:
+        found, _ = await books.page(call.reads, BookQuery(limit=MAX_PAGE))
+        rows = [DocumentView.from_book(book).model_dump(mode="json") for book in found]
+        text, kind = to_json(rows).decode(), JSON
+    else:
+        try:
+            book = await books.get(call.reads, uri.removeprefix(f"{BOOKS_URI}/"))
+        except NotFound as error:
+            raise MCPError(types.INVALID_PARAMS, error.message) from None
+        text, kind = await books.text(call.reads, book, MAX_TEXT_CHARS), "text/plain"
+    contents = types.TextResourceContents(uri=uri, text=text, mime_type=kind)
+    return types.ReadResourceResult(contents=[contents])
 
 
 async def _list_tools(

@@ -105,17 +105,40 @@ class BookCalls(Core):
         query: str,
         *,
         book_ids: Sequence[str] | None = None,
+        authors: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
+        pages: tuple[int, int] | None = None,
+        has_code: bool | None = None,
         limit: int | None = None,
         **who: Unpack[Reader],
     ) -> Talk[SearchAnswerView]:
-        """Passages of all documents, or of these."""
-        named = list(book_ids) if book_ids is not None else None
-        path = asked(f"{UPLOAD}/search", query=query, book_id=named, limit=limit)
+        """Passages of all documents, or of these.
+
+        Args:
+            sections: headings that a passage stands under, as they are written.
+            pages: the first and the last one.
+        """
+        first, last = pages if pages is not None else (None, None)
+        path = asked(
+            f"{UPLOAD}/search",
+            query=query,
+            book_id=_listed(book_ids),
+            authors=_listed(authors),
+            sections=_listed(sections),
+            page_from=first,
+            page_to=last,
+            has_code=has_code,
+            limit=limit,
+        )
         return self.reading(SearchAnswerView, path, **who)
 
     def _book(self, book_id: str, **who: Unpack[Reader]) -> Talk[wire.BookDetail]:
         answer = yield from self.reading(wire.BookAnswer, at(BOOK, book_id=book_id), **who)
         return answer.book
+
+
+def _listed(values: Sequence[str] | None) -> list[str] | None:
+    return list(values) if values is not None else None
 
 
 def _form(path: Path, fields: dict[str, str], headers: dict[str, str]) -> Request:

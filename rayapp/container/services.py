@@ -415,6 +415,7 @@ class Container:
             self.search,
             self.outcomes,
             self.insights,
+            self.books,
             sessions=self.stores.sessions,
             runtime=self.runtime,
         )

@@ -120,6 +120,7 @@ class BookQuery:
     offset: int = 0
     kind: str | None = None
     language: str | None = None
+    titles: tuple[str, ...] | None = None
 
 
 class BookStore(Protocol):

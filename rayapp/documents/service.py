@@ -183,6 +183,18 @@ class BooksService:
         hashes = library.sha256_of(text.encode("utf-8")), library.words_hash(text)
         return await self._store.hashed(scope, *hashes)
 
+    async def named(self, scope: ReadScope, names: Sequence[str]) -> list[str]:
+        """The ids of documents by their ids or titles. Raises NotFound: none is called so."""
+        titled, _ = await self._store.page(scope, BookQuery(titles=tuple(names)))
+        found = [one for one in names if library.BOOK_ID.fullmatch(one)]
+        found += [book.book_id for book in titled]
+        if not found:
+            raise NotFound(
+                "No document is called that; leave the name out to search all of them.",
+                code="book_not_found",
+            )
+        return found
+
     async def with_passages(self, scope: ReadScope, book_ids: Sequence[str]) -> tuple[str, ...]:
         """The ids of the documents whose passages these documents have."""
         books = await asyncio.gather(*(self._store.get(scope, one) for one in book_ids))

@@ -14,6 +14,8 @@ class ItemFilter:
     """Typed conditions, joined by AND. None = no condition; an empty tuple matches nothing.
 
     Tuples match any of their values, except `tags_all`. Times are tz-aware UTC.
+    `authors`, `sections` (headings that it stands under), `page_from`, `page_to` (it has a page
+    among them, both included) and `has_code` are of passages of documents.
     `instruction`: whether the item has one; the primary store alone answers it.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
@@ -33,6 +35,11 @@ class ItemFilter:
     organizations: tuple[str, ...] | None = None
     flags: tuple[str, ...] | None = None
     langs: tuple[str, ...] | None = None
+    authors: tuple[str, ...] | None = None
+    sections: tuple[str, ...] | None = None
+    page_from: int | None = None
+    page_to: int | None = None
+    has_code: bool | None = None
     created_from: datetime | None = None
     created_to: datetime | None = None
     valid_at: datetime | None = None

@@ -20,7 +20,7 @@ from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
 from rayapp.search.rules.confidence import Least, judged, precise
-from rayapp.search.rules.diversification import Kept, collapse, placed
+from rayapp.search.rules.diversification import Kept, collapse, is_mixed, placed
 from rayapp.search.rules.fusion import DenseArm, speaks
 from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
@@ -243,20 +243,27 @@ class SearchService:
     def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
         """Near-duplicates collapsed, as far as this page and the question whether one follows.
 
-        Open data is given its places among more than that, the same for all pages of a window.
+        Open data and documents are given their places among more than that, the same for all pages
+        of a window.
         """
         wanted = prepared.query.offset + prepared.limit + 1
-        searched = prepared.datagov.searched
+        items = [one.item for one in ranked]
+        by_relevance = prepared.plan.sort_by == "relevance"
+        mixed = by_relevance and is_mixed(items, prepared.query.where)
+        quotas = mixed or prepared.datagov.searched
         kept = collapse(
-            [one.item for one in ranked],
+            items,
             similarity=prepared.recipe.collapse_similarity,
-            wanted=-(-wanted // PAGE_WINDOW) * PAGE_WINDOW if searched else wanted,
+            wanted=-(-wanted // PAGE_WINDOW) * PAGE_WINDOW if quotas else wanted,
             may_collapse=may_collapse,
         )
-        if not searched:
+        if not quotas:
             return kept
-        items = [ranked[one.index].item for one in kept]
-        order = placed(items, page=prepared.limit, guessed=prepared.datagov.guessed)
+        order = placed(
+            [items[one.index] for one in kept],
+            page=prepared.limit,
+            guessed=prepared.datagov.guessed,
+        )
         return [kept[index] for index in order[:wanted]]
 
     def _relevance(self, prepared: Prepared, ranked: Sequence[Ranked]) -> float:

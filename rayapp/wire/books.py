@@ -10,6 +10,7 @@ from rayapp.documents.ports import MAX_TITLE_CHARS, Book, BookState
 from rayapp.documents.rules.order import index_of, joined
 from rayapp.memory.item import MemoryItem
 from rayapp.wire import bases
+from rayapp.wire.search import PlaceFilters
 
 # What each stage tells a person.
 STAGES = {
@@ -252,13 +253,16 @@ class BookProgress(bases.Answer):
         )
 
 
-class BookSearchQuery(bases.Strict):
+class BookSearchQuery(PlaceFilters):
     """A question to the documents."""
+
+    aliases: ClassVar = {"author": "authors", "section": "sections"}
 
     query: str = Field(min_length=1, description="The question, in any language.")
     book_id: tuple[str, ...] | None = Field(
         None, max_length=bases.MAX_FILTER_VALUES, description="Only these documents; repeat it."
     )
+    has_code: bool | None = Field(None, description="Passages with code, or without.")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Hits.")
 
 

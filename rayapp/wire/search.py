@@ -68,11 +68,24 @@ def _trim(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
+Page = Annotated[int, Field(ge=1, le=1_000_000)]
 CategorySlug = Annotated[str, Field(max_length=bases.MAX_ID_CHARS), AfterValidator(known_category)]
 CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=bases.MAX_FILTER_VALUES)]
 
 
-class Filters(bases.Strict):
+class PlaceFilters(bases.Strict):
+    """Which passages of documents."""
+
+    authors: bases.Values | None = Field(None, description="Authors of documents.")
+    sections: bases.Values | None = Field(
+        None, description="Headings that a passage stands under, each as it is written."
+    )
+    page_from: Page | None = Field(None, description="On this page of a document or after it.")
+    page_to: Page | None = Field(None, description="On this page of a document or before it.")
+    has_code: bases.Flag | None = Field(None, description="Passages of documents with code.")
+
+
+class Filters(PlaceFilters):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
     tags: bases.Values | None = Field(None, description="Any of these tags.")
@@ -129,6 +142,7 @@ class ItemsQuery(Filters):
     query: bases.Name | None = Field(None, description="Only memories with these words.")
     with_total: bool = Field(False, description="Also count all that match.")
     always_inject: bool | None = Field(None, description="Pinned, or not pinned.")
+    has_code: bool | None = Field(None, description="Passages of documents with code.")
     include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
 
 

@@ -16,16 +16,19 @@ import httpx2
 import pytest
 from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Implementation
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.assistant.tools.rules.definitions import TOOLS, json_schema, tools_named
+from rayapp.documents.service import CLAIM_S
 from rayapp.memory.item import Status
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
+from tests.support.example_world import garden
 from tests.support.harness import Harness
 from tests.support.socket_server import listening
 
@@ -34,7 +37,7 @@ MODES = ["legacy", "2026-07-28", "auto"]
 # The setting that a service begins with.
 NAMED = tools_named(documents=True)
 README = Path(__file__).resolve().parents[2] / "README.md"
-READING = {"get_context_insights", "search_memory"}
+READING = {"get_context_insights", "search_memory", "search_books"}
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -247,6 +250,30 @@ async def test_a_key_that_reads_is_offered_and_allowed_only_that(site: Site) -> 
     assert "scope write" in text_of(refused)
     item = await site.harness.services.memories.get(ReadScope("dana"), "m-1")
     assert item.status is Status.ACTIVE
+
+
+async def test_documents_are_resources(site: Site) -> None:
+    books, scope = site.harness.services.books, WriteScope("dana")
+    await books.upload(scope, b"# Garden", "garden.md")
+    work = site.harness.reading(garden)
+    await work.run_once()
+    await site.harness.indexed()
+    await site.harness.clock.elapse(CLAIM_S)
+    await work.run_once()
+    async with site.client("reader") as client:
+        first, book = (await client.list_resources()).resources
+        listed = await client.read_resource(first.uri)
+        shown = await client.read_resource(book.uri)
+        with pytest.raises(MCPError, match="No document x"):
+            await client.read_resource("rayapp://books/x")
+    assert (str(first.uri), book.name) == ("rayapp://books", "Garden")
+    (row,) = json.loads(listed.contents[0].text)
+    assert str(book.uri) == f"rayapp://books/{row['id']}"
+    assert "את הגינה משקים" in shown.contents[0].text
+    async with site.client("noa") as client:
+        assert len((await client.list_resources()).resources) == 1
+        with pytest.raises(MCPError):
+            await client.read_resource(book.uri)
 
 
 async def test_another_user_sees_and_changes_nothing(site: Site) -> None:

@@ -257,6 +257,9 @@ class DocumentContract:
         assert ([one.book_id for one in page], total) == (["doc_1"], 3)
         page, total = await stores.books.page(READS, BookQuery(kind="txt"))
         assert ([one.book_id for one in page], total) == (["doc_0"], 1)
+        page, total = await stores.books.page(READS, BookQuery(titles=("t2", "t9")))
+        assert ([one.book_id for one in page], total) == (["doc_2"], 1)
+        assert await stores.books.page(READS, BookQuery(titles=())) == ([], 0)
         assert await stores.books.page(ReadScope("noa"), BookQuery()) == ([], 0)
 
     async def test_a_title_is_one_documents(self, stores: DocumentStores) -> None:

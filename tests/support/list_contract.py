@@ -61,10 +61,20 @@ def corpus() -> list[MemoryItem]:
                     tool_name=NAMES[n % 2] if n % 3 else None,
                     doc_id=NAMES[n // 2 % 2],
                     datagov=_datagov(n) if n % 2 else None,
+                    book=_book(n) if n % 3 else None,
                 ),
             )
         )
     return items
+
+
+def _book(n: int) -> dict[str, Any]:
+    return {
+        "author": NAMES[n // 2 % 2],
+        "headings": [*NAMES][: n % 3],
+        "pages": [n % 4, n % 4 + 1] if n % 5 else None,
+        "has_code": n % 2 == 0,
+    }
 
 
 def _datagov(n: int) -> dict[str, Any]:
@@ -81,6 +91,7 @@ def some(*values: Any) -> st.SearchStrategy[Any]:
 
 
 TIMES = st.none() | st.integers(-1, 9).map(lambda hours: STORED_AT + hours * HOUR)
+PAGES = st.none() | st.integers(0, 5)
 FILTERS = st.builds(
     ItemFilter,
     tiers=some(*TIERS),
@@ -98,6 +109,11 @@ FILTERS = st.builds(
     organizations=some(*NAMES),
     flags=some("geo.api", "$odd"),
     langs=some("he", "en"),
+    authors=some(*NAMES),
+    sections=some(*NAMES),
+    page_from=PAGES,
+    page_to=PAGES,
+    has_code=st.none() | st.booleans(),
     created_from=TIMES,
     created_to=TIMES,
     valid_at=TIMES,

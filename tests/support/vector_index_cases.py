@@ -65,6 +65,21 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
     "organizations": ({"organization": "o"}, {}, ItemFilter(organizations=("o",))),
     "flags": ({"flags": ["geo"]}, {"flags": []}, ItemFilter(flags=("geo",))),
     "langs": ({"lang": "he"}, {"lang": "en"}, ItemFilter(langs=("he",))),
+    "authors": ({"author": "a"}, {"author": "b"}, ItemFilter(authors=("a",))),
+    "sections": (
+        {"headings": ["פרק א", "Two"]},
+        {"headings": ["Two and more"]},
+        ItemFilter(sections=("Two",)),
+    ),
+    "page_from": ({"last_page": 5}, {"last_page": 4}, ItemFilter(page_from=5)),
+    "page_to": ({"first_page": 5}, {"first_page": 6}, ItemFilter(page_to=5)),
+    "pages without any": (
+        {"first_page": 5, "last_page": 6},
+        {},
+        ItemFilter(page_from=6, page_to=9),
+    ),
+    "has_code": ({"has_code": True}, {"has_code": False}, ItemFilter(has_code=True)),
+    "no code": ({"has_code": False}, {}, ItemFilter(has_code=False)),
     "created_from": (
         {"created_at": NOW_S},
         {"created_at": NOW_S - 1},
@@ -116,6 +131,8 @@ EMPTY_LISTS = (
     "organizations",
     "flags",
     "langs",
+    "authors",
+    "sections",
 )
 
 

@@ -227,7 +227,7 @@ async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Res
         query=query.query,
         limit=query.limit,
         tiers=(Tier.BOOKS,),
-        where=ItemFilter(doc_ids=ids),
+        where=query.fill(ItemFilter, doc_ids=ids),
         include_datagov=False,
         principal=call.principal,
     )

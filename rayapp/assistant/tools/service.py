@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rayapp.assistant.ports import SessionStore
@@ -11,6 +12,7 @@ from rayapp.assistant.tools.rules.arguments import read_arguments
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
+from rayapp.documents.service import BooksService
 from rayapp.graphs.records import InsightsRequest
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
@@ -19,6 +21,7 @@ from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
+from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
 from rayapp.search.service import SearchService
 
@@ -43,6 +46,7 @@ class ToolsService(ToolWrites):
         search: SearchService,
         outcomes: OutcomesService,
         insights: InsightsService,
+        books: BooksService,
         *,
         sessions: SessionStore,
         runtime: Runtime,
@@ -50,12 +54,14 @@ class ToolsService(ToolWrites):
         documents = runtime.settings.compat.tier_documents
         super().__init__(memories, bank, search, outcomes, documents=documents)
         self._learned = insights
+        self._books = books
         self._sessions = sessions
         self._runtime = runtime
         self._listed = definitions.tools_named(self._documents)
         self._handlers: Mapping[str, Handler] = {
             definitions.GetContextInsights.name: self._insights,
             definitions.SearchMemory.name: self._search,
+            definitions.SearchBooks.name: self._search_books,
             definitions.RecordResponse.name: self.record_response,
             definitions.AddToMemoryBank.name: self.add,
             definitions.UpdateMemory.name: self.update,
@@ -112,20 +118,48 @@ class ToolsService(ToolWrites):
     async def _search(
         self, scope: WriteScope, call: ToolCall, args: definitions.SearchMemory
     ) -> ToolAnswer:
+        asked = SearchQuery(
+            query=args.query,
+            limit=args.limit,
+            tiers=args.tiers,
+            sort_by=args.sort_by,
+            where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
+        )
+        return await self._found(scope, call, args, asked)
+
+    async def _search_books(
+        self, scope: WriteScope, call: ToolCall, args: definitions.SearchBooks
+    ) -> ToolAnswer:
+        reads, ids = ReadScope(scope.user_id), None
+        if args.documents is not None:
+            ids = await self._books.with_passages(
+                reads, await self._books.named(reads, args.documents)
+            )
+        where = ItemFilter(
+            doc_ids=ids,
+            authors=args.authors,
+            sections=args.sections,
+            page_from=args.page_from,
+            page_to=args.page_to if args.page_to is not None else args.page_from,
+            has_code=args.has_code,
+        )
+        asked = SearchQuery(query=args.query, limit=args.limit, tiers=(Tier.BOOKS,), where=where)
+        return await self._found(scope, call, args, asked)
+
+    async def _found(
+        self,
+        scope: WriteScope,
+        call: ToolCall,
+        args: definitions.SearchMemory | definitions.SearchBooks,
+        asked: SearchQuery,
+    ) -> ToolAnswer:
+        """The one search of a turn."""
         self._check_length(args.query)
         if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
         found = await self._searching.search(
             ReadScope(scope.user_id),
-            SearchQuery(
-                query=args.query,
-                limit=args.limit,
-                tiers=args.tiers,
-                sort_by=args.sort_by,
-                where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
-                conversation_id=call.conversation_id,
-                principal=call.recorder.principal,
-            ),
+            replace(asked, conversation_id=call.conversation_id, principal=call.recorder.principal),
         )
         made = await self._count(scope, call)
         if made > SEARCHES_PER_TURN and not args.more:

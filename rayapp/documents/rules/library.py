@@ -168,6 +168,7 @@ def _memory(book: Book, chunk: Chunk) -> NewMemory:
         "author": book.author,
         "chunk_index": chunk.index,
         "section": " > ".join(chunk.section),
+        "headings": list(chunk.section),
         "pages": list(chunk.pages) if chunk.pages else None,
         "position": chunk.position,
         "has_code": chunk.has_code,

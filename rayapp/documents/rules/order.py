@@ -1,6 +1,6 @@
 """Chunks of a document in reading order. Pure, and light: the client reads it too."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rayapp.memory.item import MemoryItem, Status
 
@@ -17,6 +17,37 @@ def joined(chunks: Iterable[MemoryItem]) -> str:
         parts.append(item.text[overlap:].lstrip() if repeats else item.text)
         before = item.text
     return "\n\n".join(parts)
+
+
+def runs(items: Sequence[MemoryItem]) -> list[list[int]]:
+    """Places in `items` of chunks that are shown together: those of one document that follow each
+    other, in reading order. Runs, and what is no chunk, keep the place of their first."""
+    keys = [_key_of(item) for item in items]
+    at = {key: place for place, key in enumerate(keys) if key is not None}
+    seen: set[int] = set()
+    found: list[list[int]] = []
+    for place, key in enumerate(keys):
+        if place in seen:
+            continue
+        run = [place]
+        if key is not None:
+            doc_id, index = key
+            first = last = index
+            while (doc_id, first - 1) in at:
+                first -= 1
+            while (doc_id, last + 1) in at:
+                last += 1
+            run = [at[doc_id, one] for one in range(first, last + 1)]
+        seen.update(run)
+        found.append(run)
+    return found
+
+
+def _key_of(item: MemoryItem) -> tuple[str, int] | None:
+    index = (item.source.book or {}).get("chunk_index")
+    if item.source.doc_id is None or not isinstance(index, int):
+        return None
+    return item.source.doc_id, index
 
 
 def is_shown(item: MemoryItem) -> bool:

@@ -14,7 +14,7 @@ from rayapp.core.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
 from rayapp.index.records import Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
 from rayapp.memory.item import MemoryItem, point_id_of
-from rayapp.memory.rules.filtering import flag_names
+from rayapp.memory.rules.filtering import flag_names, headings_of, pages_of
 
 # Shorter vectors are left as they are by the engine's cosine normalisation and are never found
 # (qdrant, lib/segment/src/spaces: is_length_zero_or_normalized).
@@ -45,7 +45,8 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
     `point_of` adds what belongs to the vectors.
     """
     source = item.source
-    datagov = source.datagov or {}
+    datagov, book = source.datagov or {}, source.book or {}
+    first_page, last_page = pages_of(source) or (None, None)
     return {
         "user_id": item.user_id,
         "memory_id": item.memory_id,
@@ -63,6 +64,11 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
         "format": datagov.get("format"),
         "organization": datagov.get("organization"),
         "flags": list(flag_names(source)),
+        "author": book.get("author"),
+        "headings": headings_of(source),
+        "first_page": first_page,
+        "last_page": last_page,
+        "has_code": book.get("has_code"),
         "created_at": epoch_s(item.created_at),
         "expires_at": epoch_s(item.expires_at),
         "valid_from": epoch_s(item.valid_from),

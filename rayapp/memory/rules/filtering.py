@@ -92,6 +92,7 @@ def kept(items: Iterable[MemoryItem], where: ItemFilter) -> list[MemoryItem]:
         and (where.tiers is None or item.tier in where.tiers)
         and all(any(value in wanted for value in have(item)) for have, wanted in named)
         and _traits_match(item, where)
+        and _place_matches(item, where)
         and _times_match(item, where)
     ]
 
@@ -119,11 +120,44 @@ def _named_values(
         (lambda item: (_datagov(item).get("organization"),), where.organizations),
         (lambda item: flag_names(item.source), where.flags),
         (lambda item: (item.lang,), where.langs),
+        (lambda item: (_book(item).get("author"),), where.authors),
+        (lambda item: tuple(headings_of(item.source)), where.sections),
     )
 
 
 def _datagov(item: MemoryItem) -> Mapping[str, Any]:
     return item.source.datagov or {}
+
+
+def _book(item: MemoryItem) -> Mapping[str, Any]:
+    return item.source.book or {}
+
+
+def headings_of(source: Source) -> list[str]:
+    """The headings that a passage of a document stands under, the highest first."""
+    found: Any = (source.book or {}).get("headings")
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def pages_of(source: Source) -> tuple[int, int] | None:
+    """The first and the last page of a passage; None where it has none."""
+    match (source.book or {}).get("pages"):
+        case [int() as first, int() as last]:
+            return first, last
+    return None
+
+
+def _place_matches(item: MemoryItem, where: ItemFilter) -> bool:
+    if where.has_code is not None and _book(item).get("has_code") is not where.has_code:
+        return False
+    if where.page_from is None and where.page_to is None:
+        return True
+    pages = pages_of(item.source)
+    return (
+        pages is not None
+        and (where.page_from is None or pages[1] >= where.page_from)
+        and (where.page_to is None or pages[0] <= where.page_to)
+    )
 
 
 def _traits_match(item: MemoryItem, where: ItemFilter) -> bool:

@@ -1,4 +1,4 @@
-"""What of a ranked list is shown: near-duplicates once, and a quota for open data."""
+"""What of a ranked list is shown: near-duplicates once, quotas for open data and for documents."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.tiers import DATAGOV_TIERS
+from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 
 # Near-duplicates are shown once: the better-scored one carries the ids of the others.
 
@@ -73,8 +74,17 @@ def _same(
 BLOCK = 10
 # Hits of one dataset in a block: the dataset and its best resource.
 PER_DATASET = 2
+# Passages of one document in a block of a search that asks for more than documents: a book has
+# hundreds, and what else is remembered of its subject has one place.
+PER_DOCUMENT = 3
 # Share of a block that is left to open data which nobody asked for: one in this many.
 GUESSED_SHARE = 2
+
+
+def is_mixed(items: Sequence[MemoryItem], where: ItemFilter) -> bool:
+    """Whether documents that nobody named were found beside other memories."""
+    documents = sum(1 for item in items if document_of(item))
+    return where.doc_ids is None and 0 < documents < len(items)
 
 
 def placed(items: Sequence[MemoryItem], *, page: int, guessed: bool) -> list[int]:
@@ -100,20 +110,32 @@ def _fitting(
     taken: list[int] = []
     held: list[int] = []
     datasets: Counter[str] = Counter()
+    passages: Counter[str] = Counter()
     shared = 0
     for index in waiting:
         if len(taken) == block:
             break
         item = items[index]
         of, open_data = dataset_of(item), item.tier in DATAGOV_TIERS
-        if (of and datasets[of] >= PER_DATASET) or (open_data and shared >= most):
+        document = document_of(item)
+        if (
+            (of and datasets[of] >= PER_DATASET)
+            or (open_data and shared >= most)
+            or (document and passages[document] >= PER_DOCUMENT)
+        ):
             held.append(index)
             continue
         taken.append(index)
+        passages[document] += 1
         shared += open_data
         if of:
             datasets[of] += 1
     return taken + held[: block - len(taken)]
+
+
+def document_of(item: MemoryItem) -> str:
+    """The document that an item is a passage of; empty for every other item."""
+    return (item.source.doc_id or "") if item.tier is Tier.BOOKS else ""
 
 
 def dataset_of(item: MemoryItem) -> str:

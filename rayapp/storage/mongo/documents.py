@@ -124,6 +124,7 @@ class MongoBookStore:
         where: Document = mine(scope)
         where |= {"kind": query.kind} if query.kind is not None else {}
         where |= {"language": query.language} if query.language is not None else {}
+        where |= {"title": {"$in": list(query.titles)}} if query.titles is not None else {}
         found = await listed(
             self._rows, where, _book, sort=NEWEST, skip=query.offset, limit=query.limit
         )

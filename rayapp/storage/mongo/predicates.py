@@ -31,6 +31,8 @@ ANY_OF: tuple[tuple[str, str], ...] = (
     ("organizations", "source.datagov.organization"),
     ("flags", "flags"),
     ("langs", "lang"),
+    ("authors", "source.book.author"),
+    ("sections", "source.book.headings"),
 )
 
 
@@ -107,6 +109,7 @@ def _conditions(where: ItemFilter) -> Predicate:
         predicate["instruction"] = {"$type": "string"} if where.instruction else None
     if not where.include_superseded:
         predicate["superseded_by"] = None
+    predicate |= _place(where)
     created = _range(where)
     if created:
         predicate["created_at"] = created
@@ -114,6 +117,16 @@ def _conditions(where: ItemFilter) -> Predicate:
     if alternatives:
         predicate["$and"] = alternatives
     return predicate
+
+
+def _place(where: ItemFilter) -> Predicate:
+    """Where in a document a passage stands."""
+    found = (
+        ("source.book.has_code", "$eq", where.has_code),
+        ("source.book.pages.1", "$gte", where.page_from),
+        ("source.book.pages.0", "$lte", where.page_to),
+    )
+    return {path: {op: wanted} for path, op, wanted in found if wanted is not None}
 
 
 def _status(where: ItemFilter) -> Predicate:

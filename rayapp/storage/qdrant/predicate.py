@@ -22,9 +22,10 @@ FIELD_KINDS: Final = {
     **dict.fromkeys(("tier", "status", "lang", "tags", "entities", "flags"), "keyword"),
     **dict.fromkeys(("conversation_id", "source_type", "tool_name", "doc_id"), "keyword"),
     **dict.fromkeys(("subject_id", "category", "format", "organization"), "keyword"),
+    **dict.fromkeys(("author", "headings"), "keyword"),
     **dict.fromkeys(("created_at", "expires_at", "valid_from", "valid_to", "score"), "float"),
-    **dict.fromkeys(("superseded", "always_inject"), "bool"),
-    **dict.fromkeys(("rev", PASSAGE), "integer"),
+    **dict.fromkeys(("superseded", "always_inject", "has_code"), "bool"),
+    **dict.fromkeys(("rev", PASSAGE, "first_page", "last_page"), "integer"),
 }
 
 SHARED_TIERS: frozenset[Tier] = frozenset(t for t, p in TIER_POLICY.items() if p.shared)
@@ -99,6 +100,8 @@ ANY_OF_FIELDS: tuple[tuple[str, str], ...] = (
     ("organizations", "organization"),
     ("flags", "flags"),
     ("langs", "lang"),
+    ("authors", "author"),
+    ("sections", "headings"),
 )
 
 
@@ -164,6 +167,12 @@ def _conditions(where: ItemFilter, tiers: tuple[Tier, ...] | None) -> tuple[Clau
         )
     if where.always_inject is not None:
         clauses.append(Flag("always_inject", where.always_inject))
+    if where.has_code is not None:
+        clauses.append(Flag("has_code", where.has_code))
+    if where.page_from is not None:
+        clauses.append(Range(key="last_page", gte=float(where.page_from)))
+    if where.page_to is not None:
+        clauses.append(Range(key="first_page", lte=float(where.page_to)))
     return tuple(clauses)
 
 

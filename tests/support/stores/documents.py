@@ -73,7 +73,9 @@ class InMemoryBookStore:
         found = [
             book
             for book in self._of(scope)
-            if query.kind in (None, book.kind) and query.language in (None, book.language)
+            if query.kind in (None, book.kind)
+            and query.language in (None, book.language)
+            and (query.titles is None or book.title in query.titles)
         ]
         found.sort(key=lambda book: (book.uploaded_at, book.book_id), reverse=True)
         return found[query.offset :][: max(0, query.limit)], len(found)

@@ -260,6 +260,10 @@ def _kept(where: ItemFilter, point: IndexPoint) -> bool:
             _any(where.organizations, payload, "organization"),
             _any(where.flags, payload, "flags"),
             _any(where.langs, payload, "lang"),
+            _any(where.authors, payload, "author"),
+            _any(where.sections, payload, "headings"),
+            where.has_code in (None, payload.get("has_code")),
+            _on_pages(where, payload),
             where.always_inject in (None, payload.get("always_inject")),
             where.include_superseded or not payload.get("superseded"),
             _in_time(where, payload),
@@ -277,6 +281,12 @@ def _any(wanted: tuple[str, ...] | None, payload: Payload, key: str) -> bool:
     value = payload.get(key)
     have = value if isinstance(value, list) else [value]
     return any(one in wanted for one in have)
+
+
+def _on_pages(where: ItemFilter, payload: Payload) -> bool:
+    first, last = payload.get("first_page"), payload.get("last_page")
+    after = where.page_from is None or (last is not None and last >= where.page_from)
+    return after and (where.page_to is None or (first is not None and first <= where.page_to))
 
 
 def _in_time(where: ItemFilter, payload: Payload) -> bool:

@@ -148,6 +148,26 @@ async def test_a_file_that_says_the_same_is_asked_by_its_own_id(
     assert (answer.status_code, answer.json()["code"]) == (409, "document_linked")
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"author": "Dana"}, 1),
+        ({"author": "Noa"}, 0),
+        ({"section": "Garden"}, 1),
+        ({"sections": "Other"}, 0),
+        ({"has_code": "false"}, 1),
+        ({"has_code": "true"}, 0),
+        ({"page_from": 1}, 0),
+    ],
+)
+async def test_a_search_is_narrowed(
+    api: httpx.AsyncClient, books: None, asked: dict[str, Any], found: int
+) -> None:
+    params = {"query": "מתי משקים את הגינה?", **asked}
+    answer = await api.get(f"{UPLOAD}/search", params=params)
+    assert len(answer.json()["results"]) == found, answer.text
+
+
 async def test_a_stream_that_ends_before_the_work_says_so() -> None:
     world = await Harness.open(events={"stream_s": 1})
     from tests.unit.api.serving import client_of

@@ -240,6 +240,15 @@ async def test_what_we_show_of_a_document_is_recognised(world: World) -> None:
     assert await books.recognised_text(READS, "other words") is None
 
 
+async def test_documents_by_what_they_are_called(world: World) -> None:
+    books = world.world.services.books
+    first = await world.upload(title="First, the book")
+    assert await books.named(READS, ["First, the book"]) == [first.book_id]
+    assert await books.named(READS, [first.book_id, "other"]) == [first.book_id]
+    with pytest.raises(NotFound, match="leave the name out"):
+        await books.named(READS, ["other"])
+
+
 async def test_chunks_that_were_changed_or_hidden(world: World) -> None:
     books, services = world.world.services.books, world.world.services
     book = await world.done(await world.upload())

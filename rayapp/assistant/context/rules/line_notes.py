@@ -11,6 +11,7 @@ from rayapp.assistant.conversations.rules import EXCHANGE_TAG
 from rayapp.assistant.extraction.rules.facts import LEARNED_TAG
 from rayapp.graphs.rules.directives import Side, side_of
 from rayapp.memory.item import MemoryItem, Outcome, SourceType
+from rayapp.memory.rules.filtering import headings_of
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.language import detect_language
 
@@ -81,7 +82,7 @@ def note_of(item: MemoryItem, *, stable: bool = False) -> str:
 def _who(item: MemoryItem, side: Side) -> str:
     source = item.source
     if source.type is SourceType.DOCUMENT:
-        return _document(item, side)
+        return place_of(item, side)
     if source.type is SourceType.TOOL and source.tool_name:
         return f"{_WHO[side][source.type]} {_name(source.tool_name)}"
     if source.type is SourceType.ASSISTANT and {EXCHANGE_TAG, LEARNED_TAG}.intersection(item.tags):
@@ -89,12 +90,16 @@ def _who(item: MemoryItem, side: Side) -> str:
     return _WHO[side][source.type]
 
 
-def _document(item: MemoryItem, side: Side) -> str:
+def place_of(item: MemoryItem, side: Side) -> str:
+    """Title, section and page of what a document says, raw."""
     book = item.source.book or {}
     title, pages = book.get("title"), book.get("pages")
     name = (
         _name(title) if isinstance(title, str) and title.strip() else _WHO[side][item.source.type]
     )
+    headings = headings_of(item.source)
+    if headings and headings[-1] != title:
+        name = f"{name}, {_name(headings[-1])}"
     if not isinstance(pages, list) or not pages:
         return name
     first, last = pages[0], pages[-1]

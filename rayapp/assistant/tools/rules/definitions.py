@@ -106,6 +106,11 @@ _TIERS_TEXT = (
     "Where to look: memory_bank (facts about the user), patterns (proven solutions), "
     "history and working (past and recent conversations), {books}. Default: all."
 )
+_COUNT = AliasChoices("top_k", "k", "n", "max_results", "count", "num_results")
+_MORE_TEXT = (
+    "True only when the user asked to search more: it allows a further search in the same turn."
+)
+_MORE_NAMES = AliasChoices("search_more", "again")
 _TIERS_NAMES = AliasChoices("collections", "collection", "tier", "memory_types", "memory_type")
 
 
@@ -133,7 +138,7 @@ class SearchMemory(Tool):
     limit: parameters.Count = Field(
         parameters.DEFAULT_RESULTS,
         description="How many results.",
-        validation_alias=AliasChoices("top_k", "k", "n", "max_results", "count", "num_results"),
+        validation_alias=_COUNT,
     )
     sort_by: parameters.SortWord | None = Field(
         None,
@@ -146,12 +151,7 @@ class SearchMemory(Tool):
         description="Only memories with one of these tags.",
         validation_alias=AliasChoices("tag"),
     )
-    more: parameters.Flag = Field(
-        False,
-        description="True only when the user asked to search more: it allows a further search in "
-        "the same turn.",
-        validation_alias=AliasChoices("search_more", "again"),
-    )
+    more: parameters.Flag = Field(False, description=_MORE_TEXT, validation_alias=_MORE_NAMES)
 
 
 class _SearchDocuments(SearchMemory):
@@ -159,6 +159,52 @@ class _SearchDocuments(SearchMemory):
     tiers: Annotated[parameters.Tiers, parameters.tiers_schema(documents=True)] | None = Field(
         None, description=_TIERS_TEXT.format(books="documents"), validation_alias=_TIERS_NAMES
     )
+
+
+class SearchBooks(Tool):
+    """Search the documents that the user uploaded: books, reports, sheets. Results name title,
+    section and page; quote them. Name documents, sections or pages only when the user did. The
+    search of a turn may be this one or search_memory."""
+
+    name: ClassVar = "search_books"
+    title: ClassVar = "Search the documents"
+    text_he: ClassVar = (
+        "חיפוש במסמכים שהמשתמש העלה: ספרים, דוחות, גיליונות. כל תוצאה מציינת כותר, פרק ועמוד."
+    )
+    idempotent: ClassVar = True
+
+    query: Question = Field(
+        description="What to look for, in the user's words; Hebrew and English both work.",
+        validation_alias=_QUERY,
+    )
+    documents: parameters.Names | None = Field(
+        None,
+        description="Only these documents: titles or ids as results show them.",
+        validation_alias=AliasChoices("document", "books", "book", "title", "titles", "book_id"),
+    )
+    authors: parameters.Names | None = Field(
+        None,
+        description="Only documents of these authors.",
+        validation_alias=AliasChoices("author"),
+    )
+    sections: parameters.Names | None = Field(
+        None,
+        description="Only under these headings, as they are written.",
+        validation_alias=AliasChoices("section", "chapter", "chapters", "heading"),
+    )
+    page_from: parameters.Page | None = Field(
+        None, description="First page.", validation_alias=AliasChoices("page", "from_page")
+    )
+    page_to: parameters.Page | None = Field(
+        None, description="Last page.", validation_alias=AliasChoices("to_page")
+    )
+    has_code: parameters.Flag | None = Field(
+        None, description="True: only passages with code.", validation_alias=AliasChoices("code")
+    )
+    limit: parameters.Count = Field(
+        parameters.DEFAULT_RESULTS, description="How many results.", validation_alias=_COUNT
+    )
+    more: parameters.Flag = Field(False, description=_MORE_TEXT, validation_alias=_MORE_NAMES)
 
 
 class RecordResponse(Tool):
@@ -305,6 +351,7 @@ class ScoreMemories(Tool):
 TOOLS: tuple[type[Tool], ...] = (
     GetContextInsights,
     SearchMemory,
+    SearchBooks,
     RecordResponse,
     AddToMemoryBank,
     UpdateMemory,

@@ -70,6 +70,21 @@ def read_count(value: Any) -> int:
     return int(min(number, MAX_RESULTS))
 
 
+def read_page(value: Any) -> int:
+    """The number of a page."""
+    number = _number(value)
+    if number is None or not number.is_integer() or number < 1:
+        raise ValueError("must be the number of a page, from 1")
+    return int(number)
+
+
+def read_names(value: Any) -> tuple[str, ...]:
+    """Titles, headings or ids, whole: a comma is part of a title."""
+    value = _decode(value)
+    many = value if isinstance(value, list | tuple) else [value]
+    return tuple(dict.fromkeys(read_text(one) for one in many))
+
+
 def read_share(value: Any) -> float:
     """0 to 1; `80%` is 0.8."""
     percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -257,6 +272,8 @@ def _clean(text: str) -> str:
 
 Text = Annotated[str, Field(min_length=1), BeforeValidator(read_text)]
 Count = Annotated[int, Field(ge=1, le=MAX_RESULTS), BeforeValidator(read_count)]
+Page = Annotated[int, Field(ge=1), BeforeValidator(read_page)]
+Names = Annotated[tuple[str, ...], Field(max_length=MAX_TAGS), BeforeValidator(read_names)]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(read_share)]
 Flag = Annotated[bool, BeforeValidator(read_flag)]
 OutcomeWord = Annotated[

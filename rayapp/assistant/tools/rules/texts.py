@@ -5,13 +5,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from rayapp.assistant.context.rules.line_notes import place_of
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
+from rayapp.documents.rules.order import joined, runs
 from rayapp.graphs.records import ContextInsights, PastExperience
+from rayapp.graphs.rules.directives import side_of
 from rayapp.learning.records import OutcomeAnswer
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.tiers import tier_name
 from rayapp.search.requests import Hit, SearchAnswer
+from rayapp.text.language import detect_language
 
 # Characters of a question or of a fact that an answer repeats to say what it is about.
 ECHO_CHARS = 120
@@ -42,15 +46,24 @@ def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) 
     count = len(found.hits)
     noun = "memory" if count == 1 else "memories"
     lines = [f'Found {count} relevant {noun} for "{echo}" (confidence: {found.confidence}).']
-    for hit in found.hits:
-        lines += hit_lines(hit, now, documents)
+    for run in runs([hit.item for hit in found.hits]):
+        lines += hit_lines([found.hits[place] for place in run], now, documents)
     receipt = f"; receipt_id: {escape_id(found.receipt_id)}" if found.receipt_id else ""
     return "\n".join([*lines, *_missing(found.degraded), f"{CLOSING}{receipt}."])
 
 
-def hit_lines(hit: Hit, now: datetime, documents: bool) -> list[str]:
-    head = f"[{hit.position}] {mark(hit.item, documents)} {escape_text(hit.text)}"
-    return [head, f"    Score: {hit.summary.final_score:.2f} | {item_facts(hit.item, now)}"]
+def hit_lines(run: Sequence[Hit], now: datetime, documents: bool) -> list[str]:
+    """A result, or several parts of a document that follow each other, in reading order."""
+    best = min(run, key=lambda hit: hit.position)
+    text = best.text if len(run) == 1 else joined([hit.item for hit in run])
+    numbers = "".join(f"[{hit.position}]" for hit in run)
+    head = f"{numbers} {mark(best.item, documents)} {escape_text(text)}"
+    facts = [f"Score: {best.summary.final_score:.2f}", item_facts(best.item, now)]
+    if best.item.source.type is SourceType.DOCUMENT:
+        side = side_of(detect_language(text))
+        places = dict.fromkeys(place_of(hit.item, side) for hit in run)
+        facts.insert(0, f"From: {escape_text('; '.join(places))}")
+    return [head, f"    {' | '.join(facts)}"]
 
 
 def item_facts(item: MemoryItem, now: datetime) -> str:

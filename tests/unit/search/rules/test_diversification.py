@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.diversification import BLOCK, PER_DATASET, dataset_of, placed
+from rayapp.search.rules.diversification import (
+    BLOCK,
+    PER_DATASET,
+    dataset_of,
+    is_mixed,
+    placed,
+)
 from tests.support.builders import an_item
 
 
@@ -47,6 +54,21 @@ def test_when_nothing_else_is_left_the_rest_follow_at_once() -> None:
 def test_the_dataset_stands_before_its_resources() -> None:
     items = [shared("r1", "a"), shared("x", "b"), shared("r2", "a"), shared("d", "a", "dataset")]
     assert names(items) == ["d", "r1", "x", "r2"]
+
+
+def passage(doc: str, n: int) -> MemoryItem:
+    source = Source(type=SourceType.DOCUMENT, doc_id=doc)
+    return an_item(memory_id=f"{doc}{n}", tier=Tier.BOOKS, source=source, text=f"{doc}{n}")
+
+
+def test_a_document_has_three_places_while_others_wait() -> None:
+    items = [passage("a", n) for n in range(5)] + [own("mine"), passage("b", 0)]
+    assert names(items) == ["a0", "a1", "a2", "mine", "b0", "a3", "a4"]
+    assert names(items[:5]) == ["a0", "a1", "a2", "a3", "a4"]
+    assert is_mixed(items, ItemFilter())
+    assert not is_mixed(items, ItemFilter(doc_ids=("a",)))
+    assert not is_mixed(items[:5], ItemFilter())
+    assert not is_mixed([own("mine")], ItemFilter())
 
 
 def test_categories_belong_to_no_dataset() -> None:

@@ -23,6 +23,7 @@ from tests.support.builders import an_item
 
 WORKED = Stats(uses=3, last_outcome=Outcome.WORKED)
 MAY = datetime(2025, 5, 2, tzinfo=UTC)
+CHAPTER = {"title": "Lease", "headings": ["Part", "Rent"], "pages": [3, 3]}
 LEASE = Source(type=SourceType.DOCUMENT, book={"title": "Lease", "pages": [3, 3]})
 
 
@@ -63,6 +64,11 @@ LEASE = Source(type=SourceType.DOCUMENT, book={"title": "Lease", "pages": [3, 3]
             {"source": Source(type=SourceType.DOCUMENT, book={"title": " ", "pages": [3, 4]})},
             "document, pp. 3-4",
             "מסמך, עמ׳ 3-4",
+        ),
+        (
+            {"source": Source(type=SourceType.DOCUMENT, book=CHAPTER)},
+            "Lease, Rent, p. 3",
+            "Lease, Rent, עמ׳ 3",
         ),
         ({"source": Source(type=SourceType.DOCUMENT)}, "document", "מסמך"),
         ({"source": Source(type=SourceType.DATAGOV)}, "open data", "מידע ציבורי"),

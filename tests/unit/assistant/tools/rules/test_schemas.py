@@ -41,10 +41,11 @@ def test_the_schemas_are_those_of_the_golden_file() -> None:
     assert json.loads(FILE.read_text(encoding="utf-8")) == shown()
 
 
-def test_the_tools_are_the_seven_of_the_contract() -> None:
+def test_the_tools_are_the_seven_of_the_contract_and_the_documents() -> None:
     assert [tool.name for tool in TOOLS] == [
         "get_context_insights",
         "search_memory",
+        "search_books",
         "record_response",
         "add_to_memory_bank",
         "update_memory",
