@@ -23,7 +23,7 @@ from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
-from rayapp.assistant.tools.service import ToolsService
+from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
 from rayapp.container.bootstrap import Stores, load_texts, remote_cache, schema_of
@@ -412,10 +412,8 @@ class Container:
         return ToolsService(
             self.memories,
             self.bank,
-            self.search,
+            ToolSources(self.search, self.insights, self.books),
             self.outcomes,
-            self.insights,
-            self.books,
             sessions=self.stores.sessions,
             runtime=self.runtime,
         )

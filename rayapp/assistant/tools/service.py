@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rayapp.assistant.ports import SessionStore
 from rayapp.assistant.records import ToolAnswer, ToolCall
@@ -36,6 +36,14 @@ SHOWN_AGAIN = 5
 Handler = Callable[[WriteScope, ToolCall, Any], Awaitable[ToolAnswer]]
 
 
+class ToolSources(NamedTuple):
+    """What the tools read from."""
+
+    search: SearchService
+    insights: InsightsService
+    books: BooksService
+
+
 class ToolsService(ToolWrites):
     """The tools of an assistant. Raises what the services behind them raise."""
 
@@ -43,18 +51,16 @@ class ToolsService(ToolWrites):
         self,
         memories: MemoriesService,
         bank: MemoryBankService,
-        search: SearchService,
+        sources: ToolSources,
         outcomes: OutcomesService,
-        insights: InsightsService,
-        books: BooksService,
         *,
         sessions: SessionStore,
         runtime: Runtime,
     ) -> None:
         documents = runtime.settings.compat.tier_documents
-        super().__init__(memories, bank, search, outcomes, documents=documents)
-        self._learned = insights
-        self._books = books
+        super().__init__(memories, bank, sources.search, outcomes, documents=documents)
+        self._learned = sources.insights
+        self._books = sources.books
         self._sessions = sessions
         self._runtime = runtime
         self._listed = definitions.tools_named(self._documents)
@@ -131,9 +137,9 @@ class ToolsService(ToolWrites):
         self, scope: WriteScope, call: ToolCall, args: definitions.SearchBooks
     ) -> ToolAnswer:
         reads, ids = ReadScope(scope.user_id), None
-        if args.documents is not None:
+        if args.titles is not None:
             ids = await self._books.with_passages(
-                reads, await self._books.named(reads, args.documents)
+                reads, await self._books.named(reads, args.titles)
             )
         where = ItemFilter(
             doc_ids=ids,

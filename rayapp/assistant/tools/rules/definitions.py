@@ -177,10 +177,10 @@ class SearchBooks(Tool):
         description="What to look for, in the user's words; Hebrew and English both work.",
         validation_alias=_QUERY,
     )
-    documents: parameters.Names | None = Field(
+    titles: parameters.Names | None = Field(
         None,
-        description="Only these documents: titles or ids as results show them.",
-        validation_alias=AliasChoices("document", "books", "book", "title", "titles", "book_id"),
+        description="Only in what has one of these titles, or ids, as results show them.",
+        validation_alias=AliasChoices("title", "document", "documents", "book", "books", "book_id"),
     )
     authors: parameters.Names | None = Field(
         None,
