@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
-from jobs.suites import beam, datagov_set, heq, locomo, mixed, parashoot, scenarios
+from jobs.suites import beam, datagov_set, documents, heq, locomo, mixed, parashoot, scenarios
 from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_report import (
     datagov_line,
@@ -216,6 +216,17 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         markdown=outcomes_markdown,
         answered=_outcome_searches,
         ours=(scenarios.CONTRADICTIONS,),
+    ),
+    # After those whose committed results were found in an index without its books.
+    documents.NAME: SuiteKind(
+        files={heq.NAME: (heq.FILE,), parashoot.NAME: (parashoot.FILE,)},
+        load=own(documents.load_documents, documents.DocumentsSuite),
+        rows=suite_rows,
+        report=suite_report,
+        tables=tables,
+        line=counts_line,
+        markdown=markdown,
+        answered=lambda run: run.answered,
     ),
     # Last, so that the index of those before holds what it held when their results were committed.
     "beam": _documents({beam.NAME: beam.FILE}, beam.load_beam),
