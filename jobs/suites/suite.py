@@ -82,6 +82,8 @@ class Suite:
         """What the headline row is called."""
         if self.headline is None:
             return "all"
+        if len(self.headline) == 1:
+            return min(self.headline)
         return f"categories {min(self.headline)}-{max(self.headline)}"
 
     def sampled(self, limit: int | None) -> Suite:

@@ -30,6 +30,10 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 CHUNK_INDEX = re.compile(r"[0-9]{1,9}")
 # What a list shows of a document, characters. Our choice.
 SUMMARY_CHARS = 400
+# Of one section in it, characters.
+SENTENCE_CHARS = 160
+# The first sentence of a line, in Latin, Hebrew, Arabic and CJK writing.
+_SENTENCE = re.compile(r""".+?(?:[.!?…׃؟۔]+["”’»)\]״]*(?=\s|$)|[。！？])""")
 # What programs write as the author of a file when nobody told them.
 PROGRAMS = frozenset(
     (
@@ -150,12 +154,11 @@ def cut_book(book: Book, chunks: Sequence[Chunk], now: datetime) -> tuple[Book, 
         if hashed not in seen:
             seen.add(hashed)
             memories.append(_memory(book, chunk))
-    summary = _summary(chunks)
     cut = replace(
         book,
         stage=BookStage.INGESTING,
         chunks=len(memories),
-        summary=summary,
+        summary=summary_of(chunks) if chunks else "",
         updated_at=now,
     )
     return cut, memories
@@ -191,12 +194,37 @@ def _memory(book: Book, chunk: Chunk) -> NewMemory:
     )
 
 
-def _summary(chunks: Sequence[Chunk]) -> str:
-    """How the document begins: the first words of its first chunk."""
-    text = " ".join(chunks[0].text.split()) if chunks else ""
-    if len(text) <= SUMMARY_CHARS:
-        return text
-    return text[:SUMMARY_CHARS].rsplit(" ", 1)[0] + " …"
+def summary_of(chunks: Sequence[Chunk]) -> str:
+    """What the document is about, in its own words: the first sentence of each section, as many as
+    find room; of one without sections how it begins."""
+    firsts: dict[tuple[str, ...], str] = {}
+    for chunk in chunks:
+        firsts.setdefault(chunk.section, _body(chunk))
+    bodies = [body for body in firsts.values() if body]
+    if len(bodies) < 2:
+        return _shortened(bodies[0] if bodies else _squeezed(chunks[0].text), SUMMARY_CHARS)
+    said = ""
+    for body in bodies:
+        end = _SENTENCE.match(body)
+        sentence = _shortened(end[0] if end else body, SENTENCE_CHARS)
+        if said and len(said) + len(sentence) >= SUMMARY_CHARS:
+            break
+        said = f"{said} {sentence}".lstrip()
+    return said
+
+
+def _body(chunk: Chunk) -> str:
+    """The words of a chunk below its headings, in one line."""
+    lines = [_squeezed(line) for line in chunk.text[chunk.overlap :].splitlines()]
+    return " ".join(line for line in lines if line and line not in chunk.section)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
 
 
 def ended(book: Book, state: BookState, now: datetime, error: InvalidInput | None = None) -> Book:

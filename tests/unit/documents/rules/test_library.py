@@ -10,6 +10,7 @@ from rayapp.core.errors import InvalidInput
 from rayapp.documents.ports import Book, BookStage, BookState
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.rules import library
+from rayapp.documents.rules.chunks import Chunk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BOOK = Book(
@@ -73,3 +74,39 @@ def test_programs_are_no_authors(said: str, author: str | None) -> None:
 def test_the_hash_of_words_ignores_how_lines_break() -> None:
     assert library.words_hash("a b\n\nc") == library.words_hash("a\nb c ")
     assert library.words_hash("ab") != library.words_hash("ac")
+
+
+def chunk(index: int, text: str, section: tuple[str, ...], overlap: int = 0) -> Chunk:
+    return Chunk(
+        index=index,
+        text=text,
+        section=section,
+        pages=None,
+        position=0.0,
+        has_code=False,
+        tokens=1,
+        overlap=overlap,
+    )
+
+
+def test_a_summary_is_the_first_sentence_of_each_section() -> None:
+    chunks = [
+        chunk(0, "Intro\n\nTea costs 3.5 a cup. It goes on.", ("Intro",)),
+        chunk(1, "on.\n\nMore of it.", ("Intro",), overlap=3),
+        chunk(2, "פרק ב\n\nהתה ירוק? כן. ועוד.", ("פרק ב",)),
+        chunk(3, "Long\n\n" + "word " * 200, ("Long",)),
+    ]
+    said = library.summary_of(chunks)
+    assert said.startswith("Tea costs 3.5 a cup. התה ירוק? word word")
+    assert said.endswith("…")
+    assert len(said) <= library.SUMMARY_CHARS
+    assert library.summary_of(chunks[:2]) == "Tea costs 3.5 a cup. It goes on."
+
+
+def test_a_long_beginning_is_cut_at_a_word() -> None:
+    said = library.summary_of([chunk(0, "word " * 200, ())])
+    assert said.endswith("word …")
+    assert len(said) <= library.SUMMARY_CHARS + 2
+    assert library.summary_of([chunk(0, "Only a heading", ("Only a heading",))]) != ""
+    many = [chunk(n, f"Section {n} says something of interest.", (f"s{n}",)) for n in range(50)]
+    assert len(library.summary_of(many)) <= library.SUMMARY_CHARS
