@@ -45,7 +45,7 @@ REFUSED: Mapping[str, str] = {
     "positions need a receipt": "a field that another field asks for",
     "name what was judged": "one of three fields",
     "Nothing to score": "the last search of the named conversation",
-    "query: is missing": "an argument of one tool",
+    "is missing; ": "an argument of one tool",
     "memory_id: is missing": "one of two arguments of one tool",
     "the fields of one result, or several": "one result or a list of them, not both",
     "valid_from is after valid_to": "two times compared",
