@@ -60,6 +60,10 @@ DECIMALS = 4
 # refused more often, leave 7 % for the right ones.
 REFUSED = 0.07
 SURE = 0.85
+# Of the least sure right answer: what is not put before an assistant is lost to it, so the floor
+# lies below every right one. At .15 LoCoMo loses 1.4 points of its evidence, at .1 a tenth of one
+# (decision 0062).
+FLOOR_SHARE = 0.75
 PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
 OUT = CONFIG_DIR / "calibration"
 DONE, BAD_ARGUMENTS, DEPENDENCY_AWAY = 0, 2, 4
@@ -86,6 +90,7 @@ class Fitted:
     weights: dict[str, float]
     medium: float
     high: float
+    floor: float
     measured: dict[str, float]
 
 
@@ -108,6 +113,7 @@ def fit(examples: Sequence[Example]) -> Fitted:
         weights=dict(zip(("bias", *NAMES), map(float, raw), strict=True)),
         medium=medium,
         high=_sure_from(held, y, medium),
+        floor=FLOOR_SHARE * float(right[0]),
         measured=measured,
     )
 
@@ -282,7 +288,10 @@ def merge(before: Calibration | None, fits: Mapping[str, Fitted]) -> Calibration
     for name, fitted in fits.items():
         weights = {key: round(float(value), DECIMALS) for key, value in fitted.weights.items()}
         recipes[name] = ConfidenceModel(
-            **weights, medium=round(fitted.medium, DECIMALS), high=round(fitted.high, DECIMALS)
+            **weights,
+            medium=round(fitted.medium, DECIMALS),
+            high=round(fitted.high, DECIMALS),
+            floor=round(fitted.floor, DECIMALS),
         )
         measured[name] = {key: round(value, DECIMALS) for key, value in fitted.measured.items()}
     return Calibration(recipes=recipes, measured=measured)
@@ -290,7 +299,7 @@ def merge(before: Calibration | None, fits: Mapping[str, Fitted]) -> Calibration
 
 def as_yaml(calibration: Calibration, model: str) -> str:
     """The file, recipes in the order of their names."""
-    order = ("bias", *NAMES, "medium", "high")
+    order = ("bias", *NAMES, "medium", "high", "floor")
     recipes = {
         name: {key: getattr(calibration.recipes[name], key) for key in order}
         for name in sorted(calibration.recipes)

@@ -15,12 +15,25 @@ ConfidenceLabel = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What a hit must reach to be put before an assistant.
+
+    share: of the strength of the best hit, 0..1; 0 = off.
+    relevance: probability that the best hit answers, 0..1; None: that of the calibration.
+    """
+
+    share: float
+    relevance: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
     """`tiers` None = the five core tiers; `limit` None = estimated from the question.
 
     `include_datagov` None = when a filter or the question itself asks for open data.
     `min_relevance` leaves out hits whose relevance, a probability 0..1, is below it; `named_only`
-    those none of whose entities the question names. `receipt` False: whoever asks shows something
+    those none of whose entities the question names; `floor` those that are weak beside the best
+    one, and all of them when that is weak. `receipt` False: whoever asks shows something
     else than these hits, and keeps the receipt of that.
     """
 
@@ -33,6 +46,7 @@ class SearchQuery:
     min_confidence: ConfidenceLabel | None = None
     min_relevance: float | None = None
     named_only: bool = False
+    floor: Floor | None = None
     include_datagov: bool | None = None
     as_of: datetime | None = None
     recipe: str | None = None
@@ -126,6 +140,7 @@ class SearchAnswer:
     """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
 
     `timings_ms` add up to the time of the search; `spans` say when its stages ran.
+    `weak`: hits that were found and left out by the floor of the query.
     """
 
     receipt_id: str | None
@@ -133,6 +148,7 @@ class SearchAnswer:
     total: int
     confidence: ConfidenceLabel
     relevance: float
+    weak: int = 0
     abstained: bool = False
     best_rejected: float | None = None
     next_offset: int | None = None

@@ -25,11 +25,14 @@ from rayapp.search.rules.fusion import DenseArm, speaks
 from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
+from rayapp.search.rules.relevance_floor import above_floor
 from rayapp.search.tracing import Trace
 from rayapp.text.signature import may_collapse
 
 # Most hits that one context takes; lists that people page through ask for more.
 CONTEXT_HITS = 20
+# Without an arm the strength of a hit is no measure of it: then nothing is left out as weak.
+_BLIND = frozenset({"embedder", "index", "index_rebuilding", "index_refused", "reranker"})
 # Step of the window behind a paged list, hits.
 PAGE_WINDOW = 100
 
@@ -216,6 +219,7 @@ class SearchService:
             for number, one in enumerate(shown, start=1)
         )
         value = self._relevance(prepared, ranked or best)
+        worth = hits if _BLIND.intersection(trace.degraded) else self._worth(prepared, hits, value)
         label = confidence.label(value, prepared.recipe.confidence)
         least = prepared.query.min_confidence
         abstained = least is not None and not confidence.reaches(label, least)
@@ -223,10 +227,11 @@ class SearchService:
         rejected = ranked[shown[0].index] if shown else best[0] if best else None
         return SearchAnswer(
             receipt_id=None,
-            hits=() if abstained else hits,
+            hits=() if abstained else worth,
             total=len(ranked),
             confidence=label,
             relevance=value,
+            weak=len(hits) - len(worth),
             abstained=abstained,
             best_rejected=rejected.final_score if abstained and rejected else None,
             next_offset=offset + limit if len(kept) > offset + limit and not abstained else None,
@@ -280,6 +285,16 @@ class SearchService:
             question=query.query, relevance=query.min_relevance, named_only=query.named_only
         )
         return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
+
+    def _worth(
+        self, prepared: Prepared, hits: tuple[Hit, ...], relevance: float
+    ) -> tuple[Hit, ...]:
+        """What reaches the floor of the caller; all of it without one."""
+        floor = prepared.query.floor
+        if floor is None:
+            return hits
+        least = prepared.recipe.confidence.floor
+        return above_floor(hits, floor, relevance=relevance, least=least)
 
     async def _with_receipt(
         self, prepared: Prepared, answer: SearchAnswer, trace: Trace

@@ -200,7 +200,7 @@ async def test_the_client_in_the_readme_works(
     monkeypatch.setattr(asyncio, "run", begun.append)  # this test has a loop already
     exec(compile(code, str(README), "exec"), {})
     await begun[0]
-    assert "[memory_bank:m-1] Dana lives in Haifa" in capsys.readouterr().out
+    assert "[memory_bank:m-2] דנה אוהבת תה ירוק" in capsys.readouterr().out
 
 
 async def test_one_search_per_turn_as_headers_or_meta_name_it(site: Site) -> None:

@@ -34,7 +34,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
-from rayapp.search.requests import Hit, SearchAnswer, SearchQuery
+from rayapp.search.requests import Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
@@ -222,6 +222,11 @@ class Found:
     def hits(self) -> tuple[Hit, ...]:
         return self.search.hits if self.search else ()
 
+    @property
+    def only_weak(self) -> bool:
+        """Something was found, and nothing of it is worth showing."""
+        return self.search is not None and self.search.weak > 0 and not self.search.hits
+
 
 log = logging.getLogger("rayapp.context")
 
@@ -257,6 +262,7 @@ class ContextService:
         self._texts = texts
         self._runtime = runtime
         self._settings = runtime.settings.context
+        self._floor = floor_of(self._settings)
         self._standing = CoreMemories(items, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
@@ -381,6 +387,7 @@ class ContextService:
         asked = SearchQuery(
             query=request.query,
             limit=task.limit,
+            floor=self._floor,
             include_datagov=request.include_datagov,
             conversation_id=request.conversation_id,
             principal=request.principal,
@@ -406,7 +413,7 @@ class ContextService:
         """Memories that no word of the question found: all of a small store, else the newest
         when there is no hit at all. A search with more candidates than that asks for neither."""
         small, most = self._settings.small_store, self._settings.recent
-        has_hits = search is not None and bool(search.hits)
+        has_hits = search is not None and bool(search.hits or search.weak)
         if search is not None and has_hits and search.total > small:
             return ()
         now = self._runtime.clock.now()
@@ -455,6 +462,7 @@ class ContextService:
             recall=recalled.lines,
             found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
             topic=topic_of(request.recent),
+            nothing=pinned.nothing_known(task.language) if found.only_weak else "",
         )
         return build_block(
             material,
@@ -501,6 +509,11 @@ class ContextService:
         )
         texts = [item.text for item in items]
         return await self._remember(scope, conversation_id, texts, found) if items else found
+
+
+def floor_of(settings: ContextSettings) -> Floor:
+    """What a hit must reach to be shown unasked, and to a model that searches."""
+    return Floor(share=settings.min_share, relevance=settings.min_relevance)
 
 
 def _once(placed: Iterable[SectionItem]) -> tuple[SectionItem, ...]:

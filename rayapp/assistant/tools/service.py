@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from rayapp.assistant.context.service import floor_of
 from rayapp.assistant.ports import SessionStore
 from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import definitions, texts
@@ -61,6 +62,7 @@ class ToolsService(ToolWrites):
         super().__init__(memories, bank, sources.search, outcomes, documents=documents)
         self._learned = sources.insights
         self._books = sources.books
+        self._floor = floor_of(runtime.settings.context)
         self._sessions = sessions
         self._runtime = runtime
         self._listed = definitions.tools_named(self._documents)
@@ -129,6 +131,8 @@ class ToolsService(ToolWrites):
             limit=args.limit,
             tiers=args.tiers,
             sort_by=args.sort_by,
+            # Who asks for more, or for an order of their own, wants the weak ones as well.
+            floor=None if args.more or args.sort_by else self._floor,
             where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
         )
         return await self._found(scope, call, args, asked)
@@ -177,6 +181,7 @@ class ToolsService(ToolWrites):
             "confidence": found.confidence,
             "total": found.total,
             "limited": False,
+            "left_out": found.weak,
             "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
         }
         text = texts.found_text(found, args.query, now, self._documents)

@@ -37,6 +37,19 @@ class ContextSettings(SettingsSection):
     instructions: int = Field(
         20, ge=0, le=100, description="Instructions and preferences that messages told."
     )
+    min_relevance: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Relevance of the best hit below which none is shown; null: the recipe's, by "
+        "calibration; 0: off.",
+    )
+    min_share: float = Field(
+        0.6,
+        ge=0,
+        le=1,
+        description="Share of the best hit's strength that a shown hit has; 0: off.",
+    )
     small_store: int = Field(
         5, ge=0, le=50, description="Up to so many memories, all of them are context."
     )

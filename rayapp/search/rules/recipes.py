@@ -65,6 +65,9 @@ class ConfidenceModel(_Part):
     number_missing: float = 0.0
     high: float = Field(0.7, ge=0, le=1, description="Relevance from which an answer is `high`.")
     medium: float = Field(0.4, ge=0, le=1, description="Relevance from which it is `medium`.")
+    floor: float = Field(
+        0.1, ge=0, le=1, description="Relevance below which even the best hit answers nothing."
+    )
 
 
 class Recipe(_Part):

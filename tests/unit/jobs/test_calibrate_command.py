@@ -23,7 +23,7 @@ from tests.unit.jobs.report_data import write_heq, write_static
 
 WEIGHTS = {"bias": -1.00004, "cosine": 1.0, "coverage": 0.5, "passage": 2.0, "words": 0.1,
            "number_missing": -1.0}  # fmt: skip
-FITTED = Fitted(WEIGHTS, medium=0.40001, high=0.75, measured={"auc": 0.81234})
+FITTED = Fitted(WEIGHTS, medium=0.40001, high=0.75, floor=0.1, measured={"auc": 0.81234})
 OLD = ConfidenceModel(bias=9.0)
 
 

@@ -167,6 +167,15 @@ _KNOWN: dict[Side, str] = {
     "he": "זה כבר ידוע: זיכרון {ids}.",
     "en": "You already know this: memory {ids}.",
 }
+_NOTHING: dict[Side, str] = {
+    "he": "לא ידוע דבר שנוגע לשאלה הזאת.",
+    "en": "Nothing relevant to this question is known.",
+}
+
+
+def nothing_known(language: str) -> str:
+    """What is said honestly where only weak memories were found."""
+    return _NOTHING[side_of(language)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

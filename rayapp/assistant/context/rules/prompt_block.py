@@ -226,12 +226,14 @@ class Material:
         found: memories for this question, best first; those that stand already are left away.
             The best ones find room first; what has room stands in the order of authority.
         topic: what the conversation was about, raw.
+        nothing: what is said in place of memories for the question when none is worth showing.
     """
 
     standing: Sequence[SectionItem] = ()
     recall: Sequence[str] = ()
     found: Sequence[SectionItem] = ()
     topic: str = ""
+    nothing: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +317,8 @@ def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None
     past = [one for one in found if one.section == "past"]
     _section(page, "past", past, material.recall, opening=opening)
     rest = [one for one in found if one.section != "past"]
-    _section(page, "relevant", rest, opening=() if page.rows else opening)
+    sentences = (material.nothing,) if material.nothing and not rest else ()
+    _section(page, "relevant", rest, sentences, opening=() if page.rows else opening)
     if material.topic.strip() and (page.rows or not opening):
         page.add(f"{TOPIC}{cut_line(material.topic, TOPIC_CHARS)}", "")
 

@@ -42,14 +42,16 @@ def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) 
     """Results numbered from 1, whole, with what is known of each."""
     echo = cut_line(query, ECHO_CHARS)
     if not found.hits:
-        return "\n".join([f'No memories found for "{echo}".', *_missing(found.degraded)])
+        none = "No memories found" if not found.weak else "Nothing relevant is known"
+        return "\n".join([f'{none} for "{echo}".', *_weak(found.weak), *_missing(found.degraded)])
     count = len(found.hits)
     noun = "memory" if count == 1 else "memories"
     lines = [f'Found {count} relevant {noun} for "{echo}" (confidence: {found.confidence}).']
     for run in runs([hit.item for hit in found.hits]):
         lines += hit_lines([found.hits[place] for place in run], now, documents)
     receipt = f"; receipt_id: {escape_id(found.receipt_id)}" if found.receipt_id else ""
-    return "\n".join([*lines, *_missing(found.degraded), f"{CLOSING}{receipt}."])
+    lines += [*_weak(found.weak), *_missing(found.degraded)]
+    return "\n".join([*lines, f"{CLOSING}{receipt}."])
 
 
 def hit_lines(run: Sequence[Hit], now: datetime, documents: bool) -> list[str]:
@@ -189,6 +191,11 @@ def scored_data(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
 
 def iso(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
+
+
+def _weak(count: int) -> list[str]:
+    """Said, so that a model that needs them knows that they are there."""
+    return [f"Weak results left out: {count}; set more to true to see them."] if count else []
 
 
 def _missing(degraded: Sequence[str]) -> list[str]:

@@ -233,7 +233,7 @@ async def test_a_fact_that_answers_is_named_as_known(service: Harness) -> None:
     ("question", "answer", "later"),
     [
         ("Where do we meet Noa?", "At the old lighthouse of Acre.", "which lighthouse?"),
-        ("איפה פוגשים את נועה?", "במגדלור הישן של עכו.", "איזה מגדלור?"),
+        ("איפה פוגשים את נועה?", "במגדלור הישן של עכו.", "איפה המגדלור של נועה?"),
     ],
 )
 async def test_what_the_messages_still_hold_is_not_told_again(
@@ -341,7 +341,7 @@ async def test_patterns_that_only_stand_are_no_citations_and_get_no_verdict(
     cited = [one["memory_id"] for one in made["citations"]]
     assert cited == ["car"]
     assert sorted([*cited, *(one["memory_id"] for one in made["uncited"])]) == sorted(ids(found))
-    assert len(made["uncited"]) > 5
+    assert len(made["uncited"]) == 5
     thumb = FeedbackRequest(message_id="m-1", score=1, citations=tuple(cited))
     answer = await service.services.outcomes.feedback(ME, thumb)
     assert [one.memory_id for one in answer.updated] == ["car"]

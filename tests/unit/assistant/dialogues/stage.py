@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -78,7 +78,7 @@ class Stage:
     def play(self, model: Mapping[str, Any]) -> None:
         """What the model answers: by helper, a part of the person's words and the reply."""
         for helper, replies in model.items():
-            self.script.answers[_helper(helper)] = _answer(helper, replies)
+            self.script.answers[cast(HelperName, helper)] = _answer(helper, replies)
 
     async def do(self, step: Mapping[str, Any]) -> None:
         if "days" in step:
@@ -165,11 +165,6 @@ def check_block(found: AssistantContext, step: Mapping[str, Any]) -> None:
 
 def check_turn(answer: ExchangeAnswer, step: Mapping[str, Any]) -> None:
     check_block(answer.context, step)
-
-
-def _helper(name: str) -> HelperName:
-    found: Any = name
-    return found
 
 
 def _answer(helper: str, replies: Mapping[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from rayapp.assistant.context.rules import prompt_block
 from rayapp.assistant.extraction.rules import facts
+from rayapp.search import service
 from tests.unit.assistant.dialogues.stage import dialogues, played
 
 ROWS = dialogues()
@@ -28,11 +29,16 @@ def supersession(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(facts, "replaced_by", lambda one, items, at: None)
 
 
+def floor(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(service, "above_floor", lambda hits, floor, relevance, least: tuple(hits))
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
     "authority": authority,
     "supersession": supersession,
+    "floor": floor,
 }
 
 
