@@ -52,6 +52,7 @@ class ContextRequest:
 
     token_budget: of the whole text block; None = the setting. limit: of the search; None =
     estimated from the question. tools: names that are offered to the assistant this turn.
+    recorder: in whose name the answer before is judged by this question; None = it is not.
     """
 
     query: str
@@ -64,6 +65,7 @@ class ContextRequest:
     limit: int | None = None
     tools: tuple[str, ...] = ()
     principal: str = ""
+    recorder: Recorder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

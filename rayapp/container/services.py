@@ -16,6 +16,7 @@ from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
 from rayapp.assistant.context.service import ContextService
+from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
@@ -392,6 +393,9 @@ class Container:
             self.receipts,
             self.stores.sessions,
             texts=self.texts,
+            reactions=Reactions(
+                self.policies, self.executor, self.stores.exchanges, runtime=self.runtime
+            ),
             runtime=self.runtime,
         )
 
@@ -426,21 +430,31 @@ class Container:
         )
 
     @cached_property
-    def learning(self) -> ExchangeLearning:
-        """The worker of the queue of exchanges; it skips them while no model may be asked."""
+    def policies(self) -> ExtractionPolicies:
+        """What is asked about an exchange, and which answers the rules let through."""
         stores, prompts = self.stores, load_prompts()
         limit_s = self.settings.embedding.batch_timeout_s
-        policies = ExtractionPolicies(
+        return ExtractionPolicies(
             models=self.models,
             queue=stores.exchanges,
             receipts=stores.receipts,
             known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
+            judged=self.executor.judged,
         )
-        executor = ExtractionExecutor(
-            self.memories, self.outcomes, stores.events, runtime=self.runtime
+
+    @cached_property
+    def executor(self) -> ExtractionExecutor:
+        return ExtractionExecutor(
+            self.memories, self.outcomes, self.stores.events, runtime=self.runtime
         )
-        return ExchangeLearning(stores.exchanges, policies, executor, runtime=self.runtime)
+
+    @cached_property
+    def learning(self) -> ExchangeLearning:
+        """The worker of the queue of exchanges; it skips them while no model may be asked."""
+        return ExchangeLearning(
+            self.stores.exchanges, self.policies, self.executor, runtime=self.runtime
+        )
 
     @cached_property
     def personality(self) -> PersonalityService:

@@ -49,6 +49,7 @@ METRICS: dict[str, Metric] = {
     "outcomes": Metric("counter", "Outcomes answered.", ("outcome", "result")),
     "tool_calls": Metric("counter", "Tools called, by what came of it.", ("tool", "result")),
     "learned": Metric("counter", "What came of exchanges, by task.", ("task", "result")),
+    "reactions": Metric("counter", "Answers judged by the next question, by result.", ("result",)),
     "model_asks": Metric("counter", "Questions of helpers to a model.", ("helper", "result")),
     "model_latency_s": _latency("Time of a question to a model, seconds.", "helper"),
     "model_tokens": Metric("counter", "Tokens asked and answered.", ("helper", "kind")),

@@ -269,6 +269,11 @@ class OutcomesService:
         event, duplicate = await self._record(scope, asked, await self._subject(scope, asked))
         return self._answer(event, duplicate=duplicate)
 
+    async def known(self, scope: WriteScope, idempotency_key: str) -> bool:
+        """Whether an outcome was recorded with this key."""
+        creation.check_user(scope.user_id)
+        return await self._first(scope, idempotency_key) is not None
+
     async def shown(self, scope: WriteScope, request: OutcomeRequest) -> Receipt | None:
         """The receipt that positions of this request mean; None when there is none (any more).
 

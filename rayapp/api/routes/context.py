@@ -87,7 +87,11 @@ async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
 
 async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
     check_query(call, body.query)
-    request = body.fill(ContextRequest, recent=_before(body), principal=call.principal)
+    # A key that may not write changes nothing, also not by what its user says.
+    recorder = call.recorder if call.may_write else None
+    request = body.fill(
+        ContextRequest, recent=_before(body), principal=call.principal, recorder=recorder
+    )
     found = await call.services.context.prefetch(call.reads, request)
     call.notes |= {
         "stages": found.timings_ms,

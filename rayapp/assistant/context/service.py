@@ -10,6 +10,7 @@ from typing import TypeVar
 from rayapp.assistant.context.rules import pinned
 from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
+from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.rules import fingerprints_of
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
 from rayapp.assistant.gating.rules.intents import tool_needs
@@ -252,8 +253,10 @@ class ContextService:
         sessions: SessionStore,
         *,
         texts: Texts,
+        reactions: Reactions,
         runtime: Runtime,
     ) -> None:
+        self._reactions = reactions
         self._search = search
         self._insights = insights
         self._items = items
@@ -272,12 +275,15 @@ class ContextService:
     async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything in one round of parallel reads, then the block, its receipt and the gate.
 
-        No session is told of it.
+        Before them the answer before is judged by this question, so that the block shows it. No
+        session is told of it.
         """
         trace = Trace(self._runtime.clock, self._runtime.metrics)
         begun = self._runtime.clock.monotonic()
         needs = tool_needs(request.query, request.tools)
         task = read_task(request, needs)
+        async with trace.stage("reaction"):
+            await self._reactions.judge(scope, request)
         found = await self._gather(scope, request, task, trace)
         known = self._known(request, found)
         async with trace.stage("format"):

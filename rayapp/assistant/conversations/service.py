@@ -153,6 +153,7 @@ class HooksService:
             limit=request.limit,
             tools=request.tools,
             principal=request.recorder.principal,
+            recorder=request.recorder,
         )
 
     def _block(

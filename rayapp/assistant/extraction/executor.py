@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from rayapp.assistant.extraction.policies import HELPER_OF
 from rayapp.assistant.extraction.rules.facts import Learned, LearnedExchange, Task
@@ -46,6 +46,16 @@ class ExtractionExecutor:
         self._outcomes = outcomes
         self._events = events
         self._clock = runtime.clock
+
+    async def judged(self, exchange: LearnedExchange) -> bool:
+        """Whether the answer of this turn has its judgement: by what it was shown, or as a turn."""
+        for about in get_args(About):
+            key = outcome_key(
+                exchange.user_id, exchange.conversation_id, exchange.message_id, about
+            )
+            if await self._outcomes.known(_writer(exchange), key):
+                return True
+        return False
 
     async def do(self, exchange: LearnedExchange, task: Task, part: Any) -> str:
         """One part of a plan; what came of it, in one word. Raises DependencyDown."""

@@ -130,6 +130,12 @@ SURE_MERGE = 0.7
 # Texts that were before the assistant and are told to the model as known, at most.
 TOLD_CONTEXT = 20
 Versions = Callable[[ports.HelperName, ports.PromptLanguage], str]
+WasJudged = Callable[[facts.LearnedExchange], Awaitable[bool]]
+
+
+async def never_judged(exchange: facts.LearnedExchange) -> bool:
+    """Where nobody judges but the background."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +193,15 @@ class ExtractionPolicies:
         receipts: ReceiptReads,
         known: KnownMemories,
         versions: Versions,
+        judged: WasJudged = never_judged,
     ) -> None:
+        """`judged`: whether a turn has its judgement already, from what was said after it."""
         self.models = models
         self.queue = queue
         self.receipts = receipts
         self.known = known
         self.versions = versions
+        self.judged = judged
         self.tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
             "outcome": self._outcome,
             "profile": self._profile,
@@ -205,8 +214,11 @@ class ExtractionPolicies:
         """Some helper may be asked."""
         return any(self.models.enabled(helper) for helper in HELPER_OF.values())
 
+    def enabled_for(self, task: Task) -> bool:
+        return self.models.enabled(HELPER_OF[task])
+
     async def decide(self, case: Case, task: Task) -> Decided:
-        if not self.models.enabled(HELPER_OF[task]):
+        if not self.enabled_for(task):
             return Decided("off")
         if task != "outcome" and case.item is None:
             return Decided("no_memory")
@@ -222,14 +234,21 @@ class ExtractionPolicies:
         before = await self.queue.earlier(exchange.own, exchange, 1)
         if not before:
             return Decided("first_turn")
-        judged = before[0]
+        return await self.judgement(exchange, before[0])
+
+    async def judgement(
+        self, exchange: facts.LearnedExchange, judged: facts.LearnedExchange
+    ) -> Decided:
+        """What the words of `exchange` say of the answer of `judged`; asked once."""
+        if await self.judged(judged):
+            return Decided("judged")
         if judged.memory_id is not None and not await self._still_kept([judged]):
             return Decided("gone")
         receipt_id = await self._open_receipt(judged)
         if judged.memory_id is None and receipt_id is None:
             return Decided("nothing_to_judge")
         reply = await self._ask(
-            case,
+            exchange,
             "outcome",
             answers.OutcomeJudgement,
             question=judged.user_text,
@@ -261,7 +280,7 @@ class ExtractionPolicies:
         exchange = case.exchange
         known = await self.known.told(exchange.user_id, exchange.user_text)
         reply = await self._ask(
-            case, "profile", answers.ProfileFindings, user_text=exchange.user_text, known=known
+            exchange, "profile", answers.ProfileFindings, user_text=exchange.user_text, known=known
         )
         if reply.value is None:
             return _not_decided(reply)
@@ -283,7 +302,7 @@ class ExtractionPolicies:
         exchange = case.exchange
         known = await self.known.told(exchange.user_id, exchange.user_text)
         reply = await self._ask(
-            case,
+            exchange,
             "fact",
             str,
             user_text=exchange.user_text,
@@ -360,7 +379,7 @@ class ExtractionPolicies:
             )
         ]
         reply = await self._ask(
-            case, "summary", answers.HistorySummary, messages=messages, bullets=history.BULLETS
+            exchange, "summary", answers.HistorySummary, messages=messages, bullets=history.BULLETS
         )
         if reply.value is None:
             return _not_decided(reply)
@@ -396,12 +415,20 @@ class ExtractionPolicies:
     # --- asking
 
     async def _ask(
-        self, case: Case, task: Task, wanted: type[ports.T], /, **variables: Any
+        self,
+        exchange: facts.LearnedExchange,
+        task: Task,
+        wanted: type[ports.T],
+        /,
+        **variables: Any,
     ) -> ports.ModelReply[ports.T]:
         question = ports.ModelQuestion(
-            helper=HELPER_OF[task], variables=variables, answer=wanted, language=_language(case)
+            helper=HELPER_OF[task],
+            variables=variables,
+            answer=wanted,
+            language=ports.prompt_language(exchange.user_text),
         )
-        return await self.models.ask(case.exchange.user_id, question)
+        return await self.models.ask(exchange.user_id, question)
 
     def _making(self, case: Case, task: Task) -> facts.Making:
         return facts.Making(case.exchange, self.versions(HELPER_OF[task], _language(case)))

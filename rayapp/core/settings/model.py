@@ -83,6 +83,13 @@ class HooksSettings(SettingsSection):
     attribution: bool = Field(
         True, description="Ask the assistant to mark which memories helped, in the context block."
     )
+    reaction_timeout_s: float = Field(
+        1.5,
+        gt=0,
+        le=10,
+        description="What a model may take to judge the last answer by the next question, before "
+        "the context of that is read.",
+    )
 
 
 def _endpoint(value: str) -> str:

@@ -32,6 +32,7 @@ from rayapp.inference.chat.rules.answers import (
     ProfileFindings,
 )
 from rayapp.inference.ports import HelperName, Message
+from rayapp.learning.records import Recorder
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -93,6 +94,7 @@ class Stage:
             await self.turn(step)
 
     async def ask(self, step: Mapping[str, Any]) -> None:
+        self.service.clock.advance(60)
         found = await self.service.services.context.prefetch(
             READ,
             ContextRequest(
@@ -101,6 +103,7 @@ class Stage:
                 recent=tuple(self.messages[-10:]),
                 tools=tuple(step.get("tools", ())),
                 limit=step.get("limit"),
+                recorder=Recorder(principal="agent"),
             ),
         )
         check_block(found, step)
@@ -187,7 +190,7 @@ async def played(dialogue: Mapping[str, Any], **settings: Any) -> None:
     script = ScriptedAnswers()
     if "model" not in dialogue:
         script.off.update(script.answers)
-    service.container.models = script  # type: ignore[assignment]
+    service.container.policies.models = script
     stage = Stage(service, script)
     stage.play(dialogue.get("model", {}))
     await stage.known(dialogue.get("given", ()))

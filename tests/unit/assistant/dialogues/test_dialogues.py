@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.context.rules import prompt_block
+from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.extraction.rules import facts
 from rayapp.search import service
 from tests.unit.assistant.dialogues.stage import dialogues, played
@@ -33,12 +34,20 @@ def floor(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(service, "above_floor", lambda hits, floor, relevance, least: tuple(hits))
 
 
+def feedback(patch: pytest.MonkeyPatch) -> None:
+    async def unheard(*_: Any) -> str:
+        return ""
+
+    patch.setattr(Reactions, "judge", unheard)
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
     "authority": authority,
     "supersession": supersession,
     "floor": floor,
+    "feedback": feedback,
 }
 
 

@@ -44,7 +44,7 @@ async def test_a_built_worker_learns_under_the_version_of_the_prompt() -> None:
     models = ScriptedAnswers()
     models.answers["fact_extraction"] = lambda asked: "המשתמש גר בחיפה"
     await said(harness, "אני גר בחיפה")
-    harness.container.models = models  # type: ignore[assignment]  # a script in its place
+    harness.container.policies.models = models  # a script in its place
     assert await harness.container.learning.run_once() == 1
     where = ItemFilter(tiers=(Tier.MEMORY_BANK,))
     (item,) = (await harness.services.memories.page(READS, where, ItemQuery())).items
