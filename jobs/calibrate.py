@@ -61,9 +61,9 @@ DECIMALS = 4
 REFUSED = 0.07
 SURE = 0.85
 # Of the least sure right answer: what is not put before an assistant is lost to it, so the floor
-# lies below every right one. At .15 LoCoMo loses 1.4 points of its evidence, at .1 a tenth of one
-# (decision 0062).
-FLOOR_SHARE = 0.75
+# lies below every right one. At .57 greetings are below it and no question of LoCoMo is; at .75
+# LoCoMo loses .7 points of its evidence (decision 0062).
+FLOOR_SHARE = 0.57
 PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
 OUT = CONFIG_DIR / "calibration"
 DONE, BAD_ARGUMENTS, DEPENDENCY_AWAY = 0, 2, 4
