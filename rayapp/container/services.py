@@ -15,7 +15,7 @@ from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
-from rayapp.assistant.context.service import ContextService
+from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.executor import ExtractionExecutor
@@ -390,9 +390,8 @@ class Container:
             self.search,
             self.insights,
             self.stores.items,
-            self.receipts,
+            ContextReceipts(self.receipts, self.texts, self.runtime),
             self.stores.sessions,
-            texts=self.texts,
             reactions=Reactions(
                 self.policies, self.executor, self.stores.exchanges, runtime=self.runtime
             ),

@@ -102,11 +102,14 @@ KEEP_S = 0.2
 
 
 class ContextReceipts:
-    """Makes receipts, and keeps them for as long as marks of an answer may come in."""
+    """Makes receipts, and keeps them for as long as marks of an answer may come in.
+
+    `texts`: what reads the concepts of a question.
+    """
 
     def __init__(self, receipts: Receipts, texts: Texts, runtime: Runtime) -> None:
         self._receipts = receipts
-        self._expansions = texts.expansions
+        self.texts = texts
         self._new_id = runtime.new_id
         self._disk = runtime.disk
         self._ttl = timedelta(days=runtime.settings.context.receipt_ttl_days)
@@ -127,7 +130,7 @@ class ContextReceipts:
         concepts = (
             insights.concepts
             if insights is not None
-            else extract_concepts(request.query, expansions=self._expansions)
+            else extract_concepts(request.query, expansions=self.texts.expansions)
         )
         return Receipt(
             receipt_id=self._new_id(),
@@ -249,10 +252,9 @@ class ContextService:
         search: SearchService,
         insights: InsightsService,
         items: MemoryStore,
-        receipts: Receipts,
+        receipts: ContextReceipts,
         sessions: SessionStore,
         *,
-        texts: Texts,
         reactions: Reactions,
         runtime: Runtime,
     ) -> None:
@@ -260,9 +262,9 @@ class ContextService:
         self._search = search
         self._insights = insights
         self._items = items
-        self._receipts = ContextReceipts(receipts, texts, runtime)
+        self._receipts = receipts
         self._sessions = sessions
-        self._texts = texts
+        self._texts = receipts.texts
         self._runtime = runtime
         self._settings = runtime.settings.context
         self._floor = floor_of(self._settings)
