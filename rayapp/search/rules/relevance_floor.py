@@ -21,13 +21,18 @@ def above_floor(
     """
     if not hits or relevance < (least if floor.relevance is None else floor.relevance):
         return ()
-    best = max(strength_of(hit.summary) for hit in hits)
-    return tuple(hit for hit in hits if strength_of(hit.summary) >= floor.share * best)
+    needed = floor.share * max(strength_of(hit.summary) for hit in hits)
+    return tuple(hit for hit in hits if _reach(hit.summary) >= needed)
+
+
+def _reach(summary: ScoreSummary) -> float:
+    """What an item is worth for other reasons (quality, graphs) helps itself over the floor; it
+    does not raise the floor, so it pushes out nothing that answers."""
+    return max(summary.final_score, strength_of(summary))
 
 
 def strength_of(summary: ScoreSummary) -> float:
-    """How well an item answers by itself: what it is worth for other reasons (quality, graphs)
-    raises its place, and must not push out what answers."""
+    """How well an item answers by itself."""
     own = summary.fused
     if summary.ce_score is not None:
         own = (own + summary.ce_score) / 2

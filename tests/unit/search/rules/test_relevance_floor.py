@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,9 +46,11 @@ def test_the_floor_of_the_caller_goes_before_the_calibrated_one() -> None:
     assert above_floor((), open_, relevance=1.0, least=0.0) == ()
 
 
-def test_what_an_item_is_worth_otherwise_pushes_no_answer_out() -> None:
-    boosted = hit(0.5, total_boost=1.5)
-    assert kept(boosted, hit(0.5)) == ["0.5", "0.5"]
+def test_what_an_item_is_worth_otherwise_helps_it_and_pushes_nothing_out() -> None:
+    boosted = replace(hit(0.5), summary=ScoreSummary(final_score=0.75, fused=0.5))
+    assert kept(boosted, hit(0.9)) == ["0.5", "0.9"]
+    assert kept(hit(0.5), hit(0.9)) == ["0.9"]
+    assert kept(boosted, hit(0.35)) == ["0.5", "0.35"]
     assert strength_of(boosted.summary) == 0.5
 
 
