@@ -10,6 +10,7 @@ from rayapp.assistant.ports import SessionStore
 from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import definitions, texts
 from rayapp.assistant.tools.rules.arguments import read_arguments
+from rayapp.assistant.tools.rules.repairs import read_repaired
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
@@ -106,8 +107,31 @@ class ToolsService(ToolWrites):
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
         if tool.writes:
             self._runtime.disk.check()
-        arguments = read_arguments(tool, call.arguments)
-        return await self._handlers[tool.name](scope, call, arguments)
+        arguments, repairs = await self._read(tool, scope, call)
+        answer = await self._handlers[tool.name](scope, call, arguments)
+        return answer if not repairs else texts.with_repairs(answer, repairs)
+
+    async def _read(
+        self, tool: type[definitions.Tool], scope: WriteScope, call: ToolCall
+    ) -> tuple[definitions.Tool, tuple[str, ...]]:
+        """The arguments, and what was put right in them. The question of the turn is only looked
+        for where it has to stand in for the query."""
+        try:
+            return read_arguments(tool, call.arguments), ()
+        except InvalidInput:
+            if tool.writes:
+                raise
+            return read_repaired(tool, call.arguments, await self._question(scope, call))
+
+    async def _question(self, scope: WriteScope, call: ToolCall) -> str | None:
+        """What the person asked: the newest context of the conversation was made for it."""
+        if call.conversation_id is None:
+            return None
+        asked = OutcomeRequest(
+            outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
+        )
+        receipt = await self._outcomes.shown(scope, asked)
+        return receipt.query if receipt else None
 
     async def _insights(
         self, scope: WriteScope, call: ToolCall, args: definitions.GetContextInsights

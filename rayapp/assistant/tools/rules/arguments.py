@@ -35,8 +35,8 @@ def read_arguments(tool: type[T], sent: Mapping[str, Any] | str | None) -> T:
     """
     known = names_of(tool)
     values: dict[str, list[Any]] = {}
-    for name, value in _object(tool, sent).items():
-        field = known.get(_fold(name))
+    for name, value in as_object(tool, sent).items():
+        field = known.get(fold(name))
         if field is None:
             raise _unknown(tool, name)
         if not _nothing(tool.model_fields[field], value):
@@ -75,11 +75,12 @@ def names_of(tool: type[Tool]) -> Mapping[str, str]:
     for name, field in tool.model_fields.items():
         aliases = field.validation_alias
         others = aliases.choices if isinstance(aliases, AliasChoices) else ()
-        names |= {_fold(one): name for one in (name, *others)}
+        names |= {fold(one): name for one in (name, *others)}
     return names
 
 
-def _object(tool: type[Tool], sent: Any) -> Mapping[str, Any]:
+def as_object(tool: type[Tool], sent: Any) -> Mapping[str, Any]:
+    """The arguments as they came, unwrapped. InvalidInput: they are no object."""
     for _ in range(MAX_UNWRAPS):
         if sent is None:
             return {}
@@ -99,7 +100,7 @@ def _wrapped(tool: type[Tool], sent: Mapping[str, Any]) -> Any | None:
     if len(sent) != 1:
         return None
     name, inner = next(iter(sent.items()))
-    wraps = _fold(name) in WRAPPERS and _fold(name) not in names_of(tool)
+    wraps = fold(name) in WRAPPERS and fold(name) not in names_of(tool)
     return inner if wraps and isinstance(inner, Mapping | str) else None
 
 
@@ -127,7 +128,7 @@ def _nothing(field: FieldInfo, value: Any) -> bool:
     return blank and not field.is_required()
 
 
-def _fold(name: Any) -> str:
+def fold(name: Any) -> str:
     """`sortBy`, `sort-by` and `Sort By` are `sort_by`."""
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 

@@ -85,6 +85,12 @@ def read_names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(read_text(one) for one in many))
 
 
+def whole_number(value: Any) -> int | None:
+    """A number of whatever size; None where there is none."""
+    number = _number(value)
+    return None if number is None else int(number)
+
+
 def read_share(value: Any) -> float:
     """0 to 1; `80%` is 0.8."""
     percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None

@@ -1,12 +1,13 @@
 """What a model reads of a tool's result. Memory text is escaped: it stays text in every case."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
 from rayapp.assistant.context.rules.line_notes import place_of
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
+from rayapp.assistant.records import ToolAnswer
 from rayapp.documents.rules.order import joined, runs
 from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import side_of
@@ -191,6 +192,16 @@ def scored_data(found: OutcomeAnswer, documents: bool) -> dict[str, Any]:
 
 def iso(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
+
+
+def with_repairs(answer: ToolAnswer, repairs: Sequence[str]) -> ToolAnswer:
+    """The answer, which begins with what was wrong in the arguments."""
+    said = [f"Note: {escape_text(one)}" for one in repairs]
+    return replace(
+        answer,
+        text="\n".join([*said, answer.text]),
+        data={**answer.data, "repaired": list(repairs)},
+    )
 
 
 def _weak(count: int) -> list[str]:

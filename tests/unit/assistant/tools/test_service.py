@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.assistant.records import ToolAnswer, ToolCall
+from rayapp.assistant.records import ContextRequest, ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules.arguments import names_of
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
 from rayapp.core.errors import (
@@ -487,12 +487,28 @@ async def test_what_was_skipped_is_said(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("words", ["Haifa", "חיפה"])
-async def test_unknown_arguments_are_refused_before_anything_is_asked(
-    desk: Desk, words: str
-) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        await desk.call("search_memory", query=words, mood="good")
-    assert caught.value.details["field"] == "mood"
+async def test_an_unknown_argument_fails_no_search_and_is_said(desk: Desk, words: str) -> None:
+    found = await desk.call("search_memory", query=words, mood="good", tiers=["attic"], limit=-3)
+    assert found.data["query"] == words
+    assert found.data["repaired"] == [
+        "mood: is no argument of search_memory; it was left out.",
+        "tiers: could not be read; all tiers were searched.",
+        "limit: could not be read; 1 was used.",
+    ]
+    assert found.text.startswith("Note: mood: is no argument of search_memory")
+
+
+async def test_the_question_of_the_turn_stands_in_for_a_query(desk: Desk) -> None:
+    with pytest.raises(InvalidInput, match="query: is missing"):
+        await desk.call("search_memory")
+    asked = ContextRequest(query="Where does Dana live?", conversation_id="conv-1")
+    await desk.harness.services.context.prefetch(ReadScope("dana"), asked)
+    for sent in ({}, {"query": " "}, {"query": 7}, [1], "{"):
+        desk.turn += "x"
+        asked_now = ToolCall(name="search_memory", arguments=sent, conversation_id="conv-1")
+        found = await desk.tools.call(DANA, asked_now)
+        assert found.data["query"] == "Where does Dana live?"
+        assert "the user's message was used" in found.text
 
 
 WORDS = st.sampled_from(["m-1", "1", "worked", "Haifa", "all", "[1]", "x", "true", "0.5"])
