@@ -22,6 +22,7 @@ HelperName = Literal[
     "history_summary",
     "merge_duplicates",
     "tool_result_summary",
+    "answer_reading",
 ]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)
 PromptLanguage = Literal["he", "en"]

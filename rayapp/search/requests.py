@@ -33,8 +33,9 @@ class SearchQuery:
     `include_datagov` None = when a filter or the question itself asks for open data.
     `min_relevance` leaves out hits whose relevance, a probability 0..1, is below it; `named_only`
     those none of whose entities the question names; `floor` those that are weak beside the best
-    one, and all of them when that is weak. `receipt` False: whoever asks shows something
-    else than these hits, and keeps the receipt of that.
+    one, and all of them when that is weak. `receipt` False: whoever asks shows something else than
+    these hits, and keeps the receipt of that. `read`: a language model reads whether one of the
+    hits answers; where none does, the search abstains.
     """
 
     query: str
@@ -54,6 +55,7 @@ class SearchQuery:
     principal: str = ""
     timeout_s: float | None = None
     receipt: bool = True
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,7 @@ class DatagovUse:
 class SearchAnswer:
     """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
 
+    `answered_by`: the position of the hit that answers, as a model read it; None = nobody read.
     `timings_ms` add up to the time of the search; `spans` say when its stages ran.
     `weak`: hits that were found and left out by the floor of the query.
     """
@@ -151,6 +154,7 @@ class SearchAnswer:
     weak: int = 0
     abstained: bool = False
     best_rejected: float | None = None
+    answered_by: int | None = None
     next_offset: int | None = None
     degraded: tuple[str, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)

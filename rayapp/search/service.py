@@ -16,6 +16,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
+from rayapp.search.reader import AnswerReader
 from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
@@ -68,6 +69,7 @@ class SearchService:
         texts: Texts,
         *,
         priors: PriorsService,
+        reader: AnswerReader,
         on_empty: Callable[[ReadScope], None],
         runtime: Runtime,
     ) -> None:
@@ -76,6 +78,7 @@ class SearchService:
         self._receipts = receipts
         self._texts = texts
         self._priors = priors
+        self._reader = reader
         self._on_empty = on_empty
         self._clock = runtime.clock
         self._disk = runtime.disk
@@ -92,6 +95,8 @@ class SearchService:
         gathered = await self.gather(prepared, deadline, trace)
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
+        if query.read:
+            answer = await self._reader.read(scope, query.query, answer, deadline, trace)
         if not ranked:
             self._on_empty(prepared.scope)
         return await self._with_receipt(prepared, answer, trace)

@@ -223,6 +223,11 @@ class SearchBody(bases.Strict):
         description="Only memories one of whose entities the question names, whatever else it "
         "says; `score_summary.named` says which.",
     )
+    read: bases.Flag = Field(
+        False,
+        description="Let the language model (`models.base_url`) read whether a hit answers: "
+        "`answered_by` names it, and where none does the search abstains. Costs a call.",
+    )
     include_datagov: bases.Flag | None = Field(
         None,
         description="Also search open data. When absent, a filter on it or the words of the "
@@ -453,6 +458,11 @@ class SearchAnswerView(bases.Success):
         exclude_if=bases.is_none,
         description="`debug` once more, only for the first client (`compat.first_client`).",
     )
+    answered_by: int | None = Field(
+        None,
+        exclude_if=bases.is_none,
+        description="With `read`: the position of the hit that answers, as the model says.",
+    )
     has_more: bool = Field(alias="hasMore")
     next_offset: int | None = Field(alias="nextOffset")
 
@@ -606,6 +616,7 @@ def search_body(
         "degraded": found.degraded,
         "debug": debug,
         **({"retrievalDebug": debug} if first_client else {}),
+        **({"answered_by": found.answered_by} if found.answered_by is not None else {}),
         "hasMore": found.next_offset is not None,
         "nextOffset": found.next_offset,
     }

@@ -113,6 +113,9 @@ class HelperFlags(SettingsSection):
     history_summary: bool = Field(True, description="Sum up long conversations.")
     merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
     tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
+    answer_reading: bool = Field(
+        True, description="Read whether a search found an answer, where a request asks for it."
+    )
 
 
 class ModelsSettings(SettingsSection):

@@ -45,8 +45,8 @@ class TurnShares(_Part):
 class RerankBlend(_Part):
     """Probabilities only, never raw logits: their scale differs from model to model."""
 
-    original: float = Field(0.53, ge=0, le=1, description="Weight of the score before.")
-    cross_encoder: float = Field(0.47, ge=0, le=1, description="Weight of the probability.")
+    original: float = Field(0.55, ge=0, le=1, description="Weight of the score before.")
+    cross_encoder: float = Field(0.45, ge=0, le=1, description="Weight of the probability.")
     top: int = Field(30, ge=1, le=200, description="Candidates reranked, by rank before.")
 
 

@@ -255,6 +255,12 @@ class MergedMemory(ModelAnswer):
     confidence: Share
 
 
+class AnswerReading(ModelAnswer):
+    """The number of the text that answers the question, 0 = none does."""
+
+    text: int = Field(ge=0)
+
+
 # The name in a prompt's front matter -> what its answer must be.
 ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "text": str,
@@ -262,6 +268,7 @@ ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "profile_findings": ProfileFindings,
     "history_summary": HistorySummary,
     "merged_memory": MergedMemory,
+    "answer_reading": AnswerReading,
 }
 
 
