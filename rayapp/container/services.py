@@ -67,7 +67,7 @@ from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
 from rayapp.search.explain import Explainer
 from rayapp.search.priors import PriorsService
-from rayapp.search.reader import AnswerReader
+from rayapp.search.reader import AnswerReader, HitReaders
 from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import SearchArms
@@ -236,11 +236,10 @@ class Container:
         )
         return SearchService(
             arms,
-            self.reranker,
+            HitReaders(self.reranker, AnswerReader(self.models, self.settings.models.timeout_s)),
             self.receipts,
             replace(self.texts, recipes=self.calibrated.recipes),
             priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
-            reader=AnswerReader(self.models, self.settings.models.timeout_s),
             on_empty=self.deferred.check_missing,
             runtime=self.runtime,
         )

@@ -12,7 +12,7 @@ from rayapp.core.deadline import Deadline
 from rayapp.core.errors import ModelDown
 from rayapp.core.scope import ReadScope
 from rayapp.inference.chat.rules.answers import AnswerReading
-from rayapp.inference.ports import ModelPort, ModelQuestion, prompt_language
+from rayapp.inference.ports import ModelPort, ModelQuestion, Reranker, prompt_language
 from rayapp.search.requests import SearchAnswer
 from rayapp.search.tracing import Trace
 
@@ -20,6 +20,14 @@ from rayapp.search.tracing import Trace
 READ_HITS = 10
 READ_CHARS = 1_000
 REASON = "reader"  # in `degraded`, where nobody could read
+
+
+@dataclass(frozen=True, slots=True)
+class HitReaders:
+    """Who reads the texts of the best hits: the reranker always, a language model on request."""
+
+    reranker: Reranker
+    answers: AnswerReader
 
 
 @dataclass(frozen=True, slots=True)

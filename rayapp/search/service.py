@@ -11,12 +11,11 @@ from datetime import timedelta
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, DependencyDown
 from rayapp.core.runtime import Runtime
-from rayapp.inference.ports import Reranker
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
-from rayapp.search.reader import AnswerReader
+from rayapp.search.reader import HitReaders
 from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
 from rayapp.search.rules import confidence
@@ -64,21 +63,19 @@ class SearchService:
     def __init__(
         self,
         arms: SearchArms,
-        reranker: Reranker,
+        readers: HitReaders,
         receipts: Receipts,
         texts: Texts,
         *,
         priors: PriorsService,
-        reader: AnswerReader,
         on_empty: Callable[[ReadScope], None],
         runtime: Runtime,
     ) -> None:
         self._arms = arms
-        self._reranker = reranker
+        self._readers = readers
         self._receipts = receipts
         self._texts = texts
         self._priors = priors
-        self._reader = reader
         self._on_empty = on_empty
         self._clock = runtime.clock
         self._disk = runtime.disk
@@ -96,7 +93,7 @@ class SearchService:
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
         if query.read:
-            answer = await self._reader.read(scope, query.query, answer, deadline, trace)
+            answer = await self._readers.answers.read(scope, query.query, answer, deadline, trace)
         if not ranked:
             self._on_empty(prepared.scope)
         return await self._with_receipt(prepared, answer, trace)
@@ -199,7 +196,7 @@ class SearchService:
             ranked = [ranked[index] for index in order]
         probabilities: list[float] | None = None
         async with trace.stage("rerank", degrades="reranker"):
-            probabilities = await self._reranker.rerank(
+            probabilities = await self._readers.reranker.rerank(
                 prepared.query.query,
                 [one.passage_text for one in ranked[:top]],
                 timeout_s=deadline.limit(self._settings.reranker.timeout_s),

@@ -20,7 +20,7 @@ class DenseWeights(_Part):
 
     hebrew: float = Field(0.15, ge=0, le=1, description="Hebrew query, Hebrew item.")
     english: float = Field(0.45, ge=0, le=1, description="English query, English item.")
-    mixed: float = Field(0.25, ge=0, le=1, description="One of them holds both scripts.")
+    mixed: float = Field(0.4, ge=0, le=1, description="One of them holds both scripts.")
     cross: float = Field(0.9, ge=0, le=1, description="Different scripts: words cannot agree.")
     unknown: float = Field(
         0.15, ge=0, le=1, description="The model was not made for one of the scripts."

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rayapp.search.rules.fusion import Candidate, DenseArm
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
-from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.recipes import Recipe, RerankBlend
 from tests.support.builders import an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-RECIPE = Recipe(name="test")
+RECIPE = Recipe(name="test", rerank=RerankBlend(original=0.5, cross_encoder=0.5))
 TEXTS = ("The workshop was about pottery.", "הסדנה עסקה בקדרות.")
 
 
