@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,6 +69,55 @@ def list_documents(
         passages = str(book.processing_stats.total_chunks)
         table.add_row(book.book_id, book.title, book.status, passages, uploaded)
     console.print(table)
+
+
+@documents.command()
+def search(
+    query: Annotated[str, typer.Argument(help="A question or words, in Hebrew or English.")],
+    document: Annotated[
+        list[str] | None, typer.Option(help="Only in the document of this id; repeat it.")
+    ] = None,
+    author: Annotated[list[str] | None, typer.Option(help="Only of this author.")] = None,
+    section: Annotated[list[str] | None, typer.Option(help="Only under this heading.")] = None,
+    page: Annotated[int | None, typer.Option(help="Only on this page.")] = None,
+    limit: Annotated[int, typer.Option(help="Most passages to show.")] = 5,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+) -> None:
+    """What the documents say, with title, section and page."""
+    pages = (page, page) if page is not None else None
+    with client_of(data_dir, user, api_key_file) as client:
+        found = client.search_books(
+            query, book_ids=document, authors=author, sections=section, pages=pages, limit=limit
+        )
+    for hit in found.results:
+        console.print(_place(hit.source.book or {}), style="bold", soft_wrap=True)
+        console.print(f"{hit.content}\n", soft_wrap=True)
+    if not found.results:
+        console.print("Nothing was found: `rayapp documents list` shows what there is.")
+
+
+@documents.command()
+def delete(
+    book_ids: Annotated[list[str], typer.Argument(help="Ids, as `list` shows them.")],
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+) -> None:
+    """Take documents away, with all their passages."""
+    with client_of(data_dir, user, api_key_file) as client:
+        for book_id in book_ids:
+            gone = client.delete_book(book_id)
+            console.print(f"{book_id}: deleted, {gone.deleted_chunks} passages.", soft_wrap=True)
+
+
+def _place(book: dict[str, Any]) -> str:
+    """Title, section and pages of a passage."""
+    pages = book.get("pages") or []
+    shown = "-".join(str(one) for one in dict.fromkeys(pages))
+    parts = (book.get("title"), book.get("section"), f"p. {shown}" if shown else None)
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _added(

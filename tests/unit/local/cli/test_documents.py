@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from rayapp.api.app import create_api
 from rayapp.documents.reading import read_document
+from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.documents.service import CLAIM_S
 from rayapp.local.cli import documents
 from rayapp.local.cli.app import app
@@ -122,6 +123,23 @@ def test_files_of_one_name_are_called_by_their_folders(
     missing = tmp_path / "missing.txt"
     code, said = run("add", str(missing))
     assert (code, said.count(str(missing))) == (3, 1)
+
+
+def test_documents_are_searched_and_deleted(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    file = tmp_path / "garden.md"
+    file.write_text("# Garden\n\n## Water\n\nThe garden is watered on Monday.", encoding="utf-8")
+    assert run("add", str(file)).code == 0
+    code, said = run("search", "When is the garden watered?", "--section", "Water")
+    assert code == 0
+    assert "Garden, Garden > Water" in said
+    assert "watered on Monday" in said
+    for option in (("--section", "Fire"), ("--page", "3"), ("--author", "Noa")):
+        assert "Nothing was found" in run("search", "garden", *option).said
+    book_id = book_id_of(sha256_of(file.read_bytes()))
+    assert run("delete", book_id) == (0, f"{book_id}: deleted, 1 passages.")
+    assert "Nothing was found" in run("search", "garden", "--document", book_id).said
 
 
 def test_one_title_is_for_one_file(service: RealApi, tmp_path: Path) -> None:
