@@ -179,7 +179,7 @@ class EmbeddingService(ModelGateway):
             raise
 
     async def _run(self, kind: TextKind, batch: list[Entry]) -> None:
-        splitter = Splitter[Entry, Vector](
+        splitter: Splitter[Entry, Vector] = Splitter(
             call=partial(self._call, kind),
             tokens=lambda entry: entry.tokens,
             cap=self._cap,

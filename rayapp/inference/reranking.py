@@ -142,7 +142,7 @@ class RerankService(ModelGateway):
         async def call(batch: Sequence[tuple[str, int]]) -> list[float]:
             return await self._call(backend, query, [document for document, _ in batch], deadline)
 
-        splitter = Splitter[tuple[str, int], float](
+        splitter: Splitter[tuple[str, int], float] = Splitter(
             call=call,
             tokens=lambda pair: pair[1],
             cap=self._cap,

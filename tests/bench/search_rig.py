@@ -132,7 +132,9 @@ async def search_rig(keep: Path | None) -> AsyncIterator[SearchRig]:
         )
         engine = EdgeEngine(folder / ENGINE_FOLDER, settings.qdrant.alias)
         stack.callback(engine.close)
-        yield await _rig(settings, engine, mongo, commands)
+        rig = await _rig(settings, engine, mongo, commands)
+        yield rig
+        await rig.container.receipts.flush()
 
 
 async def _rig(
