@@ -36,8 +36,8 @@ FEW = 4
 # Lists of memories that the index does not hold yet: the best of them by words.
 MOST_PENDING = 200
 TIERS = {tier: code for code, tier in enumerate(Tier)}
+_ID, _SCORE = itemgetter(0), itemgetter(1)  # of a scored point
 # Conditions that columns answer; a filter with others is asked of the memories themselves.
-_ID, _SCORE = itemgetter(0), itemgetter(1)
 COLUMNS = frozenset({"tiers", "statuses", "now", "valid_at", "include_superseded"})
 
 
