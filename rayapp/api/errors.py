@@ -113,6 +113,9 @@ CODES: Mapping[str, ErrorRow] = {
     "position_lost": ErrorRow(404, "The event id is unknown or too old to go on from."),
     "no_receipt": ErrorRow(422, "No memories are named and no unscored receipt was found."),
     "bad_position": ErrorRow(422, "A position is not on the receipt."),
+    "window_too_small": ErrorRow(
+        422, "What a prompt must hold does not fit into half of the window."
+    ),
     "bad_takeaway": ErrorRow(422, "key_takeaway is empty or longer than 1,000 characters."),
     "busy": ErrorRow(409, "The same work is going on; ask again when it has finished."),
     "job_starting": ErrorRow(409, "The job has no driver yet; pause it once it runs."),

@@ -12,6 +12,7 @@ from rayapp.admin.upkeep import UpkeepService
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.personality.service import PersonalityService
+from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.service import JobsService
@@ -72,6 +73,7 @@ class Services:
     health: HealthService
     statistics: StatisticsService
     personality: PersonalityService
+    prompt: PromptService
     user_data: UserDataService
     upkeep: UpkeepService
     api_keys: ApiKeyStore

@@ -7,6 +7,7 @@ from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
 from rayapp.client.core import Core
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
 from rayapp.wire.hooks import ExchangeAnswerView, HookContextAnswer, HookScoreAnswer, HookScoreState
+from rayapp.wire.prompt import TurnPromptAnswer, WindowAnswer, WindowsAnswer
 from rayapp.wire.tools import (
     ResponseCheckAnswer,
     ToolAnswerView,
@@ -50,6 +51,45 @@ class ContextCalls(Core):
             **options,
         }
         return self.reading(ContextAnswer, f"{MEMORY}/context", given(body), user_id=user_id)
+
+    @call
+    def prompt(
+        self,
+        /,
+        query: str,
+        *,
+        model: str | None = None,
+        window: int | None = None,
+        conversation_id: str | None = None,
+        recent_messages: Sequence[ChatMessage | str] = (),
+        tools: Sequence[str] = (),
+        user_id: str | None = None,
+        **options: Any,
+    ) -> Talk[TurnPromptAnswer]:
+        """The whole prompt of a turn as messages, within half of the model's window.
+
+        `options` are further body fields (token_budget, limit, message_id …).
+        """
+        body = {
+            "query": query,
+            "model": model,
+            "window": window,
+            "conversation_id": conversation_id,
+            "recent_messages": list(recent_messages),
+            "tools": list(tools),
+            **options,
+        }
+        return self.reading(TurnPromptAnswer, f"{MEMORY}/prompt", given(body), user_id=user_id)
+
+    @call
+    def model_windows(self, **who: Unpack[Reader]) -> Talk[WindowsAnswer]:
+        """Context windows by the beginning of a model's name."""
+        return self.reading(WindowsAnswer, "/api/model/contexts", **who)
+
+    @call
+    def model_window(self, model: str, **who: Unpack[Reader]) -> Talk[WindowAnswer]:
+        """The context window of one model."""
+        return self.reading(WindowAnswer, asked("/api/model/context", model=model), **who)
 
     @call
     def cold_start(

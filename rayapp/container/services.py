@@ -23,6 +23,8 @@ from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemori
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
+from rayapp.assistant.prompt.rules import ModelWindow
+from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
 from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
@@ -73,7 +75,7 @@ from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import SearchArms
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
-from rayapp.storage.files import load_calibration, load_presets
+from rayapp.storage.files import load_calibration, load_presets, load_windows
 
 log = logging.getLogger("rayapp.container")
 
@@ -88,6 +90,12 @@ def calibration_of(model: str) -> Calibration | None:
 def presets() -> dict[str, Template]:
     """The shipped personalities; read once per process."""
     return load_presets(CONFIG_DIR / "personality")
+
+
+@lru_cache(maxsize=1)
+def model_windows() -> tuple[ModelWindow, ...]:
+    """The shipped table; read once per process."""
+    return load_windows(CONFIG_DIR / "model_windows.yaml")
 
 
 class Container:
@@ -459,6 +467,10 @@ class Container:
     @cached_property
     def personality(self) -> PersonalityService:
         return PersonalityService(self.stores.personality, presets(), clock=self.clock)
+
+    @cached_property
+    def prompt(self) -> PromptService:
+        return PromptService(self.context, self.personality, model_windows(), self.clock)
 
     # --- administration
 

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template, check
+from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
 from rayapp.search.rules.recipes import Recipe, parse_recipe
@@ -45,6 +46,24 @@ def _read(path: Path) -> Any:
 
 # Reads the shipped personalities (YAML): the file name is the id, its first comment the text that
 # describes it.
+
+
+def load_windows(path: Path) -> tuple[ModelWindow, ...]:
+    """Context windows by prefix of a model's name. ConfigError names what is wrong in the file."""
+    rows: Any = _read(path) if path.is_file() else None
+    try:
+        found = tuple(
+            ModelWindow(
+                prefix=str(prefix), default=int(row["default"]), maximum=int(row["maximum"])
+            )
+            for prefix, row in rows.items()
+        )
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        raise ConfigError(f"{path.name} has no rows of default and maximum: {error}.") from None
+    for one in found:
+        if not 0 < one.default <= one.maximum:
+            raise ConfigError(f"{path.name}: {one.prefix} needs 0 < default <= maximum.")
+    return found
 
 
 def load_presets(folder: Path) -> dict[str, Template]:

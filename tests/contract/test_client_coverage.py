@@ -104,6 +104,9 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "recent_messages": [{"role": "user", "content": "שלום"}],
         "tools": ["search_memory", "web_search"],
     },
+    "prompt": {"query": "Where does Dana live?", "model": "llama3.1:8b"},
+    "model_windows": {},
+    "model_window": {"model": "llama3.1:8b"},
     "cold_start": {"conversation_id": "conv-7"},
     "hook_context": {"query": "Where does Dana live?", "tiers": ["history"], "limit": 3},
     "exchange": {

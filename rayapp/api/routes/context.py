@@ -86,19 +86,22 @@ async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
 
 
 async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
-    check_query(call, body.query)
-    # A key that may not write changes nothing, also not by what its user says.
-    recorder = call.recorder if call.may_write else None
-    request = body.fill(
-        ContextRequest, recent=_before(body), principal=call.principal, recorder=recorder
-    )
-    found = await call.services.context.prefetch(call.reads, request)
+    found = await call.services.context.prefetch(call.reads, request_of(call, body))
     call.notes |= {
         "stages": found.timings_ms,
         "lines": len(found.block.lines),
         "degraded": found.degraded,
     }
     return found
+
+
+def request_of(call: Call, body: wire.PrefetchBody) -> ContextRequest:
+    check_query(call, body.query)
+    # A key that may not write changes nothing, also not by what its user says.
+    recorder = call.recorder if call.may_write else None
+    return body.fill(
+        ContextRequest, recent=_before(body), principal=call.principal, recorder=recorder
+    )
 
 
 def _before(body: wire.PrefetchBody) -> tuple[Message, ...]:

@@ -6,6 +6,7 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
     ask: a question before its answer; `in`, `out`: parts of the block; `order`: parts, one after
         the other; `allowed`: tools that may be called
     user, assistant: a finished turn; `message`: its id
+    prompt: the whole prompt of a question after `said`, in a `window`
     learn: the background work, until nothing is due
     days: time that passes
     state: what is stored, by memory id
@@ -90,6 +91,8 @@ class Stage:
             await self.check_state(step["state"])
         elif "ask" in step:
             await self.ask(step)
+        elif "prompt" in step:
+            await self.prompt(step)
         else:
             await self.turn(step)
 
@@ -107,6 +110,22 @@ class Stage:
             ),
         )
         check_block(found, step)
+
+    async def prompt(self, step: Mapping[str, Any]) -> None:
+        """After `said`: what the person said before, each answered shortly."""
+        recent = [
+            one
+            for text in step["said"]
+            for one in (Message("user", text), Message("assistant", "OK."))
+        ]
+        made = await self.service.services.prompt.build(
+            READ,
+            ContextRequest(query=step["prompt"], recent=tuple(recent)),
+            model="llama3.1:8b",
+            window=step.get("window"),
+        )
+        text = "\n\n".join(part.text for part in made.parts)
+        check_text(text, step)
 
     async def turn(self, step: Mapping[str, Any]) -> None:
         self.turns += 1
@@ -151,8 +170,7 @@ def value_of(item: MemoryItem, name: str) -> Any:
     return getattr(found, "value", found)
 
 
-def check_block(found: AssistantContext, step: Mapping[str, Any]) -> None:
-    text = found.block.text
+def check_text(text: str, step: Mapping[str, Any]) -> None:
     for part in step.get("in", ()):
         assert part in text, f"{part!r} is not in the block:\n{text}"
     for part in step.get("out", ()):
@@ -160,6 +178,11 @@ def check_block(found: AssistantContext, step: Mapping[str, Any]) -> None:
     places = [text.find(part) for part in step.get("order", ())]
     assert -1 not in places, text
     assert places == sorted(places), f"{places} in:\n{text}"
+
+
+def check_block(found: AssistantContext, step: Mapping[str, Any]) -> None:
+    text = found.block.text
+    check_text(text, step)
     if "allowed" in step:
         assert list(found.gating.allowed) == step["allowed"]
     if "lines" in step:

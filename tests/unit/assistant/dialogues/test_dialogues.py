@@ -11,6 +11,7 @@ import pytest
 from rayapp.assistant.context.rules import prompt_block
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.extraction.rules import facts
+from rayapp.assistant.prompt import rules as prompt_rules
 from rayapp.search import service
 from tests.unit.assistant.dialogues.stage import dialogues, played
 
@@ -41,6 +42,10 @@ def feedback(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reactions, "judge", unheard)
 
 
+def compression(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(prompt_rules, "_bullets", lambda earlier, room, side: ("", 0))
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
@@ -48,6 +53,7 @@ FEATURES: Mapping[str, Off] = {
     "supersession": supersession,
     "floor": floor,
     "feedback": feedback,
+    "compression": compression,
 }
 
 

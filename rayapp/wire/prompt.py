@@ -1,0 +1,122 @@
+"""The prompt of a turn and the windows of models, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from rayapp.wire import bases
+from rayapp.wire.context import GatingView, PrefetchBody
+
+if TYPE_CHECKING:
+    from rayapp.assistant.prompt.rules import ModelWindow, Window
+    from rayapp.assistant.prompt.service import Prompt
+
+# Tokens of a window that a caller may ask for.
+LEAST_WINDOW, MOST_WINDOW = 512, 2_000_000
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class PromptBody(PrefetchBody):
+    """A question, its conversation, and the model that will read the prompt."""
+
+    aliases: ClassVar = PrefetchBody.aliases | {"contextWindow": "window"}
+    model: ModelName | None = Field(
+        None, description="Its window decides how long the prompt is; models.model when absent."
+    )
+    window: Annotated[bases.Whole, Field(ge=LEAST_WINDOW, le=MOST_WINDOW)] | None = Field(
+        None, description="Tokens of the window, instead of the table's."
+    )
+
+
+class ModelQuery(bases.Lenient):
+    """Which model."""
+
+    model: ModelName = Field(description="Its name, as the server calls it.")
+
+
+class WindowView(bases.Answer):
+    """Tokens of a window; `maximum` null: not known."""
+
+    model: str
+    tokens: int
+    maximum: int | None
+    source: str = Field(description="asked, table or fallback.")
+
+
+class PartView(bases.Answer):
+    """One part of the prompt."""
+
+    name: str
+    tokens: int
+    text: str
+
+
+class PromptMessage(bases.Answer):
+    """One message for the model."""
+
+    role: str
+    content: str
+
+
+class TurnPromptAnswer(bases.Success):
+    """The prompt: `parts` in their order, and the same as messages."""
+
+    messages: tuple[PromptMessage, ...]
+    parts: tuple[PartView, ...]
+    tokens: int
+    limit: int = Field(description="Tokens that the prompt may take: half of the window.")
+    window: WindowView
+    dropped_messages: int = Field(description="Messages that found no room, the oldest.")
+    receipt_id: str | None
+    etag: str
+    confidence: str
+    gating: GatingView
+    latency_ms: float
+
+    @classmethod
+    def from_prompt(cls, made: Prompt, **others: Any) -> Self:
+        found = made.context
+        return cls.of(
+            made,
+            messages=tuple(PromptMessage.of(one) for one in made.messages),
+            parts=tuple(PartView.of(one) for one in made.parts),
+            window=WindowView.of(made.window),
+            dropped_messages=made.history.dropped,
+            receipt_id=found.receipt_id,
+            etag=found.block.etag,
+            confidence=found.confidence,
+            gating=GatingView.from_decision(found.gating),
+            degraded=found.degraded,
+            **others,
+        )
+
+
+class ModelWindowView(bases.Answer):
+    """Of models whose name begins with `prefix`."""
+
+    prefix: str
+    default: int
+    maximum: int
+
+
+class WindowsAnswer(bases.Success):
+    """The table, and what a model has that no row names."""
+
+    models: tuple[ModelWindowView, ...]
+    fallback: int
+
+    @classmethod
+    def from_table(cls, table: tuple[ModelWindow, ...], fallback: int) -> Self:
+        return cls(models=tuple(ModelWindowView.of(one) for one in table), fallback=fallback)
+
+
+class WindowAnswer(bases.Success):
+    """The window of one model."""
+
+    window: WindowView
+
+    @classmethod
+    def from_window(cls, window: Window) -> Self:
+        return cls(window=WindowView.of(window))
