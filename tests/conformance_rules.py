@@ -56,12 +56,15 @@ REFUSED: Mapping[str, str] = {
     "The file is": "what a file holds",
     "send the document as a file": "a part of a form with the name of a file",
     "must be a YAML mapping": "a template is a document of its own within a string",
+    "is no section; use": "a template is a document of its own within a string",
+    "or a larger window": "what must stand in a prompt fits into half of a window, or not",
 }
 # Accepted although the schema forbids it.
 ACCEPTED: Mapping[str, str] = {
     "POST /mcp": "the messages are read by the SDK of the protocol, which takes odd ids",
     "POST /api/memory/context": "one name of a tool, or its whole definition, for the name",
     "POST /api/memory/prefetch": "one name of a tool, or its whole definition, for the name",
+    "POST /api/memory/prompt": "one name of a tool, or its whole definition, for the name",
 }
 
 
