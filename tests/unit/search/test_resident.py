@@ -30,6 +30,12 @@ from tests.support.resident_contract import (
 )
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not let the index answer: what is tested is the view."""
+    monkeypatch.setattr(resident, "WAIT_S", 30.0)
+
+
 class TestInMemory(ResidentContract):
     @pytest.fixture
     async def container(self) -> Container:
@@ -84,7 +90,6 @@ async def test_users_make_room_for_those_that_are_asked_for_now() -> None:
 async def test_a_search_that_finds_a_view_in_the_making_sees_what_was_stored_since(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(resident, "WAIT_S", 30.0)
     world = await Harness.open()
     await world.store("the boiler is in the cellar")
     read, go_on = asyncio.Event(), asyncio.Event()
