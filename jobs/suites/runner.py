@@ -13,6 +13,7 @@ from jobs.suites.suite import Corpus, Document, Question, Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import RayappError
+from rayapp.search.resident import SETTLE_S
 from rayapp.search.rules.evaluation import Judged
 
 LoadedT = TypeVar("LoadedT")
@@ -21,6 +22,11 @@ BATCH_ITEMS = 200  # items per batch call: a call stays under a second
 # What an answered question keeps of its reply.
 REPLIED = ("elapsed_ms", "server_ms", "abstained", "confidence", "degraded")
 DEPTH = 50  # results asked per question: ten sessions need more than ten turns
+# A user of whom much was written a moment ago, and the first question of any, are searched in the
+# index, with the words of the whole collection (decision 0055). What is measured is a user who is
+# held: so long after the last write, and after a first question, seconds.
+SETTLED_S = SETTLE_S + 1.0
+HELD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +172,7 @@ async def store_suite(
                 await _store(client, user_id, batch, run, known)
                 bar.advance(len(batch))
     await wait_indexed(client, progress, f"{suite.name}: index")
+    await asyncio.sleep(SETTLED_S)
     return StoredSuite(
         suite, run_id, names, run.stored, run.duplicates, rejected=tuple(run.rejected)
     )
@@ -182,6 +189,7 @@ async def ask_suite(
         for corpus in suite.corpora:
             gate = asyncio.Semaphore(options.concurrency)
             asker = _Asker(client, stored, corpus, options, PlainBm25(corpus.documents))
+            await asker.begin()
             tasks = [asyncio.create_task(asker.ask(q, gate)) for q in corpus.questions]
             try:
                 for done in asyncio.as_completed(tasks):
@@ -226,6 +234,12 @@ class _Asker:
     @property
     def known(self) -> _Names:
         return self.stored.names[self.corpus.name]
+
+    async def begin(self) -> None:
+        """A question that is not counted, after which the service holds the user."""
+        for question in self.corpus.questions[:1]:
+            await self.ask(question, asyncio.Semaphore())
+            await asyncio.sleep(HELD_S)
 
     async def ask(self, question: Question, gate: asyncio.Semaphore) -> Answered:
         floor = self.known.of_documents(self.floor.rank(question.text, DEPTH))
