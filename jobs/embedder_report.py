@@ -3,7 +3,7 @@
     python -m jobs.embedder_report --data DIR --out report.json
     python -m jobs.embedder_report --leave-out names --leave-out work
 
-No lexical arm, no ranking rules: cosine only. Sets in DIR: LoCoMo (en→en), HeQ (he→he), questions
+No words, no ranking rules: cosine only. Sets in DIR: LoCoMo (en→en), HeQ (he→he), questions
 about the open-data catalogue against its Hebrew titles (en→he, he→he). `--leave-out FIELD` builds
 the model again without one file of our pairs and asks for each half of those pairs among all the
 other halves (he→en, en→he). The same model without its Hebrew rows is measured beside it: that is

@@ -48,7 +48,7 @@ from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
-from rayapp.search.rules.fusion import DenseArm, dense_weight
+from rayapp.search.rules.fusion import DenseRetriever, dense_weight
 from rayapp.search.rules.recipes import DenseWeights, Recipe, Texts
 from rayapp.search.rules.turns import TURN_TIERS
 from rayapp.storage.datagov.files import FolderSource
@@ -164,9 +164,9 @@ class Reads:
 
 def reads_of(asked: Asked, langs: frozenset[str]) -> Reads:
     """What the ranking of this question reads, by the scripts and tiers of its candidates."""
-    arm = DenseArm(used=True, langs=langs)
+    retriever = DenseRetriever(used=True, langs=langs)
     items = [candidate.item for candidate in asked.candidates]
-    shares = {dense_weight(MARKED, asked.language, item.lang, arm) for item in items}
+    shares = {dense_weight(MARKED, asked.language, item.lang, retriever) for item in items}
     return Reads(
         dense=tuple(sorted(MARKS[share] for share in shares)),
         turns=any(item.tier in TURN_TIERS for item in items),
@@ -176,8 +176,9 @@ def reads_of(asked: Asked, langs: frozenset[str]) -> Reads:
 class Judge:
     """A recipe to its metrics.
 
-    The arms are asked once per weight of the expansions, and a question is ranked once per setting
-    of what its ranking reads: the weight of English texts changes nothing for a Hebrew paragraph.
+    The retrievers are asked once per weight of the expansions, and a question is ranked once per
+    setting of what its ranking reads: the weight of English texts changes nothing for a Hebrew
+    paragraph.
     """
 
     def __init__(self, bench: Bench, texts: Texts, embed: Embed, langs: frozenset[str]) -> None:

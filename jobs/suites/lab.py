@@ -21,7 +21,7 @@ from rayapp.core.vectors import SparseVector
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import Judged
-from rayapp.search.rules.fusion import Candidate, DenseArm, fuse
+from rayapp.search.rules.fusion import Candidate, DenseRetriever, fuse
 from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import Recipe, Texts
@@ -33,12 +33,12 @@ from rayapp.text.passages import passages_of
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 Floats = npt.NDArray[np.float32]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-DEPTH = 60  # candidates per arm of a search for 10 hits (`search.min_depth`)
+DEPTH = 60  # candidates per retriever of a search for 10 hits (`search.min_depth`)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with the candidates of both arms; ranking it needs no arm again."""
+    """A question with the candidates of both retrievers; ranking it needs no retriever again."""
 
     question: Question
     corpus: str
@@ -47,12 +47,12 @@ class Asked:
 
     def ranked(self, recipe: Recipe, langs: frozenset[str] = frozenset()) -> list[Ranked]:
         """By the rules of the service. `langs`: what the embedder was made for, empty = all."""
-        arm = DenseArm(used=True, langs=langs)
+        retriever = DenseRetriever(used=True, langs=langs)
         return rank(
             self.candidates,
             query_lang=self.language,
             recipe=recipe,
-            arm=arm,
+            retriever=retriever,
             question=self.question.text,
         )
 
@@ -61,10 +61,12 @@ class Asked:
 
         Several times as fast, for a search over parameters.
         """
-        arm = DenseArm(used=True, langs=langs)
+        retriever = DenseRetriever(used=True, langs=langs)
         items = [candidate.item for candidate in self.candidates]
         asked = self.question.text
-        fused = [one.score for one in fuse(self.candidates, self.language, recipe, arm, asked)]
+        fused = [
+            one.score for one in fuse(self.candidates, self.language, recipe, retriever, asked)
+        ]
         relevance = with_turns(items, fused, asked, recipe.turns, self.language)
         order = sorted(range(len(items)), key=lambda at: (-relevance[at], items[at].point_id))
         return [items[at].memory_id for at in order]
@@ -148,12 +150,12 @@ class _Tenant:
 
 
 class Lab:
-    """Corpora with their arms.
+    """Corpora with their retrievers.
 
     Args:
         embed: vectors of documents and of questions.
         embed_question: those of questions, when the model reads them in another way.
-        depth: candidates per arm; a search for 10 hits takes 60, one for 50 takes 150.
+        depth: candidates per retriever; a search for 10 hits takes 60, one for 50 takes 150.
         tiers: where the documents of a corpus are kept; default: history.
     """
 

@@ -47,11 +47,11 @@ from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.comparison import Comparison
 from rayapp.index.consistency.service import ConsistencyService, SweepLog
 from rayapp.index.deferred import DeferredService
-from rayapp.index.point_builder import ModelPrefixing, PointMaker
+from rayapp.index.point_builder import ModelPrefixing, PointBuilder
 from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import ReindexCleanup
 from rayapp.index.service import IndexingService
-from rayapp.index.write_barrier import IndexWatch
+from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.backends.chat_model import HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import Embedder, EmbedderInfo, Reranker
@@ -59,7 +59,7 @@ from rayapp.inference.prompts.loader import load_prompts
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.leader import MaintenanceService
-from rayapp.learning.outbox import GraphSettling, OutboxService
+from rayapp.learning.outbox import GraphEffects, OutboxService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.bank import MemoryBankService
@@ -72,7 +72,7 @@ from rayapp.search.priors import PriorsService
 from rayapp.search.reader import AnswerReader, HitReaders
 from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.resident import ResidentViews
-from rayapp.search.retrievers import SearchArms
+from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
 from rayapp.storage.files import load_calibration, load_presets, load_windows
@@ -129,7 +129,7 @@ class Container:
         self.embedder = embedder
         self.texts = replace(load_texts(), langs=frozenset(model.langs))
         self.schema = schema_of(model, self.texts.analyser)
-        self.watch = IndexWatch(breaker("qdrant", self.settings))
+        self.watch = IndexMonitor(breaker("qdrant", self.settings))
         self.tiers_default = CORE_TIERS
         self._launcher = launcher
         self._reranker = reranker
@@ -233,7 +233,7 @@ class Container:
     @cached_property
     def search(self) -> SearchService:
         """The one search."""
-        arms = SearchArms(
+        retrievers = Retrievers(
             self.stores.items,
             self.index,
             self.embedder,
@@ -243,7 +243,7 @@ class Container:
             runtime=self.runtime,
         )
         return SearchService(
-            arms,
+            retrievers,
             HitReaders(self.reranker, AnswerReader(self.models, self.settings.models.timeout_s)),
             self.receipts,
             replace(self.texts, recipes=self.calibrated.recipes),
@@ -272,7 +272,7 @@ class Container:
     @cached_property
     def indexing(self) -> IndexingService:
         """The indexer; it asks for prefixes, and forgets what is gone."""
-        maker = PointMaker(
+        maker = PointBuilder(
             self.embedder,
             self.texts.analyser,
             schema=self.schema,
@@ -312,7 +312,7 @@ class Container:
     def outcomes(self) -> OutcomesService:
         """What is recorded is in the graphs before it is answered, if that is quick."""
         stores = self.stores
-        settling = GraphSettling(stores.graphs, self.texts.expansions, runtime=self.runtime)
+        settling = GraphEffects(stores.graphs, self.texts.expansions, runtime=self.runtime)
         return OutcomesService(
             stores.outcomes,
             self.receipts,

@@ -89,12 +89,12 @@ class PassageIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[records.Arm],
+        sub_queries: Sequence[records.SubQuery],
         *,
         collection: str | None = None,
     ) -> list[list[records.ScoredPoint]]:
-        """One list of items per arm, each by its best passage."""
-        asked = list(arms)
+        """One list of items per sub-query, each by its best passage."""
+        asked = list(sub_queries)
         found = await self._engine.query(scope, where, asked, collection=collection)
         answers = [_by_item(hits) for hits in found]
         factor = 1
@@ -102,19 +102,21 @@ class PassageIndex:
             factor = min(DEEPEST, factor * DEEPER)
             short = [
                 at
-                for at, arm in enumerate(arms)
-                if len(answers[at]) < arm.limit and len(found[at]) >= asked[at].limit
+                for at, sub_query in enumerate(sub_queries)
+                if len(answers[at]) < sub_query.limit and len(found[at]) >= asked[at].limit
             ]
             if not short:
                 break
             for at in short:
-                asked[at] = replace(arms[at], limit=arms[at].limit * factor)
+                asked[at] = replace(sub_queries[at], limit=sub_queries[at].limit * factor)
             again = await self._engine.query(
                 scope, where, [asked[at] for at in short], collection=collection
             )
             for at, hits in zip(short, again, strict=True):
                 found[at], answers[at] = hits, _by_item(hits)
-        return [hits[: arm.limit] for hits, arm in zip(answers, arms, strict=True)]
+        return [
+            hits[: sub_query.limit] for hits, sub_query in zip(answers, sub_queries, strict=True)
+        ]
 
     async def scroll(
         self,

@@ -188,7 +188,7 @@ class PointFailure:
         return isinstance(self.error, OUTAGES)
 
 
-class PointMaker:
+class PointBuilder:
     """Embeds and analyses under one schema.
 
     Args:

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
-    Arm,
     IndexHealth,
     IndexPoint,
     PayloadUpdate,
     PointCopy,
     ScoredPoint,
     StoredPoint,
+    SubQuery,
 )
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -60,11 +60,11 @@ class VectorIndex(Protocol):
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[Arm],
+        sub_queries: Sequence[SubQuery],
         *,
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
-        """One list per arm, best first, in one round trip."""
+        """One list per sub-query, best first, in one round trip."""
 
     async def retrieve(
         self,

@@ -49,7 +49,7 @@ class PayloadUpdate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class SubQuery:
     """One ranked list to fetch: exactly one of `dense` and `sparse` is set."""
 
     name: str

@@ -11,7 +11,7 @@ from rayapp.core.errors import NotFound, RayappError
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointFailure, PointMaker, written
+from rayapp.index.point_builder import PointBuilder, PointFailure, written
 from rayapp.index.ports import VectorIndex
 from rayapp.index.rules.points import collections_of, payload_update_of, vector_hash_of
 from rayapp.index.write_barrier import held
@@ -99,7 +99,7 @@ class IndexingService:
         self,
         store: MemoryStore,
         index: VectorIndex,
-        maker: PointMaker,
+        maker: PointBuilder,
         leases: LeaseStore,
         *,
         on_deleted: OnDeleted | None = None,

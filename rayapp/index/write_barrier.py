@@ -157,7 +157,7 @@ class WriteBarrier:
 
 
 @dataclass(slots=True)
-class IndexWatch:
+class IndexMonitor:
     """One per process.
 
     Attributes:

@@ -6,7 +6,7 @@ from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import Vector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, ScoredPoint
+from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, twin
 from rayapp.learning.rules.promotion import transition_id
@@ -93,8 +93,8 @@ class DedupService:
         )
         # One more than wanted: the nearest of all is the item itself.
         limit = self._runtime.settings.dedup.neighbours + 1
-        arm = Arm(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
-        (found,) = await self._index.query(_own(item), where, [arm])
+        retriever = SubQuery(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
+        (found,) = await self._index.query(_own(item), where, [retriever])
         near = [
             point
             for point in found

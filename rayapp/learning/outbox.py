@@ -121,7 +121,7 @@ AT_ONCE_S = 1.0
 MAX_AT_ONCE = 8
 
 
-class GraphSettling:
+class GraphEffects:
     """Any number may run at once: what one settles, another skips."""
 
     def __init__(self, graphs: GraphStore, expansions: Expansions, *, runtime: Runtime) -> None:
@@ -190,7 +190,7 @@ class OutboxService:
         self._graphs = graphs
         self._promotion = promotion
         self._content = FollowUps(graphs, dedup, texts.expansions, runtime=runtime)
-        self._settling = GraphSettling(graphs, texts.expansions, runtime=runtime)
+        self._settling = GraphEffects(graphs, texts.expansions, runtime=runtime)
         self._clock = runtime.clock
         self._metrics = runtime.metrics
         self._batch = runtime.settings.learning.effects_batch

@@ -88,7 +88,7 @@ def _retrieved(
         return ExplainStage(
             stage="retrieve",
             kept=False,
-            detail=f"No arm returned it among its best {depth}.",
+            detail=f"No retriever returned it among its best {depth}.",
             values={"depth": float(depth)},
         )
     values = {

@@ -60,7 +60,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSummary:
-    """How one hit got its place. Ranks start at 1; None = the arm did not return the item.
+    """How one hit got its place. Ranks start at 1; None = the retriever did not return the item.
 
     dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
     fused: after fusion and weights, 0..1. length_factor: what a text of several passages keeps of

@@ -1,4 +1,4 @@
-"""The arms of a search: what to ask the index, what waits in the truth, and the rungs below."""
+"""The retrievers of a search: what to ask the index, what waits in the truth, and the fallbacks."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -13,9 +13,9 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import SparseVector, Vector
 from rayapp.graphs.records import GraphPriors
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, ScoredPoint
+from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.index.rules.points import vector_hash_of
-from rayapp.index.write_barrier import IndexWatch
+from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
@@ -54,13 +54,13 @@ PENDING_KEPT = 2_000
 LATE = (DeadlineExceeded, TimeoutError)
 
 
-# What the dense and the sparse arm returned, by tier.
+# What the dense and the sparse retriever returned, by tier.
 Lists = tuple[dict[Tier, list[ScoredPoint]], dict[Tier, list[ScoredPoint]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmsRequest:
-    """What the arms need of one search."""
+class RetrievalRequest:
+    """What the retrievers need of one search."""
 
     scope: ReadScope
     where: ItemFilter
@@ -74,9 +74,9 @@ class ArmsRequest:
 
 @dataclass(slots=True)
 class Gathered:
-    """`dense_used` False: no query vector, so the fusion gives the dense arm no weight.
+    """`dense_used` False: no query vector, so the fusion gives the dense retriever no weight.
 
-    `depths`: candidates that each arm was asked for, by tier.
+    `depths`: candidates that each retriever was asked for, by tier.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -85,8 +85,8 @@ class Gathered:
     depths: Mapping[Tier, int] = field(default_factory=dict)
 
 
-class SearchArms:
-    """Asks the arms and joins what they found with the truth."""
+class Retrievers:
+    """Asks the retrievers and joins what they found with the truth."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class SearchArms:
         embedder: Embedder,
         analyser: Analyser,
         *,
-        watch: IndexWatch,
+        watch: IndexMonitor,
         views: ResidentViews,
         runtime: Runtime,
     ) -> None:
@@ -111,8 +111,8 @@ class SearchArms:
         self._metrics = runtime.metrics
         self._settings = runtime.settings
 
-    async def gather(self, request: ArmsRequest, deadline: Deadline, trace: Trace) -> Gathered:
-        """Candidates of all arms. Raises StoreDown; every other dependency only degrades."""
+    async def gather(self, request: RetrievalRequest, deadline: Deadline, trace: Trace) -> Gathered:
+        """Candidates of all retrievers. Raises StoreDown; every other dependency only degrades."""
         if request.where.matches_nothing:
             return Gathered(dense_used=False)
         if not self._views.is_bare(request.scope.user_id):
@@ -131,7 +131,7 @@ class SearchArms:
         return await self._from_index(request, vector, deadline, trace)
 
     async def _from_view(
-        self, request: ArmsRequest, view: UserView, vector: Vector | None
+        self, request: RetrievalRequest, view: UserView, vector: Vector | None
     ) -> Gathered:
         """What the engine would find, of the columns of one user. Nothing waits between the look at
         the columns and what is read of them, so that no write comes in between."""
@@ -153,7 +153,7 @@ class SearchArms:
         return Gathered(candidates, vector is not None, priors, depths)
 
     async def _from_index(
-        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, vector: Vector | None, deadline: Deadline, trace: Trace
     ) -> Gathered:
         request.priors.begin()
         # Before the index is asked: what is indexed in between is in both answers, and what was
@@ -191,7 +191,7 @@ class SearchArms:
         return vectors[0] if vectors else None
 
     async def _lists(
-        self, request: ArmsRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, vector: Vector | None, deadline: Deadline, trace: Trace
     ) -> tuple[Lists | None, GraphPriors, Mapping[Tier, int]]:
         """What the index says, asked for the normal depths while the graphs are read.
 
@@ -218,7 +218,7 @@ class SearchArms:
 
     async def _query(
         self,
-        request: ArmsRequest,
+        request: RetrievalRequest,
         vector: Vector | None,
         depths: Mapping[Tier, int],
         deadline: Deadline,
@@ -227,16 +227,16 @@ class SearchArms:
         """Dense and sparse lists of the tiers in `depths`, in one round trip; None when the index
         is away."""
         sparse = self._question(request)
-        dense_arms = [] if vector is None else [
-            Arm(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
+        by_meaning = [] if vector is None else [
+            SubQuery(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
             for tier in depths
         ]  # fmt: skip
-        sparse_arms = [] if not sparse.indices else [
-            Arm(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
+        by_words = [] if not sparse.indices else [
+            SubQuery(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
             for tier in depths
         ]  # fmt: skip
-        arms = dense_arms + sparse_arms
-        if not arms:
+        sub_queries = by_meaning + by_words
+        if not sub_queries:
             return {}, {}
         if self._watch.reason is not None:
             trace.degrade(self._watch.reason, "index")
@@ -248,13 +248,13 @@ class SearchArms:
             async def ask() -> list[list[ScoredPoint]]:
                 # Not `wait_for`, which puts a task and two turns of the event loop in between.
                 async with asyncio.timeout(limit):
-                    return await self._index.query(request.scope, request.where, arms)
+                    return await self._index.query(request.scope, request.where, sub_queries)
 
             answer = await self._watch.breaker.call(ask, self._clock.monotonic, IndexDown)
         if answer is None:
             return None
-        near, matching = answer[: len(dense_arms)], answer[len(dense_arms) :]
-        # An arm that was not asked has no lists; one that was has one for every tier.
+        near, matching = answer[: len(by_meaning)], answer[len(by_meaning) :]
+        # A sub-query that was not asked has no lists; one that was has one for every tier.
         return dict(zip(depths, near, strict=False)), dict(zip(depths, matching, strict=False))
 
     async def _was_lost(self, trace: Trace) -> bool:
@@ -267,7 +267,7 @@ class SearchArms:
         return True
 
     async def _pending(
-        self, request: ArmsRequest, deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, deadline: Deadline, trace: Trace
     ) -> list[MemoryItem]:
         limit = self._settings.search.pending_limit
         found: list[MemoryItem] = []
@@ -282,7 +282,7 @@ class SearchArms:
 
     async def _hydrate(
         self,
-        request: ArmsRequest,
+        request: RetrievalRequest,
         point_ids: Set[str],
         solved: Set[str],
         deadline: Deadline,
@@ -308,7 +308,7 @@ class SearchArms:
         return kept(living, request.where)
 
     async def _with_matching(
-        self, request: ArmsRequest, waiting: list[MemoryItem], deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, waiting: list[MemoryItem], deadline: Deadline, trace: Trace
     ) -> list[MemoryItem]:
         """Where more is pending than is read, the best by words of those that are older."""
         if len(waiting) < self._settings.search.pending_limit or not waiting:
@@ -326,20 +326,20 @@ class SearchArms:
             if item.point_id not in known and item.index.sync_state is not SyncState.SYNCED
         ]
 
-    def _question(self, request: ArmsRequest) -> SparseVector:
+    def _question(self, request: RetrievalRequest) -> SparseVector:
         return self._analyser.query(
             request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
         )
 
     def _lexical(
         self,
-        request: ArmsRequest,
+        request: RetrievalRequest,
         waiting: Iterable[MemoryItem],
         indexed: Sequence[tuple[str, float]],
     ) -> dict[str, Worded]:
         """BM25 of what the index does not hold in its current state, on the index's scale.
 
-        `indexed`: the passages that the sparse arm found, with their scores.
+        `indexed`: the passages that the sparse retriever found, with their scores.
         """
         query = self._question(request)
         asked = frozenset(query.indices)
@@ -359,7 +359,11 @@ class SearchArms:
         return [self._analyser.document(passage.of(text)) for passage in passages_of(text)]
 
     async def _without_index(
-        self, request: ArmsRequest, waiting: Sequence[MemoryItem], deadline: Deadline, trace: Trace
+        self,
+        request: RetrievalRequest,
+        waiting: Sequence[MemoryItem],
+        deadline: Deadline,
+        trace: Trace,
     ) -> Gathered:
         """The "index down" rung: Mongo `$text`, the newest and the pinned items, flagged."""
         matching: list[tuple[MemoryItem, float]] = []

@@ -1,4 +1,4 @@
-"""The one search: plan -> arms -> rank -> rerank -> select -> receipt.
+"""The one search: plan -> retrievers -> rank -> rerank -> select -> receipt.
 
 API, tools, prefetch and evaluation all come through here, so they rank alike.
 """
@@ -17,11 +17,11 @@ from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
 from rayapp.search.reader import HitReaders
 from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
-from rayapp.search.retrievers import ArmsRequest, Gathered, SearchArms
+from rayapp.search.retrievers import Gathered, RetrievalRequest, Retrievers
 from rayapp.search.rules import confidence
-from rayapp.search.rules.confidence import Least, judged, precise
-from rayapp.search.rules.diversification import Kept, collapse, is_mixed, placed
-from rayapp.search.rules.fusion import DenseArm, speaks
+from rayapp.search.rules.confidence import Thresholds, judged, precise
+from rayapp.search.rules.diversification import Kept, collapse, is_mixed, with_quotas
+from rayapp.search.rules.fusion import DenseRetriever, speaks
 from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
@@ -31,7 +31,7 @@ from rayapp.text.signature import may_collapse
 
 # Most hits that one context takes; lists that people page through ask for more.
 CONTEXT_HITS = 20
-# Without an arm the strength of a hit is no measure of it: then nothing is left out as weak.
+# Without a retriever the strength of a hit is no measure of it: then nothing is left out as weak.
 _BLIND = frozenset({"embedder", "index", "index_rebuilding", "index_refused", "reranker"})
 # Step of the window behind a paged list, hits.
 PAGE_WINDOW = 100
@@ -62,7 +62,7 @@ class SearchService:
 
     def __init__(
         self,
-        arms: SearchArms,
+        retrievers: Retrievers,
         readers: HitReaders,
         receipts: Receipts,
         texts: Texts,
@@ -71,7 +71,7 @@ class SearchService:
         on_empty: Callable[[ReadScope], None],
         runtime: Runtime,
     ) -> None:
-        self._arms = arms
+        self._retrievers = retrievers
         self._readers = readers
         self._receipts = receipts
         self._texts = texts
@@ -139,11 +139,11 @@ class SearchService:
         return find_recipe(self._texts.recipes, name or self._settings.search.recipe)
 
     async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
-        """Candidates of all arms; the graphs are read beside the embedding of the question."""
+        """Candidates of all retrievers; the graphs are read while the question is embedded."""
         priors = PriorsRead(
             lambda: self._priors.gather(prepared.scope, prepared.question, deadline, trace)
         )
-        request = ArmsRequest(
+        request = RetrievalRequest(
             scope=prepared.scope,
             where=prepared.where,
             text=prepared.query.query,
@@ -154,7 +154,7 @@ class SearchService:
             priors=priors,
         )
         try:
-            return await self._arms.gather(request, deadline, trace)
+            return await self._retrievers.gather(request, deadline, trace)
         finally:
             await priors.end()
 
@@ -167,7 +167,7 @@ class SearchService:
                 gathered.candidates,
                 query_lang=prepared.plan.language,
                 recipe=prepared.recipe,
-                arm=DenseArm(
+                retriever=DenseRetriever(
                     used=gathered.dense_used and speaks(prepared.plan.text, gathered.candidates),
                     langs=self._texts.langs,
                 ),
@@ -192,7 +192,7 @@ class SearchService:
             return ranked
         if prepared.datagov.guessed:
             # Personal memories are read by the reranker as well: half of what it reads at least.
-            order = placed([one.item for one in ranked], page=top, guessed=True)
+            order = with_quotas([one.item for one in ranked], page=top, guessed=True)
             ranked = [ranked[index] for index in order]
         probabilities: list[float] | None = None
         async with trace.stage("rerank", degrades="reranker"):
@@ -266,7 +266,7 @@ class SearchService:
         )
         if not quotas:
             return kept
-        order = placed(
+        order = with_quotas(
             [items[one.index] for one in kept],
             page=prepared.limit,
             guessed=prepared.datagov.guessed,
@@ -283,7 +283,7 @@ class SearchService:
     def precise(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
         """What the caller holds to be precise enough; all of it when nothing was said."""
         query = prepared.query
-        least = Least(
+        least = Thresholds(
             question=query.query, relevance=query.min_relevance, named_only=query.named_only
         )
         return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked

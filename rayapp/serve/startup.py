@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from rayapp.core.errors import ConfigError, DependencyDown, IndexDown, RayappError, SchemaMismatch
-from rayapp.index.write_barrier import IndexWatch
+from rayapp.index.write_barrier import IndexMonitor
 
 log = logging.getLogger("rayapp.startup")
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Startup:
             return False
         return True
 
-    async def reopen(self, open_index: Callable[[], Awaitable[None]], watch: IndexWatch) -> None:
+    async def reopen(self, open_index: Callable[[], Awaitable[None]], watch: IndexMonitor) -> None:
         """Try again in the background until the index is open; searches know when it must not."""
         while True:
             await asyncio.sleep(RETRY_S)

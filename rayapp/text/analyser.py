@@ -1,4 +1,4 @@
-"""The lexical arm: texts to BM25 sparse vectors, for the engine and for items not in it yet.
+"""The lexical retriever: texts to BM25 sparse vectors, for the engine and for items not in it yet.
 
 A document value is the saturated term frequency, a query value the weight of the term; the
 engine (or a table) multiplies by IDF. Kind weights sit in the query, so tuning them needs no

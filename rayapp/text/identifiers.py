@@ -1,7 +1,7 @@
 """Identifiers of a question, and which of them a text holds exactly: tickets, invoices, keys. Pure.
 
-The tokens of the lexical arm cut them: `INV-001234` is three terms and `מזהה123456` a Hebrew word
-and a number, so a neighbour with another number shares most of it.
+The tokens of BM25 cut them: `INV-001234` is three terms and `מזהה123456` a Hebrew word and a
+number, so a neighbour with another number shares most of it.
 """
 
 import re

@@ -286,8 +286,8 @@ class CitationView(bases.Answer):
 
 
 class ScoreWeightsView(bases.Answer):
-    """Shares of the two arms and of the identifiers that the question names, and of relevance and
-    what outcomes taught; the first three sum to 1, and so do the last two."""
+    """Shares of both retrievers and of the identifiers that the question names, and of relevance
+    and what outcomes taught; the first three sum to 1, and so do the last two."""
 
     dense: float
     text: float
@@ -299,7 +299,7 @@ class ScoreWeightsView(bases.Answer):
 
 
 class ScoreSummaryView(bases.Answer):
-    """How a hit got its place. Ranks start at 1; null: that arm did not return it."""
+    """How a hit got its place. Ranks start at 1; null: that retriever did not return it."""
 
     final_score: float
     dense_similarity: float | None = Field(description="max(0, cosine).")

@@ -177,13 +177,13 @@ class Mem0:
     """
 
     note = (
-        "Memory.add(infer=False) one item at a time, on a Qdrant server; keyword arm of fastembed "
+        "Memory.add(infer=False) one item at a time, on a Qdrant server; keywords of fastembed "
         "with the stop words of the stop-words package (its own list is on a model hub); no spaCy "
         "model, so texts are not lemmatised"
     )
     packages: tuple[str, ...] = ("mem0ai", "qdrant-client", "fastembed")
     waits = False
-    keyword_arm = True
+    by_keywords = True
 
     def __init__(self, plan: Plan) -> None:
         folder = Path(plan.folder)
@@ -193,7 +193,7 @@ class Mem0:
             "HF_HUB_OFFLINE": "1",
             "FASTEMBED_CACHE_PATH": str(folder / "fastembed"),
         }
-        if self.keyword_arm:
+        if self.by_keywords:
             _stop_words(folder / "fastembed")
         self._plan, self._embed = plan, Embedder(plan.model)
         self._memory: Any = None
@@ -257,11 +257,11 @@ class Mem0:
 
 
 class Mem0Dense(Mem0):
-    """As it installs without a network: the keyword arm has no word list and stays off."""
+    """As it installs without a network: the keyword retriever has no word list and stays off."""
 
-    note = "as mem0, without the keyword arm: what runs when the model hub cannot be reached"
+    note = "as mem0, without the keyword retriever: what runs when the model hub cannot be reached"
     packages = ("mem0ai", "qdrant-client")
-    keyword_arm = False
+    by_keywords = False
 
 
 def mem0_payload(row: Row) -> dict[str, str]:

@@ -80,15 +80,15 @@ def metered(rig: SearchRig) -> StageCpu:
     """The stages of a search, measured where they are; tells of names that are gone by failing."""
     meter = StageCpu()
     search = rig.services.search
-    arms = search._arms
+    retrievers = search._retrievers
     for owner, attribute, name in (
         (search, "search", "search"),
         (search._priors, "gather", "priors"),
-        (arms._views, "of", "view"),
-        (arms, "_pending", "pending"),
-        (arms, "_embed", "embed"),
-        (arms, "_query", "index"),
-        (arms, "_hydrate", "hydrate"),
+        (retrievers._views, "of", "view"),
+        (retrievers, "_pending", "pending"),
+        (retrievers, "_embed", "embed"),
+        (retrievers, "_query", "index"),
+        (retrievers, "_hydrate", "hydrate"),
         (search, "ranked", "rank"),
         (search, "_rerank", "rerank"),
         (search, "_with_receipt", "receipt"),

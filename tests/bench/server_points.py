@@ -17,7 +17,7 @@ from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import Arm, IndexPoint
+from rayapp.index.records import IndexPoint, SubQuery
 from rayapp.index.rules.points import point_of
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, point_id_of
@@ -44,7 +44,7 @@ NOW = datetime(2026, 1, 15, tzinfo=UTC)
 AGE_H = 20  # memories are younger than this: none is expired
 EMBED_BATCH = 512  # texts per call of the embedder
 EMBED_LIMIT_S = 60.0
-TIER_DEPTH = 30  # candidates per tier and arm of a search with limit 10
+TIER_DEPTH = 30  # candidates per tier and sub-query of a search with limit 10
 WHERE = ItemFilter(now=NOW)
 
 
@@ -58,14 +58,14 @@ class Question:
     def scope(self) -> ReadScope:
         return ReadScope(self.user_id)
 
-    def arms(self) -> list[Arm]:
-        """What a search asks the index in its one round trip: both arms of every tier."""
+    def sub_queries(self) -> list[SubQuery]:
+        """What a search asks the index in its one round trip: both sub-queries of every tier."""
         near = [
-            Arm(name=f"dense:{tier}", limit=TIER_DEPTH, dense=self.dense, tiers=(tier,))
+            SubQuery(name=f"dense:{tier}", limit=TIER_DEPTH, dense=self.dense, tiers=(tier,))
             for tier in CORE_TIERS
         ]
         matching = [
-            Arm(name=f"bm25:{tier}", limit=TIER_DEPTH, sparse=self.sparse, tiers=(tier,))
+            SubQuery(name=f"bm25:{tier}", limit=TIER_DEPTH, sparse=self.sparse, tiers=(tier,))
             for tier in CORE_TIERS
         ]
         return near + matching

@@ -4,8 +4,8 @@
     python -m tests.bench.server_profile --items 5000 --users 50 --graph-from 200
 
 Starts the server once per build, fills it through the service's own adapter, waits for its graphs
-and asks it: the dense arm (recall against exact scores) of light users, of a heavy user and of
-everybody, and the call of a whole search beside the embedded engine with the same points.
+and asks it: the dense sub-query (recall against exact scores) of light users, of a heavy user and
+of everybody, and the call of a whole search beside the embedded engine with the same points.
 A server builds no graph below about 10,000 points per segment: `--graph-from` is for quick looks.
 Exit codes: 0 done, 2 bad arguments, 4 a server or the embedder is away.
 """
@@ -32,7 +32,7 @@ from rayapp.client.progress import Bar, Progress
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, ScoredPoint
+from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.search.rules.evaluation import TOP, percentile
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
@@ -135,11 +135,11 @@ async def _all_of(ask: Ask, questions: Any) -> None:
 
 
 def dense_ask(one: Built, mode: Mode, audience: str) -> Ask:
-    """The dense arm as the adapter renders it, over all tiers, with the parameters of the mode."""
+    """The dense sub-query as the adapter renders it, over all tiers, in the mode."""
 
     async def ask(question: Question) -> list[list[str]]:
-        arm = Arm(name="dense", limit=TOP, dense=question.dense)
-        request = convert.query_of(arm, convert.filter_of(_predicate(question, audience)))
+        sub_query = SubQuery(name="dense", limit=TOP, dense=question.dense)
+        request = convert.query_of(sub_query, convert.filter_of(_predicate(question, audience)))
         request.params = mode.params
         async with qdrant_errors(READ_LIMIT_S):
             [answer] = await one.client.query_batch_points(ALIAS, [request])
@@ -157,7 +157,9 @@ def search_ask(index: VectorIndex) -> Ask:
     """The call that a search makes."""
 
     async def ask(question: Question) -> list[list[str]]:
-        answers: list[list[ScoredPoint]] = await index.query(question.scope, WHERE, question.arms())
+        answers: list[list[ScoredPoint]] = await index.query(
+            question.scope, WHERE, question.sub_queries()
+        )
         return [[hit.point_id for hit in answer] for answer in answers]
 
     return ask

@@ -36,7 +36,7 @@ def agreement(left: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> 
 
 
 def tables(report: dict[str, Any]) -> Iterator[Table]:
-    """What each build costs, how the dense arm does, and a whole search beside the embedded one."""
+    """What each build costs, how the dense one does, a whole search beside the embedded engine."""
     yield _costs(report)
     yield _dense(report)
     yield _search(report)
@@ -77,7 +77,7 @@ def _costs(report: dict[str, Any]) -> Table:
 def _dense(report: dict[str, Any]) -> Table:
     many = report["clients"]
     made = _table(
-        f"Dense arm, best {report['top']}",
+        f"Dense sub-query, best {report['top']}",
         ("search", "of", "recall", *SPEED, f"1/s of {many}"),
     )
     for build in report["builds"].values():

@@ -100,10 +100,10 @@ def test_no_memory_is_expired_and_both_languages_and_all_tiers_are_there() -> No
     assert len({item.content_hash for item in items}) == len(items)
 
 
-def test_a_search_asks_both_arms_of_every_tier() -> None:
-    arms = question("ann", 1, 0).arms()
-    assert [arm.tiers for arm in arms] == [(tier,) for tier in CORE_TIERS] * 2
-    assert [arm.dense is None for arm in arms] == [False] * 5 + [True] * 5
+def test_a_search_asks_both_ways_in_every_tier() -> None:
+    sub_queries = question("ann", 1, 0).sub_queries()
+    assert [sub_query.tiers for sub_query in sub_queries] == [(tier,) for tier in CORE_TIERS] * 2
+    assert [sub_query.dense is None for sub_query in sub_queries] == [False] * 5 + [True] * 5
 
 
 def test_the_measured_graph_is_that_of_the_prod_profile() -> None:

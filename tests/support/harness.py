@@ -21,7 +21,7 @@ from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.documents.service import BookWork, Reader
 from rayapp.index.passages import PassageIndex
 from rayapp.index.service import IndexingService
-from rayapp.index.write_barrier import IndexWatch
+from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.backends.static_model import StaticBackend
 from rayapp.inference.ports import EmbedderInfo, TextKind
 from rayapp.learning.leader import MaintenanceService
@@ -267,7 +267,7 @@ class Harness:
         return self.container.schema
 
     @property
-    def watch(self) -> IndexWatch:
+    def watch(self) -> IndexMonitor:
         return self.container.watch
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import Arm, IndexPoint, PayloadUpdate
+from rayapp.index.records import IndexPoint, PayloadUpdate, SubQuery
 from rayapp.memory.item import point_id_of
 from rayapp.memory.tiers import Tier
 
@@ -63,11 +63,13 @@ def payload_update(point_id: str, *, rev: int = 1, **payload: Any) -> PayloadUpd
     return PayloadUpdate(point_id=point_id, payload=payload, rev=rev)
 
 
-def dense_arm(seed: int = 0, *, limit: int = 50, tiers: tuple[Tier, ...] | None = None) -> Arm:
-    return Arm(name="dense", limit=limit, dense=vector(seed), tiers=tiers)
+def dense_query(
+    seed: int = 0, *, limit: int = 50, tiers: tuple[Tier, ...] | None = None
+) -> SubQuery:
+    return SubQuery(name="dense", limit=limit, dense=vector(seed), tiers=tiers)
 
 
-def sparse_arm(*indices: int, limit: int = 50, tiers: tuple[Tier, ...] | None = None) -> Arm:
+def sparse_query(*indices: int, limit: int = 50, tiers: tuple[Tier, ...] | None = None) -> SubQuery:
     terms = list(indices) or [COMMON_TERM]
     sparse = SparseVector(terms, [1.0] * len(terms))
-    return Arm(name="bm25", limit=limit, sparse=sparse, tiers=tiers)
+    return SubQuery(name="bm25", limit=limit, sparse=sparse, tiers=tiers)

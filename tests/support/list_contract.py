@@ -1,4 +1,4 @@
-"""Pages, filters, the pending arm and text search of every `MemoryStore`."""
+"""Pages, filters, the pending retriever and text search of every `MemoryStore`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rayapp.core.errors import BadVector, InvalidInput
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import SparseVector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, IndexPoint
+from rayapp.index.records import IndexPoint, SubQuery
 from rayapp.memory.item import Status, point_id_of
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
@@ -22,9 +22,9 @@ from tests.support.index_points import (
     COMMON_TERM,
     DIMS,
     NOW,
-    dense_arm,
+    dense_query,
     index_point,
-    sparse_arm,
+    sparse_query,
     vector,
 )
 
@@ -168,10 +168,10 @@ async def found(
     index: VectorIndex,
     where: ItemFilter = EVERYTHING,
     scope: ReadScope = ANN,
-    arms: Sequence[Arm] | None = None,
+    sub_queries: Sequence[SubQuery] | None = None,
 ) -> list[set[str]]:
-    """Ids per arm; by default a dense and a lexical arm that every point matches."""
-    answer = await index.query(scope, where, arms or (dense_arm(), sparse_arm()))
+    """Ids per sub-query; by default a dense and a lexical sub-query that every point matches."""
+    answer = await index.query(scope, where, sub_queries or (dense_query(), sparse_query()))
     return [{hit.point_id for hit in hits} for hits in answer]
 
 
@@ -226,8 +226,8 @@ def item_filters(draw: st.DrawFn) -> ItemFilter:
 
 
 @st.composite
-def query_arms(draw: st.DrawFn) -> Arm:
+def sub_query_of_any(draw: st.DrawFn) -> SubQuery:
     tiers = draw(_some(list(Tier)))
     if draw(st.booleans()):
-        return dense_arm(draw(st.integers(0, 9)), limit=100, tiers=tiers)
-    return sparse_arm(COMMON_TERM, 100 + draw(st.integers(0, 49)), limit=100, tiers=tiers)
+        return dense_query(draw(st.integers(0, 9)), limit=100, tiers=tiers)
+    return sparse_query(COMMON_TERM, 100 + draw(st.integers(0, 49)), limit=100, tiers=tiers)

@@ -14,7 +14,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint
 from rayapp.index.rules.points import collection_name, collections_of
-from tests.support.index_points import DIMS, NOW, SCHEMA, dense_arm, index_point, vector
+from tests.support.index_points import DIMS, NOW, SCHEMA, dense_query, index_point, vector
 from tests.support.vector_index_cases import ANN, EVERYTHING, MakeIndex
 
 WIDER = IndexSchema(model="Other/model", dims=DIMS * 2, analyser="a2")
@@ -50,7 +50,7 @@ class VectorIndexCollectionContract:
         assert stored.payload["lang"] == "en"
         assert stored.dense is not None
         assert stored.dense == pytest.approx(there.dense, abs=1e-6)
-        (hits,) = await index.query(ANN, EVERYTHING, [dense_arm(7)], collection=name)
+        (hits,) = await index.query(ANN, EVERYTHING, [dense_query(7)], collection=name)
         assert [hit.score for hit in hits] == [pytest.approx(1.0, abs=1e-5)]
         await index.delete([here.point_id], revs={here.point_id: 0}, collection=name)
         assert await ids_of(index, name) == {here.point_id}
@@ -66,8 +66,8 @@ class VectorIndexCollectionContract:
         name = await beside(index, WIDER)
         wide = replace(index_point("wide"), dense=vector(3, DIMS * 2))
         await index.upsert([wide], collection=name)
-        arm = replace(dense_arm(), dense=vector(3, DIMS * 2))
-        (hits,) = await index.query(ANN, EVERYTHING, [arm], collection=name)
+        sub_query = replace(dense_query(), dense=vector(3, DIMS * 2))
+        (hits,) = await index.query(ANN, EVERYTHING, [sub_query], collection=name)
         assert [hit.point_id for hit in hits] == [wide.point_id]
 
     async def test_a_collection_says_what_it_was_built_for(self, make_index: MakeIndex) -> None:
@@ -86,7 +86,7 @@ class VectorIndexCollectionContract:
         for call in (
             index.delete([point.point_id], collection=MISSING),
             index.retrieve([point.point_id], collection=MISSING),
-            index.query(ANN, EVERYTHING, [dense_arm()], collection=MISSING),
+            index.query(ANN, EVERYTHING, [dense_query()], collection=MISSING),
             index.schema_of(MISSING),
         ):
             with pytest.raises(NotFound):

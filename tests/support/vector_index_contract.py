@@ -27,7 +27,7 @@ from rayapp.core.errors import (
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, IndexPoint
+from rayapp.index.records import IndexPoint, SubQuery
 from rayapp.index.rules.points import collection_name
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -37,9 +37,9 @@ from tests.support.index_points import (
     DIMS,
     NOW,
     SCHEMA,
-    dense_arm,
+    dense_query,
     index_point,
-    sparse_arm,
+    sparse_query,
     vector,
 )
 from tests.support.stores.index import InMemoryIndex
@@ -52,7 +52,7 @@ from tests.support.vector_index_cases import (
     crowd,
     found,
     item_filters,
-    query_arms,
+    sub_query_of_any,
 )
 from tests.support.vector_index_collection_contract import VectorIndexCollectionContract
 from tests.support.vector_index_copy_contract import VectorIndexCopyContract
@@ -70,17 +70,17 @@ class VectorIndexContract(
 
     # --- querying ------------------------------------------------------------------------
 
-    async def test_dense_arm_is_ordered_by_cosine(self, index: VectorIndex) -> None:
+    async def test_dense_query_is_ordered_by_cosine(self, index: VectorIndex) -> None:
         points = [index_point(f"m{i}", seed=i) for i in range(20)]
         scaled = [replace(p, dense=p.dense * (i + 1)) for i, p in enumerate(points)]
         await index.upsert(scaled)
-        (hits,) = await index.query(ANN, EVERYTHING, [dense_arm(99, limit=7)])
+        (hits,) = await index.query(ANN, EVERYTHING, [dense_query(99, limit=7)])
         expected = sorted(points, key=lambda p: -float(p.dense @ vector(99)))[:7]
         assert [h.point_id for h in hits] == [p.point_id for p in expected]
         for hit, point in zip(hits, expected, strict=True):
             assert hit.score == pytest.approx(float(point.dense @ vector(99)), abs=1e-5)
 
-    async def test_sparse_arm_is_dot_product_times_idf(self, make_index: MakeIndex) -> None:
+    async def test_sparse_query_is_dot_product_times_idf(self, make_index: MakeIndex) -> None:
         """On a new index: engines count deleted points in the IDF until they vacuum."""
         index = await make_index()
         await index.open(SCHEMA)
@@ -93,24 +93,24 @@ class VectorIndexContract(
                 index_point("d", "bob", sparse=SparseVector([often], [1.0])),
             ]
         )
-        (hits,) = await index.query(ANN, EVERYTHING, [sparse_arm(rare, often)])
+        (hits,) = await index.query(ANN, EVERYTHING, [sparse_query(rare, often)])
         idf = {df: float(np.log((4 - df + 0.5) / (df + 0.5) + 1)) for df in (1, 3)}
         wanted = {"a": 2 * idf[1], "b": 2 * idf[3], "c": idf[3]}
         assert [h.point_id for h in hits] == [point_id_of("ann", m) for m in wanted]
         assert [h.score for h in hits] == pytest.approx(list(wanted.values()), rel=1e-4)
 
-    async def test_arms_answer_in_order_with_their_own_tiers_and_limits(
+    async def test_sub_queries_answer_in_order_with_their_own_tiers_and_limits(
         self, index: VectorIndex
     ) -> None:
         points = [index_point(f"{t.value}{i}", tier=t.value) for t in Tier for i in range(3)]
         await index.upsert(points)
-        arms = [
-            dense_arm(tiers=(Tier.BOOKS,)),
-            sparse_arm(tiers=(Tier.HISTORY, Tier.WORKING)),
-            dense_arm(limit=2),
-            sparse_arm(tiers=()),
+        sub_queries = [
+            dense_query(tiers=(Tier.BOOKS,)),
+            sparse_query(tiers=(Tier.HISTORY, Tier.WORKING)),
+            dense_query(limit=2),
+            sparse_query(tiers=()),
         ]
-        books, both, two, none = await found(index, EVERYTHING, ANN, arms)
+        books, both, two, none = await found(index, EVERYTHING, ANN, sub_queries)
         assert books == {point_id_of("ann", f"books{i}") for i in range(3)}
         assert both == {
             point_id_of("ann", f"{t}{i}") for t in ("history", "working") for i in range(3)
@@ -121,8 +121,11 @@ class VectorIndexContract(
     async def test_tiers_of_arm_and_filter_are_both_required(self, index: VectorIndex) -> None:
         await index.upsert([index_point("b", tier="books"), index_point("h", tier="history")])
         where = ItemFilter(tiers=(Tier.BOOKS, Tier.WORKING))
-        arms = [dense_arm(tiers=(Tier.BOOKS, Tier.HISTORY)), dense_arm(tiers=(Tier.HISTORY,))]
-        assert await found(index, where, ANN, arms) == [{point_id_of("ann", "b")}, set()]
+        sub_queries = [
+            dense_query(tiers=(Tier.BOOKS, Tier.HISTORY)),
+            dense_query(tiers=(Tier.HISTORY,)),
+        ]
+        assert await found(index, where, ANN, sub_queries) == [{point_id_of("ann", "b")}, set()]
 
     @pytest.mark.parametrize("case", FILTER_CANARIES, ids=str)
     async def test_every_filter_changes_the_result(self, index: VectorIndex, case: str) -> None:
@@ -154,27 +157,29 @@ class VectorIndexContract(
         assert await found(index, where) == [{point_id_of("ann", "both")}] * 2
 
     @pytest.mark.parametrize(
-        "arm",
+        "sub_query",
         [
-            Arm(name="none", limit=1),
-            Arm(name="both", limit=1, dense=vector(1), sparse=SparseVector([1], [1.0])),
-            dense_arm(limit=0),
-            Arm(name="repeat", limit=1, sparse=SparseVector([1, 1], [1.0, 1.0])),
+            SubQuery(name="none", limit=1),
+            SubQuery(name="both", limit=1, dense=vector(1), sparse=SparseVector([1], [1.0])),
+            dense_query(limit=0),
+            SubQuery(name="repeat", limit=1, sparse=SparseVector([1, 1], [1.0, 1.0])),
         ],
-        ids=lambda arm: f"{arm.name}-{arm.limit}",
+        ids=lambda sub_query: f"{sub_query.name}-{sub_query.limit}",
     )
-    async def test_unusable_arms_are_refused(self, index: VectorIndex, arm: Arm) -> None:
+    async def test_unusable_sub_queries_are_refused(
+        self, index: VectorIndex, sub_query: SubQuery
+    ) -> None:
         with pytest.raises(InvalidInput):
-            await index.query(ANN, EVERYTHING, [arm])
+            await index.query(ANN, EVERYTHING, [sub_query])
 
     async def test_query_vector_of_another_size_is_refused(self, index: VectorIndex) -> None:
         with pytest.raises(BadVector):
-            await index.query(ANN, EVERYTHING, [Arm(name="d", limit=1, dense=vector(1, 4))])
+            await index.query(ANN, EVERYTHING, [SubQuery(name="d", limit=1, dense=vector(1, 4))])
 
     async def test_query_without_terms_finds_nothing(self, index: VectorIndex) -> None:
         await index.upsert([index_point("m1")])
-        arm = Arm(name="bm25", limit=5, sparse=SparseVector([], []))
-        assert await index.query(ANN, EVERYTHING, [arm]) == [[]]
+        sub_query = SubQuery(name="bm25", limit=5, sparse=SparseVector([], []))
+        assert await index.query(ANN, EVERYTHING, [sub_query]) == [[]]
 
     # --- who may read ----------------------------------------------------------------------
 
@@ -231,14 +236,14 @@ class VectorIndexContract(
             data.draw(st.sampled_from(["ann", "bob", "eve", SYSTEM_USER])), data.draw(st.booleans())
         )
         where = data.draw(item_filters())
-        arms = data.draw(st.lists(query_arms(), min_size=1, max_size=4))
-        answer = await found(index, where, scope, arms)
+        sub_queries = data.draw(st.lists(sub_query_of_any(), min_size=1, max_size=4))
+        answer = await found(index, where, scope, sub_queries)
         for ids in answer:
             for point_id in ids:
                 owner, tier = (points[point_id].payload[k] for k in ("user_id", "tier"))
                 shared = owner == SYSTEM_USER and tier.startswith("datagov")
                 assert owner == scope.user_id or (scope.include_shared and shared)
-        assert answer == await found(model, where, scope, arms)
+        assert answer == await found(model, where, scope, sub_queries)
         assert await index.count(scope, where) == await model.count(scope, where)
 
     async def _crowd(self, index: VectorIndex) -> tuple[dict[str, IndexPoint], VectorIndex]:
@@ -307,8 +312,8 @@ class VectorIndexContract(
         await index.open(wider)
         with pytest.raises(SchemaMismatch):
             await index.open(SCHEMA)
-        arm = Arm(name="dense", limit=5, dense=vector(3, DIMS * 2))
-        assert await found(index, EVERYTHING, ANN, [arm]) == [{new.point_id}]
+        sub_query = SubQuery(name="dense", limit=5, dense=vector(3, DIMS * 2))
+        assert await found(index, EVERYTHING, ANN, [sub_query]) == [{new.point_id}]
         health = await index.health()
         assert (health.collection, health.needs_rebuild) == (name, False)
         await index.drop_collection(str(old))
@@ -350,7 +355,7 @@ class VectorIndexContract(
         before = await index.health()
         assert (before.ready, before.needs_rebuild, before.collection) == (False, True, None)
         with pytest.raises(IndexDown):
-            await index.query(ANN, EVERYTHING, [dense_arm()])
+            await index.query(ANN, EVERYTHING, [dense_query()])
         await index.open(SCHEMA)
         await index.open(SCHEMA)
         await index.upsert([index_point("m1")])
@@ -375,7 +380,7 @@ class VectorIndexContract(
 
     async def test_many_calls_at_once_all_answer(self, index: VectorIndex) -> None:
         await index.upsert([index_point(f"m{i}") for i in range(10)])
-        calls = [index.query(ANN, EVERYTHING, [dense_arm(i), sparse_arm()]) for i in range(20)]
+        calls = [index.query(ANN, EVERYTHING, [dense_query(i), sparse_query()]) for i in range(20)]
         writes = [index.upsert([index_point(f"n{i}")]) for i in range(10)]
         answers, _ = await asyncio.gather(asyncio.gather(*calls), asyncio.gather(*writes))
         assert all(len(hits) >= 10 for answer in answers for hits in answer)

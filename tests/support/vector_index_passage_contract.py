@@ -12,7 +12,7 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, ScoredPoint
 from rayapp.index.rules.points import passage_point
 from rayapp.memory.scope import ItemFilter
-from tests.support.index_points import dense_arm, index_point, sparse_arm, vector
+from tests.support.index_points import dense_query, index_point, sparse_query, vector
 from tests.support.vector_index_cases import ANN, EVERYTHING, MakeIndex
 from tests.support.vector_index_copy_contract import beside
 
@@ -44,8 +44,8 @@ class VectorIndexPassageContract:
     async def test_an_item_is_found_once_by_its_best_passage(self, index: VectorIndex) -> None:
         long, short = long_point("long", 5), index_point("short", seed=1)
         await index.upsert([long, short])
-        arms = [dense_arm(1_003), sparse_arm(FIRST_TERM + 4), sparse_arm(1)]
-        near, matching, common = await index.query(ANN, EVERYTHING, arms)
+        sub_queries = [dense_query(1_003), sparse_query(FIRST_TERM + 4), sparse_query(1)]
+        near, matching, common = await index.query(ANN, EVERYTHING, sub_queries)
         assert (near[0].point_id, near[0].passage) == (long.point_id, 3)
         assert near[0].score == pytest.approx(1.0, abs=1e-5)
         assert [hit.point_id for hit in near].count(long.point_id) == 1
@@ -55,8 +55,8 @@ class VectorIndexPassageContract:
     async def test_many_passages_leave_room_for_other_items(self, index: VectorIndex) -> None:
         crowd = [long_point(f"long{n}", 40, seed=1_000 + 100 * n) for n in range(3)]
         await index.upsert([*crowd, *(index_point(f"s{n}") for n in range(4))])
-        for arm in (dense_arm(1_001, limit=6), sparse_arm(1, limit=6)):
-            (hits,) = await index.query(ANN, EVERYTHING, [arm])
+        for sub_query in (dense_query(1_001, limit=6), sparse_query(1, limit=6)):
+            (hits,) = await index.query(ANN, EVERYTHING, [sub_query])
             assert len({hit.point_id for hit in hits}) == len(hits) == 6
 
     async def test_a_shorter_text_takes_its_passages_out(self, index: VectorIndex) -> None:
@@ -65,7 +65,7 @@ class VectorIndexPassageContract:
         assert await rows(index, long_point("a", 1)) == [0, 1]
         await index.upsert([index_point("a", rev=3)])
         assert await rows(index, long_point("a", 1)) == [0]
-        (hits,) = await index.query(ANN, EVERYTHING, [sparse_arm(FIRST_TERM + 1)])
+        (hits,) = await index.query(ANN, EVERYTHING, [sparse_query(FIRST_TERM + 1)])
         assert hits == []
 
     async def test_an_older_text_changes_no_passage(self, index: VectorIndex) -> None:
@@ -81,12 +81,12 @@ class VectorIndexPassageContract:
         await index.set_payload(
             [PayloadUpdate(point_id=point.point_id, payload={"tags": ["red"]}, rev=2)]
         )
-        arms = [sparse_arm(FIRST_TERM + n) for n in range(3)]
-        red = await index.query(ANN, ItemFilter(statuses=None, tags_any=("red",)), arms)
+        sub_queries = [sparse_query(FIRST_TERM + n) for n in range(3)]
+        red = await index.query(ANN, ItemFilter(statuses=None, tags_any=("red",)), sub_queries)
         assert red == [
             [ScoredPoint(point.point_id, hits[0].score, n)] for n, hits in enumerate(red)
         ]
-        assert await index.query(ANN, ItemFilter(tags_any=("blue",)), arms) == [[], [], []]
+        assert await index.query(ANN, ItemFilter(tags_any=("blue",)), sub_queries) == [[], [], []]
 
     async def test_counts_and_walks_see_items(self, index: VectorIndex) -> None:
         points = [long_point(f"m{n}", 1 + n % 4) for n in range(11)]

@@ -16,7 +16,7 @@ from rayapp.core.settings.model import DataSettings, QdrantSettings, Settings
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.serve.engine_actor import RayTransport, get_or_create_vector_actor
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
-from tests.support.index_points import DIMS, SCHEMA, dense_arm, index_point, sparse_arm, vector
+from tests.support.index_points import DIMS, SCHEMA, dense_query, index_point, sparse_query, vector
 from tests.support.vector_index_cases import ANN
 
 
@@ -49,7 +49,9 @@ class TestQdrantEdgeIndexOverRay:
     async def test_values_cross_the_actor_whole(self, ray_index: QdrantEdgeIndex) -> None:
         points = [index_point(f"m{i}", tags=["עברית"]) for i in range(5)]
         await ray_index.upsert(points)
-        dense, sparse = await ray_index.query(ANN, ItemFilter(), [dense_arm(limit=3), sparse_arm()])
+        dense, sparse = await ray_index.query(
+            ANN, ItemFilter(), [dense_query(limit=3), sparse_query()]
+        )
         assert len(dense) == 3
         assert {hit.point_id for hit in sparse} == {p.point_id for p in points}
         (stored,) = await ray_index.retrieve([points[0].point_id], with_vectors=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from rayapp.assistant.context.rules import pinned
-from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
+from rayapp.assistant.context.rules.already_in_context import AlreadyInContext
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.rules import fingerprints_of
@@ -460,7 +460,7 @@ class ContextService:
             language=task.language,
             documents=documents,
         )
-        before = StillBeforeIt(request.conversation_id, request.recent)
+        before = AlreadyInContext(request.conversation_id, request.recent)
         relevant = (
             *(SectionItem("relevant", hit.item, hit.text) for hit in found.hits),
             *(SectionItem("relevant", item) for item in found.others),

@@ -13,7 +13,7 @@ from rayapp.assistant.extraction.rules.facts import Learned, Task, Turn
 from rayapp.assistant.ports import ExchangeQueue
 from rayapp.core.errors import RayappError
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import Arm, ScoredPoint
+from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.inference import ports
 from rayapp.inference.chat.rules import answers
 from rayapp.memory.item import MemoryItem, Outcome, SourceType, Status, point_id_of
@@ -93,9 +93,9 @@ class KnownMemories:
     async def _near(self, user_id: str, text: str, limit: int) -> list[tuple[MemoryItem, float]]:
         (vector,) = await self._embedder.embed([text], "passage", timeout_s=self._timeout_s)
         # Raw turns lie near too, and are left out afterwards: they are where facts come from.
-        arm = Arm(name="known", limit=3 * limit, dense=vector, tiers=CORE_TIERS)
+        retriever = SubQuery(name="known", limit=3 * limit, dense=vector, tiers=CORE_TIERS)
         (points,) = await self._index.query(
-            ReadScope(user_id).own, ItemFilter(tiers=CORE_TIERS), [arm]
+            ReadScope(user_id).own, ItemFilter(tiers=CORE_TIERS), [retriever]
         )
         scores = {point.point_id: point.score for point in _order(points)}
         found = await self._items.by_points(ReadScope(user_id).own, list(scores))

@@ -357,7 +357,9 @@ class SearchSettings(SettingsSection):
     timeout_s: float = Field(15.0, gt=0, le=60, description="End-to-end limit of a search.")
     recipe: str = Field("default", min_length=1, description="Recipe used when none is named.")
     depth_factor: int = Field(3, ge=1, le=20, description="Candidates per tier = limit x this.")
-    min_depth: int = Field(60, ge=1, le=500, description="Fewest candidates per tier and arm.")
+    min_depth: int = Field(
+        60, ge=1, le=500, description="Fewest candidates per tier and retriever."
+    )
     max_limit: int = Field(50, ge=1, le=200, description="Largest `limit`.")
     pending_limit: int = Field(200, ge=0, le=2_000, description="Pending items scored per search.")
     receipt_ttl_h: float = Field(24.0, gt=0, description="Lifetime of an unscored receipt, hours.")

@@ -13,7 +13,7 @@ from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointMaker
+from rayapp.index.point_builder import PointBuilder
 from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.index.write_barrier import WriteBarrier
 from rayapp.inference.ports import Embedder
@@ -47,9 +47,9 @@ class ReindexParts:
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     close: Callable[[], Awaitable[None]] = nothing_to_close
 
-    def maker(self) -> PointMaker:
+    def maker(self) -> PointBuilder:
         limit_s = self.runtime.settings.embedding.batch_timeout_s
-        return PointMaker(self.embedder, self.analyser, schema=self.schema, timeout_s=limit_s)
+        return PointBuilder(self.embedder, self.analyser, schema=self.schema, timeout_s=limit_s)
 
     def hold(self) -> WriteBarrier:
         return WriteBarrier(

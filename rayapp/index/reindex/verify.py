@@ -11,7 +11,7 @@ from rayapp.bulk.model import UUID_SPACE
 from rayapp.core.errors import BadVector, InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.index.point_builder import OUTAGES
-from rayapp.index.records import Arm, IndexPoint, ScoredPoint, StoredPoint
+from rayapp.index.records import IndexPoint, ScoredPoint, StoredPoint, SubQuery
 from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -21,7 +21,7 @@ from rayapp.search.ports import Receipt
 SAMPLE_PAGE = 20
 # Two runs of one model on one text differ by rounding alone; half-precision models by 1e-3.
 MIN_COSINE = 0.99
-# Hits per arm that are compared: what a user sees.
+# Hits per sub-query that are compared: what a user sees.
 TOP = 10
 # Scores that differ by less are one rank: equal texts are ordered by chance.
 TIE = 1e-4
@@ -142,9 +142,9 @@ def _cosine(one: Vector, other: Vector) -> float:
 
 
 async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> None:
-    """The last searches on the old and the new collection, arm by arm. Only arms that mean the same
-    on both can be compared: dense ones of one model, lexical ones of one analyser. The overlap
-    decides when both are equal and the old collection was complete."""
+    """The last searches on the old and the new collection, sub-query by sub-query. Only those that
+    mean the same on both can be compared: dense ones of one model, lexical ones of one analyser.
+    The overlap decides when both are equal and the old collection was complete."""
     limit = parts.runtime.settings.reindex.receipts
     old = await _old_schema(parts, facts)
     if limit == 0 or old is None or facts.previous is None:
@@ -154,12 +154,12 @@ async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> 
     receipts = await parts.receipts.recent(limit)
     shares: list[float] = []
     for receipt in receipts:
-        arms = await _arms(parts, receipt, dense=dense, lexical=lexical)
+        sub_queries = await _sub_queries(parts, receipt, dense=dense, lexical=lexical)
         scope, where = ReadScope(receipt.user_id), ItemFilter(now=parts.runtime.clock.now())
-        if not arms:
+        if not sub_queries:
             continue
         before, after = [
-            await parts.index.query(scope, where, arms, collection=name)
+            await parts.index.query(scope, where, sub_queries, collection=name)
             for name in (facts.previous, facts.collection)
         ]
         shares += [
@@ -181,21 +181,23 @@ async def _old_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema |
         return None
 
 
-async def _arms(parts: ReindexParts, receipt: Receipt, *, dense: bool, lexical: bool) -> list[Arm]:
-    arms: list[Arm] = []
+async def _sub_queries(
+    parts: ReindexParts, receipt: Receipt, *, dense: bool, lexical: bool
+) -> list[SubQuery]:
+    sub_queries: list[SubQuery] = []
     if dense:
         try:
             (vector,) = await parts.embedder.embed(
                 [receipt.query], "query", timeout_s=parts.runtime.settings.embedding.batch_timeout_s
             )
-            arms.append(Arm(name="dense", limit=TOP, dense=vector))
+            sub_queries.append(SubQuery(name="dense", limit=TOP, dense=vector))
         except (BadVector, InvalidInput):
             pass  # a question that has no vector is replayed by its words
     if lexical:
         sparse = parts.analyser.query(receipt.query)
         if sparse.indices:
-            arms.append(Arm(name="bm25", limit=TOP, sparse=sparse))
-    return arms
+            sub_queries.append(SubQuery(name="bm25", limit=TOP, sparse=sparse))
+    return sub_queries
 
 
 def overlap_of(one: Sequence[ScoredPoint], other: Sequence[ScoredPoint]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rayapp.core.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
+from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, StoredPoint, SubQuery
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.rules.filtering import flag_names, headings_of, pages_of
 
@@ -290,18 +290,22 @@ def checked_updates(updates: Sequence[PayloadUpdate]) -> list[PayloadUpdate]:
     return sorted(updates, key=lambda update: update.rev)
 
 
-def checked_arms(arms: Sequence[Arm], schema: IndexSchema) -> Sequence[Arm]:
-    """`arms`, each with exactly one usable query vector and a limit above 0."""
-    for arm in arms:
-        if (arm.dense is None) == (arm.sparse is None):
-            raise InvalidInput(f"Arm {arm.name!r} needs exactly one of dense and sparse.")
-        if arm.limit < 1:
-            raise InvalidInput(f"Arm {arm.name!r} has limit {arm.limit}: ask for at least 1.")
-    dense = [arm for arm in arms if arm.dense is not None]
+def checked_sub_queries(sub_queries: Sequence[SubQuery], schema: IndexSchema) -> Sequence[SubQuery]:
+    """`sub_queries`, each with exactly one usable query vector and a limit above 0."""
+    for sub_query in sub_queries:
+        if (sub_query.dense is None) == (sub_query.sparse is None):
+            raise InvalidInput(
+                f"SubQuery {sub_query.name!r} needs exactly one of dense and sparse."
+            )
+        if sub_query.limit < 1:
+            raise InvalidInput(
+                f"SubQuery {sub_query.name!r} has limit {sub_query.limit}: ask for at least 1."
+            )
+    dense = [sub_query for sub_query in sub_queries if sub_query.dense is not None]
     _check_dense([a.dense for a in dense], [a.name for a in dense], schema.dims)
-    sparse = [arm for arm in arms if arm.sparse is not None]
+    sparse = [sub_query for sub_query in sub_queries if sub_query.sparse is not None]
     _check_sparse([a.sparse for a in sparse], [a.name for a in sparse])
-    return arms
+    return sub_queries
 
 
 def _newest(points: Sequence[Written]) -> Iterable[Written]:

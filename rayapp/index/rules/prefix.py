@@ -1,9 +1,9 @@
 """What is written before a text when it is embedded, so that it is found later. Pure.
 
 The prefix is part of what the vector is made of and of nothing else: it is never shown, and the
-words of the lexical arm stay those of the text. That of a book follows from fields that no edit
-changes; what a model says is stored with the item and part of the vector hash. So equal vector
-hashes go on meaning equal vectors.
+lexical words stay those of the text. That of a book follows from fields that no edit changes; what
+a model says is stored with the item and part of the vector hash. So equal vector hashes go on
+meaning equal vectors.
 """
 
 from collections.abc import Sequence

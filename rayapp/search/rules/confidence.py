@@ -259,7 +259,7 @@ READ_MOST = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class Thresholds:
     """What a hit must be."""
 
     question: str
@@ -277,7 +277,7 @@ def judged(question: str, one: Ranked, model: ConfidenceModel) -> float:
     return relevance(features, model)
 
 
-def precise(ranked: Sequence[Ranked], least: Least, model: ConfidenceModel) -> list[Ranked]:
+def precise(ranked: Sequence[Ranked], least: Thresholds, model: ConfidenceModel) -> list[Ranked]:
     """Those of `ranked` that reach `least`, in order, with what was found out in their summary.
 
     Whatever the order of the list, its best items by score are read; what is not read does not

@@ -87,7 +87,7 @@ def is_mixed(items: Sequence[MemoryItem], where: ItemFilter) -> bool:
     return where.doc_ids is None and 0 < documents < len(items)
 
 
-def placed(items: Sequence[MemoryItem], *, page: int, guessed: bool) -> list[int]:
+def with_quotas(items: Sequence[MemoryItem], *, page: int, guessed: bool) -> list[int]:
     """Indices into `items`, best first as they came, in the order in which they are shown."""
     block = min(page, BLOCK)
     waiting = _dataset_first(items)

@@ -21,13 +21,13 @@ from rayapp.text.normalize import normalize
 from rayapp.text.passages import LONGEST, is_whole
 from rayapp.text.tokens import Token, tokens
 
-# A candidate: an item with what each arm said about it, before scoring.
+# A candidate: an item with what each retriever said about it, before scoring.
 
 
 @dataclass(slots=True)
 class Evidence:
-    """Scores and ranks (from 1) of one item; None = the arm did not return it. `…_passage`: which
-    passage of its text scored."""
+    """Scores and ranks (from 1) of one item; None = the retriever did not return it.
+    `…_passage`: which passage of its text scored."""
 
     dense: float | None = None
     dense_rank: int | None = None
@@ -64,7 +64,7 @@ class Candidate:
 def gather_evidence(
     dense: Iterable[Sequence[ScoredPoint]], sparse: Iterable[Sequence[ScoredPoint]]
 ) -> dict[str, Evidence]:
-    """Merge the per-tier lists of both arms by point id; ranks are over all tiers of an arm."""
+    """Merge the per-tier lists of both retrievers by point id; ranks are over all tiers."""
     found: dict[str, Evidence] = {}
     for rank, point in enumerate(_merged(dense), start=1):
         found[point.point_id] = Evidence(
@@ -96,7 +96,7 @@ def to_candidates(
     An item whose text changed since it was indexed is judged by its pending score alone: what the
     index says of it is about words that are gone. `vector_hashes` maps point_id to the hash that
     the current text would have.
-    `wanted` names points that are candidates even if no arm returned them.
+    `wanted` names points that are candidates even if no retriever returned them.
     """
     ranked = sorted(pending, key=lambda point_id: (-pending[point_id].score, point_id))
     pending_rank = {point_id: rank for rank, point_id in enumerate(ranked, start=1)}
@@ -248,12 +248,12 @@ class Fused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """One arm's raw scores to 0..1: the share of the query's best.
+    """One retriever's raw scores to 0..1: the share of the query's best.
 
-    `missing` is what an item gets that the arm left out. A dense list is cut at its depth, so such
-    an item is at best as near as the last one listed; a BM25 list leaves out what shares no term.
-    Measured against min-max scaling on the open sets: no loss for Hebrew at any dense weight, and
-    two candidates that are equally near stay equally near.
+    `missing` is what an item gets that the retriever left out. A dense list is cut at its depth, so
+    such an item is at best as near as the last one listed; a BM25 list leaves out what shares no
+    term. Measured against min-max scaling on the open sets: no loss for Hebrew at any dense weight,
+    and two candidates that are equally near stay equally near.
     """
 
     high: float
@@ -268,8 +268,8 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class DenseArm:
-    """What is known of the dense arm of one search.
+class DenseRetriever:
+    """What is known of the dense retriever of one search.
 
     `used` False: it was skipped, weight 0. `langs`: what the model was made for; empty = anything.
     """
@@ -293,14 +293,16 @@ def _is_identifier(token: Token) -> bool:
     return token.kind == "number" or (token.kind == "code" and marked)
 
 
-def dense_weight(weights: DenseWeights, query_lang: str, item_lang: str, arm: DenseArm) -> float:
+def dense_weight(
+    weights: DenseWeights, query_lang: str, item_lang: str, retriever: DenseRetriever
+) -> float:
     """The dense share for one pair of scripts; `other` (digits, symbols) agrees with anything."""
-    if not arm.used:
+    if not retriever.used:
         return 0.0
     langs = {query_lang, item_lang} - {"other"}
     if "mixed" in langs:
         return weights.mixed
-    if arm.langs and not langs <= arm.langs:
+    if retriever.langs and not langs <= retriever.langs:
         return weights.unknown
     if crosses(query_lang, item_lang):
         return weights.cross
@@ -327,15 +329,15 @@ def fuse(
     candidates: Sequence[Candidate],
     query_lang: str,
     recipe: Recipe,
-    arm: DenseArm,
+    retriever: DenseRetriever,
     question: str = "",
 ) -> list[Fused]:
     """One value per candidate, in order. `question`: its words, for the identifiers in it."""
     near = [candidate.dense for candidate in candidates]
     words = [_words(candidate) for candidate in candidates]
-    dense = _scale(near, cut=True) if arm.used else Scale(0.0, 0.0)
+    dense = _scale(near, cut=True) if retriever.used else Scale(0.0, 0.0)
     langs = {candidate.item.lang for candidate in candidates}
-    shares = {lang: dense_weight(recipe.dense, query_lang, lang, arm) for lang in langs}
+    shares = {lang: dense_weight(recipe.dense, query_lang, lang, retriever) for lang in langs}
     parts = zip(candidates, dense.of(near), _scale(words, cut=False).of(words), strict=True)
     fused = [
         _fuse_one(one, recipe, share, said, shares[one.item.lang]) for one, share, said in parts
@@ -359,8 +361,8 @@ def _with_held(fused: Fused, recipe: Recipe, held: float) -> Fused:
 def _fuse_one(
     candidate: Candidate, recipe: Recipe, near: float, said: float, share: float
 ) -> Fused:
-    """`near`, `said`: what the arms say of it, scaled. `share`: of the dense arm, for the scripts
-    of the question and of this item."""
+    """`near`, `said`: what the retrievers say of it, scaled. `share`: of the dense one, for the
+    scripts of the question and of this item."""
     if candidate.dense is None and candidate.pending is not None:
         share = 0.0  # not embedded yet: its words alone speak for it
     rrf = _rrf(candidate, recipe.rrf_k)
@@ -390,7 +392,7 @@ def _words(candidate: Candidate) -> float | None:
 
 
 def _scale(scores: Sequence[float | None], *, cut: bool) -> Scale:
-    """`cut`: the arm returned only its nearest, so what it left out is not known to be zero."""
+    """`cut`: only the nearest were returned, so what was left out is not known to be zero."""
     known = [score for score in scores if score is not None]
     if not known:
         return Scale(0.0, 0.0)

@@ -14,7 +14,7 @@ from rayapp.graphs.rules.routing import action_success_rate, depth_factors
 from rayapp.memory.item import NEUTRAL_SCORE, MemoryItem
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from rayapp.search.requests import ScoreSummary, SortMode
-from rayapp.search.rules.fusion import Candidate, DenseArm, Fused, fuse
+from rayapp.search.rules.fusion import Candidate, DenseRetriever, Fused, fuse
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.turns import with_turns
 from rayapp.text.normalize import normalize
@@ -401,7 +401,7 @@ def rank(
     *,
     query_lang: str,
     recipe: Recipe,
-    arm: DenseArm,
+    retriever: DenseRetriever,
     graphs: GraphBoosts = NO_BOOSTS,
     question: str = "",
 ) -> list[Ranked]:
@@ -409,7 +409,7 @@ def rank(
 
     `question`: its words, to know whether it names a speaker or an identifier.
     """
-    fused = fuse(candidates, query_lang, recipe, arm, question)
+    fused = fuse(candidates, query_lang, recipe, retriever, question)
     relevance = with_turns(
         [candidate.item for candidate in candidates],
         [value.score for value in fused],

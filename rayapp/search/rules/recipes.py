@@ -16,7 +16,7 @@ class _Part(BaseModel):
 
 
 class DenseWeights(_Part):
-    """Share of the dense arm in the fusion, by scripts of query and item (decision 0003)."""
+    """Share of the dense retriever in the fusion, by scripts of query and item (decision 0003)."""
 
     hebrew: float = Field(0.15, ge=0, le=1, description="Hebrew query, Hebrew item.")
     english: float = Field(0.45, ge=0, le=1, description="English query, English item.")
@@ -147,7 +147,7 @@ def parse_recipe(name: str, tree: Mapping[str, Any]) -> Recipe:
         raise ConfigError(f"Recipe {name}: {field}: {first['msg']}.") from None
 
 
-# Recipes with features switched off: `default-without-dense` is `default` without that arm.
+# Recipes with features switched off: `default-without-dense` is `default` without that retriever.
 #
 # The name is all that crosses HTTP, so a measurement asks for what it needs and no server is set up
 # for it.
@@ -156,7 +156,7 @@ SEPARATOR = "-without-"
 
 
 def _only(recipe: Recipe, dense: float) -> Recipe:
-    """One arm alone. Weighted fusion orders by it as any other fusion of one list would."""
+    """One retriever alone. Weighted fusion orders by it as any other fusion of one list would."""
     weights = DenseWeights(**dict.fromkeys(DenseWeights.model_fields, dense))
     alone = {"fusion": "weighted", "dense": weights, "identifier_weight": 0.0}
     return recipe.model_copy(update=alone)

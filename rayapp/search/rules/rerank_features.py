@@ -42,12 +42,12 @@ LEMMA = 0.9
 GRAM = 0.8
 # Cosine of word vectors from which two words begin to count as near (our choice).
 NEAR = 0.3
-# Share of a stop word in the weight of a question (our choice, near the lexical arm's).
+# Share of a stop word in the weight of a question (our choice, near the lexical retriever's).
 STOP_WEIGHT = 0.2
 # A match that stands for the word itself in neighbours and counts (our choice).
 FIRM = 0.7
 QUESTION_WORDS = 24  # a longer question is cut (our choice)
-K1, B = 0.9, 0.5  # as in the lexical arm
+K1, B = 0.9, 0.5  # as in the lexical retriever
 SHORT_WORDS = 5  # "Sure, see you!" (our choice)
 GAP = 4  # words between two texts laid side by side: more than a neighbour may be apart
 LOOSE_STEPS = np.array([1, 2, 3, -1, -2, -3])  # the first: neighbours in order

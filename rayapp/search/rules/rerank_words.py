@@ -2,7 +2,7 @@
 
 A text is read once and kept as row numbers; a question is then compared with the distinct words of
 all candidates in a few matrix products. Reading is two passes in C (a pattern, a dictionary): the
-analyser of the lexical arm looks at a word the first time that it is seen, not at every text.
+analyser of the lexical retriever looks at a word the first time that it is seen, not at every text.
 """
 
 import re

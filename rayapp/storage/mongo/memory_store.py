@@ -221,7 +221,7 @@ class ItemReads:
             return []
         with translated(), pymongo.timeout(self._text_timeout_s):
             lists = await asyncio.gather(
-                *(self._text_arm(owned, terms, limit) for owned in selected(scope, where))
+                *(self._by_text(owned, terms, limit) for owned in selected(scope, where))
             )
         hits = [hit for docs in lists for hit in convert.readable(docs, _hit)]
         return heapq.nlargest(limit, hits, key=lambda hit: hit[1])
@@ -263,7 +263,7 @@ class ItemReads:
         docs.sort(key=lambda doc: doc["user_id"] != scope.user_id)
         return convert.from_document(docs[0]) if docs else None
 
-    async def _text_arm(self, owned: Predicate, terms: str, limit: int) -> list[Document]:
+    async def _by_text(self, owned: Predicate, terms: str, limit: int) -> list[Document]:
         cursor = self._items.find(
             {**owned, **text(terms)}, {"rank": TEXT_SCORE}, sort=[("rank", TEXT_SCORE)], limit=limit
         )

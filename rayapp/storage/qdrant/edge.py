@@ -6,13 +6,13 @@ from typing import Any, Protocol
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
-    Arm,
     IndexHealth,
     IndexPoint,
     PayloadUpdate,
     PointCopy,
     ScoredPoint,
     StoredPoint,
+    SubQuery,
 )
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_scheduler import PIECE_POINTS
@@ -65,12 +65,12 @@ class QdrantEdgeIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[Arm],
+        sub_queries: Sequence[SubQuery],
         *,
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
         answers: list[tuple[list[str], list[float]]] = await self._read(
-            "query", scope, where, list(arms), collection
+            "query", scope, where, list(sub_queries), collection
         )
         return [list(map(ScoredPoint, ids, scores)) for ids, scores in answers]
 

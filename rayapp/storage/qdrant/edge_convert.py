@@ -8,13 +8,21 @@ import qdrant_edge as edge
 
 from rayapp.core.errors import InvalidInput
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import BM25, DENSE, Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
+from rayapp.index.records import (
+    BM25,
+    DENSE,
+    IndexPoint,
+    PayloadUpdate,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
 from rayapp.storage.qdrant.points import payload_of, stored_point
 
-# The ids and the scores of one arm: cheaper to send between processes than one object per hit.
-ArmHits = tuple[list[str], list[float]]
+# The ids and the scores of one sub-query: cheaper between processes than one object per hit.
+SubQueryHits = tuple[list[str], list[float]]
 
 # The engine wants these although m = 0 builds no graph.
 _UNUSED_EF_CONSTRUCT = 16
@@ -127,15 +135,17 @@ def _point_of(point: IndexPoint) -> edge.Point:
     return edge.Point(point.point_id, vectors, payload_of(point))
 
 
-def query_of(arm: Arm, predicate: edge.Filter) -> edge.QueryRequest:
-    vector: Any = arm.dense
-    if arm.sparse is not None:
-        vector = edge.SparseVector(arm.sparse.indices, arm.sparse.values)
-    nearest = edge.Query.Nearest(vector, using=DENSE if arm.sparse is None else BM25)
-    return edge.QueryRequest(limit=arm.limit, query=nearest, filter=predicate, with_payload=False)
+def query_of(sub_query: SubQuery, predicate: edge.Filter) -> edge.QueryRequest:
+    vector: Any = sub_query.dense
+    if sub_query.sparse is not None:
+        vector = edge.SparseVector(sub_query.sparse.indices, sub_query.sparse.values)
+    nearest = edge.Query.Nearest(vector, using=DENSE if sub_query.sparse is None else BM25)
+    return edge.QueryRequest(
+        limit=sub_query.limit, query=nearest, filter=predicate, with_payload=False
+    )
 
 
-def hits_of(scored: Sequence[edge.ScoredPoint]) -> ArmHits:
+def hits_of(scored: Sequence[edge.ScoredPoint]) -> SubQueryHits:
     return [str(hit.id) for hit in scored], [hit.score for hit in scored]
 
 

@@ -12,7 +12,14 @@ import qdrant_edge as edge
 
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import Arm, IndexHealth, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
+from rayapp.index.records import (
+    IndexHealth,
+    IndexPoint,
+    PayloadUpdate,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.index.rules import points as checks
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant import edge_convert as convert
@@ -151,18 +158,18 @@ class EdgeEngine(EdgeShards):
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[Arm],
+        sub_queries: Sequence[SubQuery],
         collection: str | None = None,
-    ) -> list[convert.ArmHits]:
-        """One (ids, scores) pair per arm, best first, from one engine call."""
+    ) -> list[convert.SubQueryHits]:
+        """One (ids, scores) pair per sub-query, best first, from one engine call."""
         name = self._target(collection)
-        checks.checked_arms(arms, self._state().collections[name].schema)
-        answers: list[convert.ArmHits] = [([], []) for _ in arms]
-        wanted = asked(scope, where, arms, convert.filter_of)
+        checks.checked_sub_queries(sub_queries, self._state().collections[name].schema)
+        answers: list[convert.SubQueryHits] = [([], []) for _ in sub_queries]
+        wanted = asked(scope, where, sub_queries, convert.filter_of)
         if not wanted:
             return answers
         with self._engine(name) as shard:
-            requests = [convert.query_of(arms[at], predicate) for at, predicate in wanted]
+            requests = [convert.query_of(sub_queries[at], predicate) for at, predicate in wanted]
             batches = shard.query_batch(edge.QueryBatchRequest(requests))
             for (at, _), scored in zip(wanted, batches, strict=True):
                 answers[at] = convert.hits_of(scored)

@@ -1,4 +1,4 @@
-"""What both engines have in common besides predicates: payloads, points read back, arms to ask."""
+"""What both engines have in common besides predicates: payloads, points read back, what to ask."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rayapp.core.vectors import SparseVector
-from rayapp.index.records import BM25, DENSE, Arm, IndexHealth, IndexPoint, PointCopy, StoredPoint
+from rayapp.index.records import (
+    BM25,
+    DENSE,
+    IndexHealth,
+    IndexPoint,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.predicate import Predicate, predicate_of
 
@@ -41,13 +49,19 @@ def stored_point(record: Any, sparse_kind: type[Any]) -> StoredPoint:
 def asked(
     scope: ReadScope,
     where: ItemFilter,
-    arms: Sequence[Arm],
+    sub_queries: Sequence[SubQuery],
     filter_of: Callable[[Predicate], Filter],
 ) -> list[tuple[int, Filter]]:
-    """Which arms can find anything, by position, each with its filter; one filter per tiers."""
-    predicates = {t: predicate_of(scope, where, t) for t in {arm.tiers for arm in arms}}
+    """Which sub-queries can find anything, by position, each with its filter, one per tiers."""
+    predicates = {
+        t: predicate_of(scope, where, t) for t in {sub_query.tiers for sub_query in sub_queries}
+    }
     filters = {t: filter_of(one) for t, one in predicates.items() if not one.matches_nothing}
-    return [(at, filters[arm.tiers]) for at, arm in enumerate(arms) if arm.tiers in filters]
+    return [
+        (at, filters[sub_query.tiers])
+        for at, sub_query in enumerate(sub_queries)
+        if sub_query.tiers in filters
+    ]
 
 
 def no_collection(engine: str) -> IndexHealth:

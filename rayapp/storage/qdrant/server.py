@@ -12,13 +12,13 @@ from rayapp.core.errors import Conflict, IndexDown, NotFound
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
-    Arm,
     IndexHealth,
     IndexPoint,
     PayloadUpdate,
     PointCopy,
     ScoredPoint,
     StoredPoint,
+    SubQuery,
 )
 from rayapp.index.rules import points as checks
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -118,16 +118,16 @@ class QdrantServerIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[Arm],
+        sub_queries: Sequence[SubQuery],
         *,
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
-        checks.checked_arms(arms, await self._schema_of(collection))
-        answers: list[list[ScoredPoint]] = [[] for _ in arms]
-        wanted = asked(scope, where, arms, convert.filter_of)
+        checks.checked_sub_queries(sub_queries, await self._schema_of(collection))
+        answers: list[list[ScoredPoint]] = [[] for _ in sub_queries]
+        wanted = asked(scope, where, sub_queries, convert.filter_of)
         if not wanted:
             return answers
-        requests = [convert.query_of(arms[at], predicate) for at, predicate in wanted]
+        requests = [convert.query_of(sub_queries[at], predicate) for at, predicate in wanted]
         named = collection is not None
         async with qdrant_errors(self._settings.timeout_s, named=named):
             batches = await self._client.query_batch_points(collection or self._alias, requests)

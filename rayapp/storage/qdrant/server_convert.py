@@ -9,7 +9,15 @@ import numpy as np
 from qdrant_client import models
 
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import BM25, DENSE, Arm, IndexPoint, PayloadUpdate, PointCopy, StoredPoint
+from rayapp.index.records import (
+    BM25,
+    DENSE,
+    IndexPoint,
+    PayloadUpdate,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
 from rayapp.storage.qdrant.points import payload_of, stored_point
@@ -154,18 +162,20 @@ class _Asked(models.QueryRequest):
         return self.model_copy()
 
 
-def query_of(arm: Arm, predicate: models.Filter) -> models.QueryRequest:
-    if arm.sparse is not None:
+def query_of(sub_query: SubQuery, predicate: models.Filter) -> models.QueryRequest:
+    if sub_query.sparse is not None:
         using = BM25
-        vector: Any = models.SparseVector(indices=arm.sparse.indices, values=arm.sparse.values)
+        vector: Any = models.SparseVector(
+            indices=sub_query.sparse.indices, values=sub_query.sparse.values
+        )
     else:
         using = DENSE
-        vector = np.asarray(arm.dense, dtype=np.float32).tolist()
+        vector = np.asarray(sub_query.dense, dtype=np.float32).tolist()
     return _Asked(
         query=models.NearestQuery(nearest=vector),
         using=using,
         filter=predicate,
-        limit=arm.limit,
+        limit=sub_query.limit,
         with_payload=False,
     )
 

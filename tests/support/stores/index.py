@@ -17,24 +17,24 @@ from rayapp.core.errors import Conflict, IndexDown, NotFound
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
 from rayapp.index.records import (
-    Arm,
     IndexHealth,
     IndexPoint,
     PayloadUpdate,
     PointCopy,
     ScoredPoint,
     StoredPoint,
+    SubQuery,
 )
 from rayapp.index.rules.points import (
     PASSAGE,
     VECTOR_HASH,
     check_moved,
     check_schema,
-    checked_arms,
     checked_collection,
     checked_copies,
     checked_ids,
     checked_points,
+    checked_sub_queries,
     checked_updates,
     collection_name,
     epoch_s,
@@ -118,13 +118,16 @@ class InMemoryIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        arms: Sequence[Arm],
+        sub_queries: Sequence[SubQuery],
         *,
         collection: str | None = None,
     ) -> list[list[ScoredPoint]]:
         rows = self._rows(collection)
         found = [p for p in rows.points.values() if _readable(scope, p) and _kept(where, p)]
-        return [_ranked(rows, found, arm) for arm in checked_arms(arms, rows.schema)]
+        return [
+            _ranked(rows, found, sub_query)
+            for sub_query in checked_sub_queries(sub_queries, rows.schema)
+        ]
 
     async def retrieve(
         self,
@@ -306,13 +309,15 @@ def _in_time(where: ItemFilter, payload: Payload) -> bool:
     )
 
 
-def _ranked(rows: _Collection, found: Sequence[IndexPoint], arm: Arm) -> list[ScoredPoint]:
-    mine = [p for p in found if _in_tiers(arm.tiers, p.payload)]
-    if arm.dense is not None:
-        scored = _cosines(mine, arm.dense)
+def _ranked(
+    rows: _Collection, found: Sequence[IndexPoint], sub_query: SubQuery
+) -> list[ScoredPoint]:
+    mine = [p for p in found if _in_tiers(sub_query.tiers, p.payload)]
+    if sub_query.dense is not None:
+        scored = _cosines(mine, sub_query.dense)
     else:
-        scored = _bm25(rows, mine, arm.sparse or SparseVector([], []))
-    return sorted(scored, key=lambda hit: (-hit.score, hit.point_id))[: arm.limit]
+        scored = _bm25(rows, mine, sub_query.sparse or SparseVector([], []))
+    return sorted(scored, key=lambda hit: (-hit.score, hit.point_id))[: sub_query.limit]
 
 
 def _cosines(points: Sequence[IndexPoint], query: Vector) -> list[ScoredPoint]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rayapp.assistant.context.service import SESSION
 from rayapp.client.calls import SKIPPED, explained
-from rayapp.index.write_barrier import IndexWatch
+from rayapp.index.write_barrier import IndexMonitor
 
 PACKAGE = Path(__file__).resolve().parents[3] / "rayapp"
 
@@ -32,7 +32,7 @@ def test_every_name_has_a_sentence_and_every_sentence_a_name() -> None:
         for path in PACKAGE.rglob("*.py")
         for name in named(ast.parse(path.read_text(encoding="utf-8")))
     }
-    watch = IndexWatch(breaker=None)  # type: ignore[arg-type]  # only its flags are read
+    watch = IndexMonitor(breaker=None)  # type: ignore[arg-type]  # only its flags are read
     watch.rebuilding = True
     names.add(str(watch.reason))
     watch.refused = True

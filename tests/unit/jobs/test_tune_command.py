@@ -14,7 +14,7 @@ from jobs.suites.tuning import Scores, with_value
 from jobs.tune import CATALOGUE, GRID, HEQ, LOCOMO, Bench, Judge, main, reads_of
 from rayapp.container import bootstrap
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import DenseArm, fuse
+from rayapp.search.rules.fusion import DenseRetriever, fuse
 from rayapp.search.rules.recipes import Recipe
 
 TURNS = (
@@ -89,15 +89,15 @@ def test_a_ranking_reads_exactly_the_weights_of_its_scripts() -> None:
     texts = bootstrap.load_texts()
     start = texts.recipes["default"]
     lab = Lab(bench().corpora, texts, embed, tiers={CATALOGUE: Tier.DATAGOV_SCHEMA})
-    arm = DenseArm(used=True, langs=frozenset({"en"}))
+    retriever = DenseRetriever(used=True, langs=frozenset({"en"}))
     names = type(start.dense).model_fields
     for asked in lab.ask(start):
-        reads = reads_of(asked, arm.langs)
+        reads = reads_of(asked, retriever.langs)
         assert reads.turns is (asked.corpus != CATALOGUE)
         for name in names:
             moved = with_value(start, f"dense.{name}", 0.77)
-            same = fuse(asked.candidates, asked.language, moved, arm) == fuse(
-                asked.candidates, asked.language, start, arm
+            same = fuse(asked.candidates, asked.language, moved, retriever) == fuse(
+                asked.candidates, asked.language, start, retriever
             )
             assert same is (name not in reads.dense)
 

@@ -1,4 +1,4 @@
-"""The one search over the whole service on fakes: arms, rungs, filters, receipts, explain."""
+"""The one search over the whole service on fakes: retrievers, rungs, filters, receipts, explain."""
 
 from __future__ import annotations
 

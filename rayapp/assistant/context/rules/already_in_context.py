@@ -37,7 +37,7 @@ class _Said:
         return frozenset(rules.fingerprints_of(self.lines))
 
 
-class StillBeforeIt:
+class AlreadyInContext:
     """Made once for the last messages of a conversation, and asked about each memory.
 
     A text is cleaned and fingerprinted once, however many memories are compared with it.

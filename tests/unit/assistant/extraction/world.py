@@ -14,7 +14,7 @@ from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.container import bootstrap
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointMaker
+from rayapp.index.point_builder import PointBuilder
 from rayapp.index.service import IndexingService
 from rayapp.inference.chat.rules.answers import (
     HistorySummary,
@@ -149,7 +149,7 @@ class World(OutcomeServices):
     async def index_all(self) -> None:
         """Run the indexer until nothing is due."""
         analyser = bootstrap.load_texts().analyser
-        maker = PointMaker(self.embedder, analyser, schema=self.schema, timeout_s=5.0)
+        maker = PointBuilder(self.embedder, analyser, schema=self.schema, timeout_s=5.0)
         indexing = IndexingService(
             self.items,
             self.index,

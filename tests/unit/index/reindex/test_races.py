@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.point_builder import PointMaker
+from rayapp.index.point_builder import PointBuilder
 from rayapp.index.service import IndexingService
 from rayapp.memory.item import Status
 from rayapp.memory.requests import MemoryEdit, NewMemory
@@ -106,9 +106,9 @@ class People:
             await memories.restore(scope, memory_id)
 
 
-def maker_of(embedder: Any, schema: IndexSchema) -> PointMaker:
+def maker_of(embedder: Any, schema: IndexSchema) -> PointBuilder:
     analyser = bootstrap.load_texts().analyser
-    return PointMaker(embedder, analyser, schema=schema, timeout_s=10.0)
+    return PointBuilder(embedder, analyser, schema=schema, timeout_s=10.0)
 
 
 def indexer(world: World, name: str, slow: Callable[[], Awaitable[None]]) -> IndexingService:

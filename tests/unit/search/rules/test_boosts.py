@@ -22,7 +22,7 @@ from rayapp.graphs.records import (
 )
 from rayapp.memory.item import MemoryItem, Quality, Source, Stats
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.search.rules.fusion import Candidate, DenseArm, to_candidates
+from rayapp.search.rules.fusion import Candidate, DenseRetriever, to_candidates
 from rayapp.search.rules.ranking import (
     MAX_SOLUTIONS,
     NO_BOOSTS,
@@ -209,7 +209,7 @@ def test_no_mix_of_boosts_exceeds_the_cap(
         ],
         query_lang="en",
         recipe=recipe,
-        arm=DenseArm(used=False),
+        retriever=DenseRetriever(used=False),
         graphs=graph_boosts(priors, recipe),
     )
     one = next(one for one in answer if one.item is item).summary
@@ -241,7 +241,7 @@ def test_the_parts_multiply_to_the_total(tier: Tier, score: float, cap: float) -
         [found, best],
         query_lang="en",
         recipe=recipe,
-        arm=DenseArm(used=False),
+        retriever=DenseRetriever(used=False),
         graphs=graph_boosts(priors, recipe),
     )
     summary = next(one for one in answer if one.item is item).summary
@@ -265,7 +265,7 @@ def test_an_entity_counts_for_a_fact_of_any_quality(score: float) -> None:
         ],
         query_lang="en",
         recipe=RECIPE,
-        arm=DenseArm(used=False),
+        retriever=DenseRetriever(used=False),
         graphs=graph_boosts(GraphPriors(nodes=(a_node("haifa", "named", quality=0.5),)), RECIPE),
     )
     assert [one.item.memory_id for one in answer] == ["named", "plain"]

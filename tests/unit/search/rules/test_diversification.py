@@ -18,7 +18,7 @@ from rayapp.search.rules.diversification import (
     PER_DATASET,
     dataset_of,
     is_mixed,
-    placed,
+    with_quotas,
 )
 from tests.support.builders import an_item
 
@@ -36,7 +36,7 @@ def shared(name: str, dataset: str | None, kind: str = "resource", **facts: Any)
 
 
 def names(items: list[MemoryItem], *, page: int = 10, guessed: bool = False) -> list[str]:
-    return [items[index].memory_id for index in placed(items, page=page, guessed=guessed)]
+    return [items[index].memory_id for index in with_quotas(items, page=page, guessed=guessed)]
 
 
 def test_a_dataset_has_two_places_and_the_rest_wait_for_the_next_block() -> None:
@@ -131,7 +131,7 @@ def mixed(draw: st.DrawFn) -> list[MemoryItem]:
 def test_every_item_gets_one_place_and_own_ones_keep_their_order(
     items: list[MemoryItem], page: int, guessed: bool
 ) -> None:
-    order = placed(items, page=page, guessed=guessed)
+    order = with_quotas(items, page=page, guessed=guessed)
     assert sorted(order) == list(range(len(items)))
     mine = [index for index in order if items[index].user_id != SYSTEM_USER]
     assert mine == sorted(mine)
@@ -141,7 +141,7 @@ def test_every_item_gets_one_place_and_own_ones_keep_their_order(
 def test_no_dataset_crowds_a_block_while_others_wait(
     items: list[MemoryItem], page: int, guessed: bool
 ) -> None:
-    order, block = placed(items, page=page, guessed=guessed), min(page, BLOCK)
+    order, block = with_quotas(items, page=page, guessed=guessed), min(page, BLOCK)
     for start in range(0, len(order), block):
         shown, later = order[start : start + block], order[start + block :]
         of = Counter(dataset_of(items[index]) for index in shown if dataset_of(items[index]))
@@ -158,7 +158,7 @@ def test_no_dataset_crowds_a_block_while_others_wait(
 def test_a_guess_never_takes_more_than_half_while_own_memories_wait(
     items: list[MemoryItem], page: int
 ) -> None:
-    order, block = placed(items, page=page, guessed=True), min(page, BLOCK)
+    order, block = with_quotas(items, page=page, guessed=True), min(page, BLOCK)
     for start in range(0, len(order), block):
         shown, later = order[start : start + block], order[start + block :]
         if any(items[index].user_id != SYSTEM_USER for index in later):
@@ -171,7 +171,7 @@ def test_a_dataset_is_shown_before_its_resources(items: list[MemoryItem], guesse
     heads = {
         dataset_of(item) for item in items if (item.source.datagov or {}).get("kind") == "dataset"
     }
-    for index in placed(items, page=10, guessed=guessed):
+    for index in with_quotas(items, page=10, guessed=guessed):
         facts = items[index].source.datagov or {}
         name = dataset_of(items[index])
         if facts.get("kind") == "dataset":

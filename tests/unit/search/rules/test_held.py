@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.container import bootstrap
-from rayapp.search.rules.fusion import Candidate, DenseArm, fuse, held_shares
+from rayapp.search.rules.fusion import Candidate, DenseRetriever, fuse, held_shares
 from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, find_recipe
 from tests.support.builders import an_item
@@ -54,7 +54,7 @@ def test_nothing_else_lifts_a_text_past_the_one_that_holds_it(
     ]
     said = {"pending": own} if pending else {"dense": own, "sparse": own}
     found = [*others, an_invoice("INV-777777", **said)]
-    fused = fuse(found, lang, recipe, DenseArm(), question)
+    fused = fuse(found, lang, recipe, DenseRetriever(), question)
     assert fused[-1].score >= max(one.score for one in fused[:-1])
     assert [one.held for one in fused] == [0.0] * len(others) + [1.0]
     for one in fused:
@@ -64,9 +64,13 @@ def test_nothing_else_lifts_a_text_past_the_one_that_holds_it(
 def test_words_across_scripts_do_not_lose_it_to_nearer_neighbours() -> None:
     found = [*invoices(60), an_invoice("INV-777777", dense=0.3, sparse=57.2)]
     for recipe, first in ((RECIPE, "INV-777777"), (WITHOUT, "INV-000000")):
-        ranked = rank(found, query_lang="he", recipe=recipe, arm=DenseArm(), question=QUESTIONS[2])
+        ranked = rank(
+            found, query_lang="he", recipe=recipe, retriever=DenseRetriever(), question=QUESTIONS[2]
+        )
         assert ranked[0].item.memory_id == first
-    ranked = rank(found, query_lang="he", recipe=RECIPE, arm=DenseArm(), question=QUESTIONS[2])
+    ranked = rank(
+        found, query_lang="he", recipe=RECIPE, retriever=DenseRetriever(), question=QUESTIONS[2]
+    )
     weights = ranked[0].summary.weights
     shares = [weights[part] for part in ("dense", "text", "identifier")]
     assert shares == pytest.approx([0.45, 0.05, 0.5])
@@ -78,15 +82,15 @@ def test_words_across_scripts_do_not_lose_it_to_nearer_neighbours() -> None:
 )
 def test_a_question_without_one_that_some_hold_is_ranked_as_before(question: str) -> None:
     found = invoices(9)
-    assert fuse(found, "he", RECIPE, DenseArm(), question) == fuse(
-        found, "he", WITHOUT, DenseArm(), question
+    assert fuse(found, "he", RECIPE, DenseRetriever(), question) == fuse(
+        found, "he", WITHOUT, DenseRetriever(), question
     )
 
 
 def test_an_identifier_moves_nothing_without_the_feature() -> None:
-    plain = fuse(invoices(9), "he", RECIPE, DenseArm())
+    plain = fuse(invoices(9), "he", RECIPE, DenseRetriever())
     for recipe, same in ((RECIPE, False), (WITHOUT, True)):
-        fused = fuse(invoices(9), "he", recipe, DenseArm(), "was INV-000007 paid?")
+        fused = fuse(invoices(9), "he", recipe, DenseRetriever(), "was INV-000007 paid?")
         assert (fused == plain) is same
 
 
@@ -106,6 +110,6 @@ def test_of_several_identifiers_the_text_with_most_of_them_is_the_measure() -> N
 
 def test_the_order_of_those_that_hold_it_is_that_of_their_scores() -> None:
     found = [an_invoice("INV-777777", dense=n / 10, sparse=1.0) for n in range(4)] + invoices(9)
-    fused = fuse(found, "he", RECIPE, DenseArm(), QUESTIONS[2])
+    fused = fuse(found, "he", RECIPE, DenseRetriever(), QUESTIONS[2])
     scores = [one.score for one in fused[:4]]
     assert scores == sorted(scores)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rayapp.search.rules.confidence import READ_MOST, Least, precise
-from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.confidence import READ_MOST, Thresholds, precise
+from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from tests.support.builders import an_item
@@ -28,14 +28,14 @@ def shown_last(weak: int) -> list[Ranked]:
         [*items, Candidate(item=best, dense=0.9, sparse=9.0)],
         query_lang="en",
         recipe=Recipe(name="r"),
-        arm=DenseArm(),
+        retriever=DenseRetriever(),
     )
     assert ranked[0].item.memory_id == "best"
     return [*ranked[1:], ranked[0]]
 
 
-def least(relevance: float) -> Least:
-    return Least(question=QUESTION, relevance=relevance, named_only=False)
+def least(relevance: float) -> Thresholds:
+    return Thresholds(question=QUESTION, relevance=relevance, named_only=False)
 
 
 def test_the_best_by_score_is_read_wherever_it_is_shown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rayapp.memory.item import Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item
@@ -40,23 +40,28 @@ def run(
     dense: bool = True,
     langs: frozenset[str] = frozenset(),
 ) -> list[Ranked]:
-    return rank(candidates, query_lang=lang, recipe=recipe, arm=DenseArm(used=dense, langs=langs))
+    return rank(
+        candidates,
+        query_lang=lang,
+        recipe=recipe,
+        retriever=DenseRetriever(used=dense, langs=langs),
+    )
 
 
-def test_an_item_found_by_both_arms_beats_one_found_by_either() -> None:
+def test_an_item_found_by_both_retrievers_beats_one_found_by_either() -> None:
     both = candidate("both", dense=0.8, dense_rank=1, sparse=10.0, sparse_rank=1)
     words = candidate("words", sparse=9.0, sparse_rank=2)
     near = candidate("near", dense=0.7, dense_rank=2)
     assert order(run(both, words, near))[0] == "both"
 
 
-def test_hebrew_trusts_words_more_than_a_weak_dense_arm() -> None:
+def test_hebrew_trusts_words_more_than_a_weak_dense_query() -> None:
     near = candidate("near", lang="he", dense=0.9, dense_rank=1, sparse=2.0, sparse_rank=2)
     words = candidate("words", lang="he", dense=0.3, dense_rank=2, sparse=10.0, sparse_rank=1)
     assert order(run(near, words, lang="he")) == ["words", "near"]
 
 
-def test_across_scripts_the_dense_arm_decides() -> None:
+def test_across_scripts_the_dense_query_decides() -> None:
     near = candidate("near", lang="en", dense=0.9, dense_rank=1)
     words = candidate("words", lang="en", dense=0.1, dense_rank=2, sparse=10.0, sparse_rank=1)
     assert order(run(near, words, lang="he")) == ["near", "words"]

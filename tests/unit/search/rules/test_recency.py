@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, RerankBlend
 from tests.support.builders import an_item
@@ -31,7 +31,7 @@ def ranked_of(*scores: float, text: str = TEXTS[0]) -> list[Ranked]:
         ],
         query_lang="en",
         recipe=RECIPE,
-        arm=DenseArm(used=False),
+        retriever=DenseRetriever(used=False),
     )
 
 

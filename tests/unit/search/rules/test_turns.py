@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.memory.item import MemoryItem, Source
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseArm
+from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, TurnShares
 from rayapp.search.rules.turns import named_speaker, speaker_of, turns_apart, with_turns
@@ -192,7 +192,7 @@ def test_rank_finds_the_answer_behind_the_question_that_shares_its_words() -> No
             candidates,
             query_lang="en",
             recipe=recipe,
-            arm=DenseArm(used=False),
+            retriever=DenseRetriever(used=False),
             question="Where did Dana go on holiday?",
         )
         return [one.item.memory_id for one in ranked]

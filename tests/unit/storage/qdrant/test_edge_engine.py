@@ -35,9 +35,9 @@ from tests.support.index_points import (
     DIMS,
     NOW,
     SCHEMA,
-    dense_arm,
+    dense_query,
     index_point,
-    sparse_arm,
+    sparse_query,
     vector,
 )
 
@@ -96,7 +96,7 @@ def test_broken_folder_is_set_aside_and_asks_for_a_rebuild_until_done(
         assert health.points == 0
         engine.close()
     engine = opened(tmp_path)
-    assert engine.query(ANN, ItemFilter(), [dense_arm()]) == [([], [])]
+    assert engine.query(ANN, ItemFilter(), [dense_query()]) == [([], [])]
     exhaust(engine.upsert(FULL))
     engine.rebuilt()
     engine.close()
@@ -112,7 +112,7 @@ def test_broken_folder_is_set_aside_and_asks_for_a_rebuild_until_done(
 def test_broken_folder_is_replaced_by_the_first_call_after_a_restart(tmp_path: Path) -> None:
     ruin_config(tmp_path, filled(tmp_path))
     engine = EdgeEngine(tmp_path, "memories")
-    assert engine.query(ANN, ItemFilter(), [dense_arm()]) == [([], [])]
+    assert engine.query(ANN, ItemFilter(), [dense_query()]) == [([], [])]
     health = engine.health()
     assert health.needs_rebuild
     assert "set aside" in health.detail
@@ -149,7 +149,7 @@ def test_points_alias_and_marks_survive_a_restart(tmp_path: Path) -> None:
     engine = EdgeEngine(tmp_path, "memories")
     health = engine.health()
     assert (health.collection, health.points, health.needs_rebuild) == (name, len(FULL), False)
-    (hits,) = engine.query(ANN, ItemFilter(), [sparse_arm()])
+    (hits,) = engine.query(ANN, ItemFilter(), [sparse_query()])
     assert set(hits[0]) == {p.point_id for p in FULL}
     engine.close()
 
@@ -183,7 +183,7 @@ def test_failed_call_is_down_and_the_next_one_opens_the_shard_again(tmp_path: Pa
     for shard in engine._shards.values():
         shard.close()
     with pytest.raises(IndexDown):
-        engine.query(ANN, ItemFilter(), [dense_arm()])
+        engine.query(ANN, ItemFilter(), [dense_query()])
     assert engine.count(ANN, None, None) == len(FULL)
     assert engine.health().collection is not None
     engine.close()

@@ -8,16 +8,16 @@ import numpy as np
 from qdrant_client import models
 
 from rayapp.core.vectors import SparseVector
-from rayapp.index.records import Arm
+from rayapp.index.records import SubQuery
 from rayapp.storage.qdrant.server_convert import FULL_SCAN_KB, graph_config, query_of
 
 CONDITIONS = models.Filter(must=[])
-DENSE_ARM = Arm(name="dense", limit=7, dense=np.array([0.5, -0.5], dtype=np.float32))
-SPARSE_ARM = Arm(name="bm25", limit=7, sparse=SparseVector([3, 9], [1.0, 2.0]))
+NEAR = SubQuery(name="dense", limit=7, dense=np.array([0.5, -0.5], dtype=np.float32))
+WORDS = SubQuery(name="bm25", limit=7, sparse=SparseVector([3, 9], [1.0, 2.0]))
 
 
 def test_a_copy_of_a_request_shares_its_vector_and_filter() -> None:
-    request = query_of(DENSE_ARM, CONDITIONS)
+    request = query_of(NEAR, CONDITIONS)
     copied = deepcopy(request)
     assert copied is not request
     assert copied == request
@@ -26,7 +26,7 @@ def test_a_copy_of_a_request_shares_its_vector_and_filter() -> None:
 
 
 def test_a_changed_copy_leaves_the_request_as_it_was() -> None:
-    request = query_of(SPARSE_ARM, CONDITIONS)
+    request = query_of(WORDS, CONDITIONS)
     copied = deepcopy(request)
     copied.query = None
     copied.limit = 1
@@ -35,7 +35,7 @@ def test_a_changed_copy_leaves_the_request_as_it_was() -> None:
 
 
 def test_each_arm_asks_its_own_vector() -> None:
-    near, matching = query_of(DENSE_ARM, CONDITIONS), query_of(SPARSE_ARM, CONDITIONS)
+    near, matching = query_of(NEAR, CONDITIONS), query_of(WORDS, CONDITIONS)
     assert (near.using, matching.using) == ("dense", "bm25")
     assert isinstance(near.query, models.NearestQuery)
     assert near.query.nearest == [0.5, -0.5]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.context.rules.already_in_context import StillBeforeIt
+from rayapp.assistant.context.rules.already_in_context import AlreadyInContext
 from rayapp.assistant.conversations.rules import Turn, fingerprints_of, stored_text, tags_of
 from rayapp.inference.ports import Message
 from rayapp.memory.item import MemoryItem, Source, SourceType
@@ -33,7 +33,7 @@ def stored(
 
 
 def still_before_it(item: MemoryItem, conversation_id: str | None, said: Sequence[Message]) -> bool:
-    return StillBeforeIt(conversation_id, said).holds(item)
+    return AlreadyInContext(conversation_id, said).holds(item)
 
 
 def talk(*said: str) -> tuple[Message, ...]:
@@ -135,7 +135,7 @@ def test_a_message_is_read_once_for_all_memories(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("rayapp.assistant.conversations.rules.fingerprints_of", reading)
     for yes in ("yes", "כן"):
         read.clear()
-        before = StillBeforeIt("c", talk(*(f"{yes}", "Dana lives in Haifa.") * 5))
+        before = AlreadyInContext("c", talk(*(f"{yes}", "Dana lives in Haifa.") * 5))
         for number in range(20):
             assert not before.holds(stored(yes, f"Train number {number} leaves at nine."))
         assert len(read) == 5
