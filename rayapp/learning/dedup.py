@@ -93,8 +93,8 @@ class DedupService:
         )
         # One more than wanted: the nearest of all is the item itself.
         limit = self._runtime.settings.dedup.neighbours + 1
-        retriever = SubQuery(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
-        (found,) = await self._index.query(_own(item), where, [retriever])
+        sub_query = SubQuery(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
+        (found,) = await self._index.query(_own(item), where, [sub_query])
         near = [
             point
             for point in found

@@ -93,9 +93,9 @@ class KnownMemories:
     async def _near(self, user_id: str, text: str, limit: int) -> list[tuple[MemoryItem, float]]:
         (vector,) = await self._embedder.embed([text], "passage", timeout_s=self._timeout_s)
         # Raw turns lie near too, and are left out afterwards: they are where facts come from.
-        retriever = SubQuery(name="known", limit=3 * limit, dense=vector, tiers=CORE_TIERS)
+        sub_query = SubQuery(name="known", limit=3 * limit, dense=vector, tiers=CORE_TIERS)
         (points,) = await self._index.query(
-            ReadScope(user_id).own, ItemFilter(tiers=CORE_TIERS), [retriever]
+            ReadScope(user_id).own, ItemFilter(tiers=CORE_TIERS), [sub_query]
         )
         scores = {point.point_id: point.score for point in _order(points)}
         found = await self._items.by_points(ReadScope(user_id).own, list(scores))
