@@ -13,7 +13,7 @@ from rayapp.search.rules.evaluation import METRICS, Estimate, Judged, estimate, 
 from tests.bench.peer_ours import OURS
 from tests.bench.peer_protocol import Part, PartRun, SystemRun, same_texts
 
-LOCOMO, HEQ, SPEED, BARE = "locomo", "heq", "speed", "bare-http"
+LOCOMO, SPEED, BARE = "locomo", "speed", "bare-http"
 SHOWN = ("R@1", "hit@10", "MRR")
 ABSENT = "–"
 ARROWS = {"higher": "↑", "lower": "↓"}  # which way is better
@@ -33,7 +33,17 @@ COLUMNS = (
     Column("LoCoMo R@1", LOCOMO, "R@1", "higher"),
     Column("LoCoMo hit@10", LOCOMO, "hit@10", "higher"),
     Column("LoCoMo MRR", LOCOMO, "MRR", "higher"),
-    Column("HeQ R@1", HEQ, "R@1", "higher"),
+    Column("HeQ R@1", "heq", "R@1", "higher"),
+    Column("ParaShoot R@1", "parashoot", "R@1", "higher"),
+    *(
+        Column(f"{title} {key}", part, key, "higher")
+        for title, part in (
+            ("BEAM", "beam"),
+            ("BEAM, exchanges", "beam-exchanges"),
+            ("mixed store", "mixed"),
+        )
+        for key in ("hit@10", "MRR")
+    ),
     Column("ingest items/s", SPEED, "items_per_s", "higher"),
     Column("search p50 ms", SPEED, "p50_ms", "lower"),
     Column("search p95 ms", SPEED, "p95_ms", "lower"),

@@ -3,9 +3,9 @@
     python -m tests.bench.peers --data DIR --data-dir .rayapp --make-env --out F
 
 Every system gets the same texts, questions, limits and embedder (the bundled static model), one
-system after the other, and is asked one question at a time; embedding is part of every time. LoCoMo
-(categories 1 to 4) and HeQ (part of what our reranker learned from) give quality, seeded texts of
-many users give ingest and search times.
+system after the other, and is asked one question at a time; embedding is part of every time. The
+sets of `jobs.evaluate` give quality (LoCoMo its categories 1 to 4; our reranker learned from HeQ),
+seeded texts of many users give ingest and search times.
 Chroma and mem0 are no dependencies: they run in an environment of their own, which `--make-env`
 makes with the versions pinned in `tests.bench.peer_env`; or by hand, passed as `--env ENV`:
 
@@ -81,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument("--questions", type=positive, default=1_000, help="timed questions")
+    made.add_argument("--sets", nargs="*", choices=list(SUITES), default=list(SUITES))
     made.add_argument("--conversations", type=positive, help="LoCoMo conversations; default: all")
     made.add_argument("--limit-questions", type=positive, help="per quality set, spread")
     made.add_argument("--adds", type=positive, default=2_000, help="single adds that are timed")
@@ -100,9 +101,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def quality_parts(arguments: argparse.Namespace) -> list[Part]:
-    """LoCoMo and HeQ with the depth that `jobs.evaluate` asks for."""
+    """Each set with the depth that `jobs.evaluate` asks for."""
     parts = []
-    for name in (peer_report.LOCOMO, peer_report.HEQ):
+    for name in arguments.sets:
         suite: Suite = SUITES[name](arguments.data)
         if name == peer_report.LOCOMO:
             suite = replace(suite, corpora=suite.corpora[: arguments.conversations])

@@ -347,6 +347,7 @@ def test_the_whole_run_compares_systems_with_the_service(
 ) -> None:
     out = data / "peers.json"
     sizes = ["--memories", "60", "--users", "3", "--questions", "20", "--conversations", "1"]
+    sizes += ["--sets", "locomo", "heq"]
     where = ["--data", str(data), "--url", service.url, "--out", str(out)]
     assert main([*where, *sizes, "--systems", "ours", "bm25", "dense"]) == 0
     report = json.loads(out.read_text())
@@ -374,7 +375,7 @@ def test_a_peer_that_cannot_run_is_listed_with_its_reason(
     python = data / "env" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    sizes = ["--memories", "20", "--users", "2", "--questions", "5"]
+    sizes = ["--sets", "heq", "--memories", "20", "--users", "2", "--questions", "5"]
     where = ["--data", str(data), "--env", str(data / "env"), "--out", str(data / "o.json")]
     assert main([*where, *sizes, "--systems", "chroma", "bm25"]) == 3
     chroma, bm25 = orjson.loads((data / "o.json").read_bytes())["systems"]
@@ -397,7 +398,7 @@ def test_a_service_that_goes_away_while_it_stores_ends_the_run(
     data: Path, service: FakeService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service.shed["/api/memory/store/batch"] = 10_000
-    where = ["--data", str(data), "--url", service.url]
+    where = ["--data", str(data), "--url", service.url, "--sets", "heq"]
     assert main([*where, "--memories", "20", "--users", "2", "--systems", "ours"]) == 4
     assert "The queue is full." in capsys.readouterr().err
 
