@@ -239,13 +239,14 @@ def _suites(data: Path) -> dict[str, Suite]:
         "BEAM, exchanges": load_beam_exchanges(data),
         "ParaShoot": load_parashoot(data),
         "mixed": load_mixed(data),
+        "mixed with ParaShoot": load_mixed(data, load_parashoot),
     }
 
 
 def _part(name: str, suite: Suite, category: str) -> tuple[str, str | None]:
     """The row that a question belongs to, and what the weights must not know."""
-    if name == "mixed":
-        return f"mixed: {category}", MIXED_SOURCE.get(category)
+    if name.startswith("mixed"):
+        return f"{name}: {category}", MIXED_SOURCE.get(category)
     if suite.headline is None:
         return name, None
     return (f"{name} 1-4" if category in suite.headline else f"{name} 5"), None

@@ -6,7 +6,7 @@ outcome scenarios; the questions are those of each set, under its name as their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jobs.suites.beam import load_beam
@@ -19,18 +19,18 @@ NAME = "mixed"
 PARAGRAPHS = 120  # of one user; the next one has the others
 
 
-def load_mixed(data: Path) -> Suite:
+def load_mixed(data: Path, load_paragraphs: Callable[[Path], Suite] = load_heq) -> Suite:
     """As many users as there are conversations. ConfigError: a set is missing or is another."""
     locomo = load_locomo(data)
     advice = _advice(data)
-    heq = load_heq(data).corpora[0]
+    paragraphs = load_paragraphs(data).corpora[0]
     corpora = [
         together(
             f"{NAME}-{number}",
             {
                 "locomo": _answer(dialogue, locomo.headline),
                 "beam": chat,
-                "heq": _paragraphs(heq, number),
+                paragraphs.name: _half(paragraphs, number),
                 "advice": advice,
             }.items(),
         )
@@ -46,12 +46,12 @@ def _answer(corpus: Corpus, categories: frozenset[str] | None) -> Corpus:
     return Corpus(corpus.name, corpus.documents, tuple(kept))
 
 
-def _paragraphs(heq: Corpus, number: int) -> Corpus:
+def _half(corpus: Corpus, number: int) -> Corpus:
     """The first `PARAGRAPHS` and the last ones take turns."""
-    half = heq.documents[:PARAGRAPHS] if number % 2 == 0 else heq.documents[-PARAGRAPHS:]
+    half = corpus.documents[:PARAGRAPHS] if number % 2 == 0 else corpus.documents[-PARAGRAPHS:]
     there = {document.doc_id for document in half}
-    questions = tuple(one for one in heq.questions if one.gold and one.gold[0] in there)
-    return Corpus(heq.name, half, questions)
+    questions = tuple(one for one in corpus.questions if one.gold and one.gold[0] in there)
+    return Corpus(corpus.name, half, questions)
 
 
 def _advice(data: Path) -> Corpus:
