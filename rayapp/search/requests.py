@@ -100,13 +100,15 @@ class ScoreSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """`passage`: what of a long text answers; None: the whole text does."""
+    """`passage`: what of a long text answers; None: the whole text does. `outdated_by`: the newer
+    hit of the same answer that gives another value for the same thing."""
 
     position: int
     item: MemoryItem
     summary: ScoreSummary
     collapsed_ids: tuple[str, ...] = ()
     passage: Passage | None = None
+    outdated_by: str | None = None
 
     @property
     def text(self) -> str:

@@ -26,6 +26,7 @@ from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
 from rayapp.search.rules.relevance_floor import above_floor
+from rayapp.search.rules.updates import newest_first
 from rayapp.search.tracing import Trace
 from rayapp.text.signature import may_collapse
 
@@ -220,6 +221,7 @@ class SearchService:
             )
             for number, one in enumerate(shown, start=1)
         )
+        hits = newest_first(hits, reorder=prepared.plan.sort_by == "relevance")
         value = self._relevance(prepared, ranked or best)
         worth = hits if _BLIND.intersection(trace.degraded) else self._worth(prepared, hits, value)
         label = confidence.label(value, prepared.recipe.confidence)

@@ -8,6 +8,7 @@ know them well: one clause, no "not", a slot that people have one value of.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.normalize import canonical, normalize
@@ -109,6 +110,8 @@ _MORE = re.compile(
 )
 
 
+# Every search reads its short hits.
+@lru_cache(maxsize=16_384)
 def slot_of(text: str) -> Slot | None:
     """The slot that a fact fills; None when it is no such fact, or more than one."""
     if len(text) > MAX_CHARS or signature(text).negations:
@@ -131,11 +134,16 @@ def replaces(new: str, old: str) -> bool:
     """Whether `new` fills the slot of `old` with something else: the same said more exactly, or in
     the other language, is not."""
     one, other = slot_of(new), slot_of(old)
-    if one is None or other is None or (one.subject, one.name) != (other.subject, other.name):
+    return one is not None and other is not None and takes_place_of(one, other)
+
+
+def takes_place_of(new: Slot, old: Slot) -> bool:
+    """As `replaces`, of what was read already."""
+    if (new.subject, new.name) != (old.subject, old.name):
         return False
-    if bool(HAS_HEBREW.search(one.value)) != bool(HAS_HEBREW.search(other.value)):
+    if bool(HAS_HEBREW.search(new.value)) != bool(HAS_HEBREW.search(old.value)):
         return False
-    mine, theirs = one.value.split(), other.value.split()
+    mine, theirs = new.value.split(), old.value.split()
     return not _holds(mine, theirs) and not _holds(theirs, mine)
 
 

@@ -390,6 +390,11 @@ class HitView(bases.Answer):
     passage: PassageView | None = Field(
         default=None, exclude_if=bases.is_none, description="Left out: the whole text is one."
     )
+    outdated_by: str | None = Field(
+        default=None,
+        exclude_if=bases.is_none,
+        description="A newer hit above that gives another value for the same thing.",
+    )
     created_at: datetime
     updated_at: datetime
     age: str = Field(description="For example `3 d`.")
@@ -556,9 +561,11 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
     if hit.passage is not None:
         start, end = hit.passage
         passage = {"passage": {"text": hit.text, "start": start, "end": end}}
+    outdated = {"outdated_by": hit.outdated_by} if hit.outdated_by is not None else {}
     return (
         shared
         | passage
+        | outdated
         | {
             "position": hit.position,
             "memory_id": item.memory_id,

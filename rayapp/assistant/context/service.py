@@ -462,7 +462,10 @@ class ContextService:
         )
         before = AlreadyInContext(request.conversation_id, request.recent)
         relevant = (
-            *(SectionItem("relevant", hit.item, hit.text) for hit in found.hits),
+            *(
+                SectionItem("relevant", hit.item, hit.text, outdated=hit.outdated_by is not None)
+                for hit in found.hits
+            ),
             *(SectionItem("relevant", item) for item in found.others),
         )
         material = Material(

@@ -19,6 +19,7 @@ from rayapp.text.language import detect_language
 NAME_CHARS = 40
 
 _USED: dict[Side, str] = {"he": "שימש {uses}×", "en": "used {uses}×"}
+_OUTDATED: dict[Side, str] = {"he": "לא עדכני", "en": "outdated"}
 _UNTIL: dict[Side, str] = {"he": "עד {day}", "en": "until {day}"}
 # `unknown` says nothing.
 _OUTCOMES: dict[Side, Mapping[Outcome, str]] = {
@@ -62,15 +63,18 @@ def authority_of(item: MemoryItem) -> int:
     return _AUTHORITY.get(item.tier, _IN_PASSING)
 
 
-def note_of(item: MemoryItem, *, stable: bool = False) -> str:
+def note_of(item: MemoryItem, *, stable: bool = False, outdated: bool = False) -> str:
     """`date, used 3×, worked, user said`, raw: the caller escapes it.
 
     stable: without what outcomes move, so that the line stays until the memory itself changes.
+    outdated: a newer line gives another value for the same thing.
     """
     side = side_of(detect_language(item.text))
     parts = [_day(item.created_at)]
     if item.valid_to is not None:
         parts.append(_UNTIL[side].format(day=_day(item.valid_to)))
+    elif outdated:
+        parts.append(_OUTDATED[side])
     stats = item.stats
     if stats.uses and not stable:
         parts.append(_USED[side].format(uses=stats.uses))

@@ -205,11 +205,13 @@ ETAG_CHARS = 32  # 128 bits
 
 @dataclass(frozen=True, slots=True)
 class SectionItem:
-    """A memory and the section it belongs to. `passage`: what is shown of a long text."""
+    """A memory and the section it belongs to. `passage`: what is shown of a long text. `outdated`:
+    a newer memory of the same answer says otherwise."""
 
     section: Section
     item: MemoryItem
     passage: str | None = None
+    outdated: bool = False
 
     @property
     def text(self) -> str:
@@ -369,7 +371,9 @@ def _with_room(
 def _line(placed: SectionItem, position: int, documents: bool) -> tuple[str, ContextLine]:
     item, text = placed.item, escape_text(placed.text)
     tier, stable = tier_name(item.tier, documents), placed.section in STABLE_SECTIONS
-    note = escape_text(note_of(item, stable=stable)).translate(_NO_BRACKETS)
+    note = escape_text(note_of(item, stable=stable, outdated=placed.outdated)).translate(
+        _NO_BRACKETS
+    )
     mark = f"[{position}] [{tier}:{escape_id(item.memory_id)}] ({note})"
     row = f"{BULLET if stable else ''}{mark}{TEXT_GAP}{text}"
     return row, ContextLine(

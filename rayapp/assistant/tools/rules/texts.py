@@ -62,6 +62,8 @@ def hit_lines(run: Sequence[Hit], now: datetime, documents: bool) -> list[str]:
     numbers = "".join(f"[{hit.position}]" for hit in run)
     head = f"{numbers} {mark(best.item, documents)} {escape_text(text)}"
     facts = [f"Score: {best.summary.final_score:.2f}", item_facts(best.item, now)]
+    if best.outdated_by is not None:
+        facts.insert(0, "Outdated: a newer result above says otherwise")
     if best.item.source.type is SourceType.DOCUMENT:
         side = side_of(detect_language(text))
         places = dict.fromkeys(place_of(hit.item, side) for hit in run)
@@ -84,6 +86,8 @@ def item_facts(item: MemoryItem, now: datetime) -> str:
 
 def hit_data(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
     data = item_data(hit.item, now, documents)
+    if hit.outdated_by is not None:
+        data["outdated_by"] = hit.outdated_by
     return {"position": hit.position, "score": hit.summary.final_score, **data}
 
 

@@ -20,7 +20,7 @@ Off = Callable[[pytest.MonkeyPatch], Any]
 
 
 def notes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt_block, "note_of", lambda item, stable=False: "-")
+    patch.setattr(prompt_block, "note_of", lambda item, stable=False, outdated=False: "-")
 
 
 def authority(patch: pytest.MonkeyPatch) -> None:
@@ -33,6 +33,10 @@ def supersession(patch: pytest.MonkeyPatch) -> None:
 
 def floor(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(service, "above_floor", lambda hits, floor, relevance, least: tuple(hits))
+
+
+def updates(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(service, "newest_first", lambda hits, reorder: tuple(hits))
 
 
 def feedback(patch: pytest.MonkeyPatch) -> None:
@@ -52,6 +56,7 @@ FEATURES: Mapping[str, Off] = {
     "authority": authority,
     "supersession": supersession,
     "floor": floor,
+    "updates": updates,
     "feedback": feedback,
     "compression": compression,
 }
