@@ -446,7 +446,9 @@ class Container:
             models=self.models,
             queue=stores.exchanges,
             receipts=stores.receipts,
-            known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
+            known=KnownMemories(
+                stores.items, self.index, self.embedder, self.books, timeout_s=limit_s
+            ),
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
             judged=self.executor.judged,
         )

@@ -59,6 +59,7 @@ class Book:
         linked_to: the document that says the same, where another file had said it already.
         replaces: it takes the place of those with its title, once it is completed.
         tries: how often working on it met an error of ours.
+        attached_to: the one conversation that sees it; None: it is a book, which all of them see.
     """
 
     user_id: str
@@ -89,6 +90,11 @@ class Book:
     linked_to: str | None = None
     replaces: bool = False
     tries: int = 0
+    attached_to: str | None = None
+
+    def is_seen(self, conversation: str | None) -> bool:
+        """Whether this conversation sees it; None: none asks."""
+        return self.attached_to in (None, conversation)
 
 
 class TitleTaken(Conflict):
@@ -99,14 +105,19 @@ class TitleTaken(Conflict):
 
 def title_key(book: Book) -> str | None:
     """The title that no other document of its user may have at the same time; None of one that
-    waits to take another's place, or that is none any more."""
-    return book.title if book.state in HELD and not book.replaces else None
+    waits to take another's place, or that is none any more. Each conversation has titles of its
+    own."""
+    if book.state not in HELD or book.replaces:
+        return None
+    return book.title if book.attached_to is None else f"{book.attached_to}\n{book.title}"
 
 
 def alike(book: Book, other: Book) -> bool:
     """Whether `other` is what `book` would be taken for: it has its title, or where neither was
-    given one, the name of its file."""
+    given one, the name of its file; in the same place."""
     if book.book_id == other.book_id or other.state not in HELD:
+        return False
+    if book.attached_to != other.attached_to:
         return False
     same_file = book.file_name == other.file_name and not (book.titled or other.titled)
     return book.title == other.title or same_file
@@ -114,13 +125,18 @@ def alike(book: Book, other: Book) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookQuery:
-    """Which documents of a list. None = any."""
+    """Which documents of a list. None = any.
+
+    `attached_to`: books, and what is attached to this conversation; `books` False: that alone.
+    """
 
     limit: int = 50
     offset: int = 0
     kind: str | None = None
     language: str | None = None
     titles: tuple[str, ...] | None = None
+    attached_to: str | None = None
+    books: bool = True
 
 
 class BookStore(Protocol):
@@ -149,9 +165,12 @@ class BookStore(Protocol):
     async def alike(self, book: Book) -> list[Book]:
         """The user's documents that this one would be taken for (`alike`), the oldest first."""
 
-    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
-        """The user's document with one of these hashes, of its file, its text or its words: the
-        first that has chunks, else the first that rests on one."""
+    async def hashed(
+        self, scope: ReadScope, *hashes: str, attached_to: str | None = None
+    ) -> Book | None:
+        """The user's book with one of these hashes, of its file, its text or its words, or what is
+        attached to this conversation: the first that has chunks, else the first that rests on
+        one."""
 
     async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
         """The next document that is due, or this one if it is, for so many seconds; takes over
@@ -180,6 +199,14 @@ class BookStore(Protocol):
     async def end(self, book: Book, token: str | None = None) -> bool:
         """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those
         that there are go with it. Without a token: only if somebody works on it, or will."""
+
+    async def publish(self, book: Book) -> bool:
+        """Write the row of a completed document that becomes a book, due to be worked on: its
+        chunks follow (`open_chunks`). False: it is not completed any more. Raises TitleTaken."""
+
+    async def open_chunks(self, book: Book, token: str) -> bool:
+        """Its chunks are seen by all conversations; a repeat finishes what a kill left. False:
+        another one holds it."""
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
         """Documents that say the same as this one and have no chunks of their own, oldest first."""

@@ -111,7 +111,7 @@ def test_a_count_takes_every_item_once() -> None:
     others = Range(key="passage", gte=1.0)
     assert count_predicate(None, None) == Predicate((), (others,))
     assert count_predicate(ReadScope("ann", False), None) == Predicate((MINE,), (others,))
-    everyone = count_predicate(None, ItemFilter())
+    everyone = count_predicate(None, ItemFilter(include_attached=True))
     active = AnyOf("status", ("active",))
     assert everyone == Predicate((active,), (Flag("superseded", True), others))
 
