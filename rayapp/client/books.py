@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 import httpx
 
@@ -21,6 +21,26 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 OnProgress = Callable[[wire.BookDetail], None]
 
 
+class Described(TypedDict, total=False):
+    """What is said of an upload.
+
+    title, author: else as the file says. replace: put it in the place of the document with the
+    same title. conversation_id: attach it to this conversation, which alone sees it until it is
+    published.
+    """
+
+    title: str | None
+    author: str | None
+    replace: bool
+    conversation_id: str | None
+
+
+class SeenFrom(Reader, total=False):
+    """`conversation_id`: the conversation that asks; it sees what is attached to it."""
+
+    conversation_id: str | None
+
+
 class BookCalls(Core):
     """The calls."""
 
@@ -29,20 +49,14 @@ class BookCalls(Core):
         self,
         path: str | Path,
         *,
-        title: str | None = None,
-        author: str | None = None,
-        replace: bool = False,
-        conversation_id: str | None = None,
         wait: bool = True,
         on_progress: OnProgress | None = None,
         user_id: str | None = None,
+        **described: Unpack[Described],
     ) -> Talk[wire.BookDetail]:
         """Send a file, and wait until it can be asked about.
 
         Args:
-            replace: put it in the place of the document with the same title.
-            conversation_id: attach it to this conversation, which alone sees it until it is
-                published.
             wait: False: only until it is kept.
             on_progress: is told of the document again and again while it is worked on.
 
@@ -50,11 +64,12 @@ class BookCalls(Core):
             Conflict: it is here already; `details` has the `existing_book_id`.
             InvalidInput, TooLarge: it cannot be read; the message says what to do.
         """
+        conversation_id = described.get("conversation_id")
         fields = given(
             {
-                "title": title,
-                "author": author,
-                "replace": "true" if replace else None,
+                "title": described.get("title"),
+                "author": described.get("author"),
+                "replace": "true" if described.get("replace") else None,
                 "conversation_id": conversation_id,
             }
         )
@@ -143,8 +158,7 @@ class BookCalls(Core):
         pages: tuple[int, int] | None = None,
         has_code: bool | None = None,
         limit: int | None = None,
-        conversation_id: str | None = None,
-        **who: Unpack[Reader],
+        **whence: Unpack[SeenFrom],
     ) -> Talk[SearchAnswerView]:
         """Passages of all documents, or of these.
 
@@ -163,9 +177,9 @@ class BookCalls(Core):
             page_to=last,
             has_code=has_code,
             limit=limit,
-            conversation_id=conversation_id,
+            conversation_id=whence.get("conversation_id"),
         )
-        return self.reading(SearchAnswerView, path, **who)
+        return self.reading(SearchAnswerView, path, user_id=whence.get("user_id"))
 
     def _book(
         self, book_id: str, conversation_id: str | None, **who: Unpack[Reader]

@@ -44,6 +44,33 @@ HELD = OPEN | {BookState.COMPLETED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BookQuote:
+    """A sentence of a document, word for word, and where it stands."""
+
+    text: str
+    chunk_index: int
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookDigest:
+    """How far a language model has read a document.
+
+    Attributes:
+        noted: it was asked about the chunks before this one; each keeps its own summary.
+        joined: their summaries before this one are joined in `parts`.
+        done: it is not asked any more; without `themes` nothing that it said could be kept.
+    """
+
+    noted: int = 0
+    joined: int = 0
+    parts: tuple[str, ...] = ()
+    quotes: tuple[BookQuote, ...] = ()
+    themes: tuple[str, ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
     """A document of a user.
 
@@ -54,7 +81,7 @@ class Book:
         file_hash: SHA-256 of the file; `text_hash`: of what was read out of it.
         words_hash: of the same without white space, by which what we show of it is known again.
         chunks: how many memories it became.
-        summary: its first sentences.
+        summary: its first sentences, or what a model made of it (`digest`).
         error: what to do about it, where it failed.
         linked_to: the document that says the same, where another file had said it already.
         replaces: it takes the place of those with its title, once it is completed.
@@ -91,6 +118,7 @@ class Book:
     replaces: bool = False
     tries: int = 0
     attached_to: str | None = None
+    digest: BookDigest = BookDigest()
 
     def is_seen(self, conversation: str | None) -> bool:
         """Whether this conversation sees it; None: none asks."""
@@ -199,6 +227,14 @@ class BookStore(Protocol):
     async def end(self, book: Book, token: str | None = None) -> bool:
         """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those
         that there are go with it. Without a token: only if somebody works on it, or will."""
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        """The completed document with chunks that waits longest for a language model, for so many
+        seconds; each is due when it is completed."""
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        """Write its summary and how far it was read, and let it go: until later, or for good
+        (`done`). False: another one has it, or it is completed no more."""
 
     async def publish(self, book: Book) -> bool:
         """Write the row of a completed document that becomes a book, due to be worked on: its

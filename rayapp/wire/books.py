@@ -92,8 +92,17 @@ class BooksAnswer(bases.Success):
     total: int
 
 
+class QuoteView(bases.Answer):
+    """A sentence of a document, word for word."""
+
+    text: str
+    chunk_index: int
+    page: int | None
+
+
 class BookDetail(bases.Answer):
-    """A document. `pages_without_text`: scans, which nobody could read."""
+    """A document. `pages_without_text`: scans, which nobody could read. `keyPoints`: its themes,
+    and `quotes`, where a language model has read it."""
 
     id: str
     title: str
@@ -110,7 +119,8 @@ class BookDetail(bases.Answer):
     sourceType: str = "upload"
     language: str | None
     summary: str
-    keyPoints: tuple[str, ...] = ()
+    keyPoints: tuple[str, ...]
+    quotes: tuple[QuoteView, ...]
     parsedMarkdown: str = Field(description=TEXT)
     numPages: int | None
     fileType: str | None
@@ -133,6 +143,8 @@ class BookDetail(bases.Answer):
             processingStage=book.stage.value,
             processingMessage=message_of(book),
             parsedMarkdown=text,
+            keyPoints=book.digest.themes,
+            quotes=tuple(QuoteView.of(one) for one in book.digest.quotes),
             numPages=book.pages,
             fileType=book.kind,
             documentHash=book.text_hash,
@@ -411,7 +423,7 @@ class DocumentDetail(bases.Answer):
     language: str | None
     parsedMarkdown: str = Field(description=TEXT)
     summary: str
-    keyPoints: tuple[str, ...] = ()
+    keyPoints: tuple[str, ...]
     numPages: int | None
     fileType: str | None
     uploadTimestamp: datetime

@@ -14,7 +14,9 @@ from rayapp.core.errors import DuplicateMemory
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import (
     Book,
+    BookDigest,
     BookQuery,
+    BookQuote,
     BookStage,
     BookState,
     BookStore,
@@ -400,3 +402,48 @@ class DocumentContract:
         assert await books.end(done, "t")
         with pytest.raises(TitleTaken):
             await books.publish(replace(held, attached_to=None, stage=BookStage.INGESTING))
+
+    async def test_a_completed_document_waits_to_be_read_by_a_model(
+        self, stores: DocumentStores
+    ) -> None:
+        """What waited longest comes first, so that a long book of one keeps no other waiting."""
+        books, clock = stores.books, stores.clock
+        assert await books.claim_digest(token="a", claim_s=CLAIM_S) is None
+        made = []
+        for number, chunked in ((1, 2), (2, 3), (3, 0)):
+            book = await self.claimed(stores, book_id=f"doc_{number}")
+            items = chunks(book, chunked, clock)
+            stored = replace(book, stage=BookStage.INGESTING, chunks=chunked)
+            assert await books.store(stored, "t", items)
+            done = replace(stored, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
+            done = replace(done, updated_at=clock.now())
+            assert await books.end(done, "t")
+            made.append(done)
+            await stores.elapse(SHORT_S)
+        first = await books.claim_digest(token="a", claim_s=SHORT_S)
+        other = await books.claim_digest(token="b", claim_s=CLAIM_S)
+        assert [one and one.book_id for one in (first, other)] == ["doc_1", "doc_2"]
+        assert first is not None
+        assert other is not None
+        assert await books.claim_digest(token="c", claim_s=CLAIM_S) is None  # no chunks, no text
+        quotes = (BookQuote(text="שלום", chunk_index=1, page=2),)
+        read = replace(first, summary="s", digest=BookDigest(noted=6, quotes=quotes))
+        assert not await books.keep_digest(read, "x", 0.0)
+        assert await books.keep_digest(read, "a", 0.0)
+        assert not await books.keep_digest(read, "a", 0.0)
+        kept = await books.get(READS, "doc_1")
+        assert kept is not None
+        assert (kept.summary, kept.digest) == ("s", read.digest)
+        await stores.elapse(SHORT_S)
+        again = await books.claim_digest(token="d", claim_s=SHORT_S)
+        assert again is not None
+        assert again == kept
+        await stores.elapse(1.5 * SHORT_S)  # it died
+        taken = await books.claim_digest(token="e", claim_s=CLAIM_S)
+        assert taken is not None
+        assert not await books.keep_digest(again, "d", 0.0)
+        over = replace(taken, digest=replace(taken.digest, done=True))
+        assert await books.keep_digest(over, "e", 0.0)
+        assert await books.delete(DANA, "doc_2", clock.now()) == 3
+        assert not await books.keep_digest(other, "b", 0.0)
+        assert await books.claim_digest(token="f", claim_s=CLAIM_S) is None

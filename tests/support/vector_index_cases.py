@@ -80,12 +80,12 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
     ),
     "has_code": ({"has_code": True}, {"has_code": False}, ItemFilter(has_code=True)),
     "no code": ({"has_code": False}, {}, ItemFilter(has_code=False)),
-    "attached": (
+    "attached to nothing": (
         {"tier": "books"},
         {"tier": "books", "attached": True, "attached_to": "c1"},
         ItemFilter(),
     ),
-    "attached to another": (
+    "attached_to": (
         {"tier": "books", "attached": True, "attached_to": "c1"},
         {"tier": "books", "attached": True, "attached_to": "c2"},
         ItemFilter(attached_to="c1"),

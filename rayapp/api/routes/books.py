@@ -295,6 +295,7 @@ async def opened(
         book,
         id=book.book_id,
         parsedMarkdown=text,
+        keyPoints=book.digest.themes,
         numPages=book.pages,
         fileType=book.kind,
         uploadTimestamp=book.uploaded_at,

@@ -17,6 +17,7 @@ from rayapp.documents.ports import (
     HELD,
     OPEN,
     Book,
+    BookDigest,
     BookQuery,
     BookStage,
     BookState,
@@ -38,6 +39,7 @@ from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
 may_lack(Book)
+may_lack(BookDigest)
 # A row of an upload, bytes: far below the server's 16 MB.
 PART_BYTES = 4 * 1024 * 1024
 # An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
@@ -269,8 +271,10 @@ class MongoBookStore:
         if book.state is not BookState.COMPLETED:
             await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
         free = {"claim": "", "due_at": "", "pages_stored": ""}
+        waits = book.state is BookState.COMPLETED and book.chunks and not book.digest.done
+        read = {"digest_due_at": book.updated_at} if waits else {}
         # One that took another's place may meet its title given away in the meantime.
-        for row in (_keyed(book), to_row(book)):
+        for row in (_keyed(book) | read, to_row(book) | read):
             with contextlib.suppress(DuplicateKeyError), translated(passing=DuplicateKeyError):
                 done = await self._rows.update_one(
                     _held(book, token), {"$set": row, "$unset": free}
@@ -295,6 +299,30 @@ class MongoBookStore:
         while found := await self._database.transaction(page):
             gone += found
         return gone
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        due = {"digest_due_at": {"$type": "date"}, "$expr": {"$lte": ["$digest_due_at", "$$NOW"]}}
+        change = {"$set": {"digest_claim": {"$literal": token}, "digest_due_at": _in(claim_s)}}
+        with translated():
+            doc = await self._rows.find_one_and_update(
+                {**due, "state": BookState.COMPLETED.value},
+                [change],
+                sort=[("digest_due_at", 1)],
+                return_document=ReturnDocument.AFTER,
+            )
+        return None if doc is None else _book(doc)
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        key = {**_key(book), "state": BookState.COMPLETED.value, "digest_claim": token}
+        read = {"summary": book.summary, "digest": to_row(book.digest)}
+        later = None if book.digest.done else _in(delay_s)
+        steps: list[Document] = [
+            {"$set": {name: {"$literal": one} for name, one in read.items()}},
+            {"$set": {"digest_due_at": later, "digest_claim": None}},
+        ]
+        with translated():
+            done = await self._rows.update_one(key, steps)
+        return bool(done.matched_count)
 
     async def publish(self, book: Book) -> bool:
         key = {**_key(book), "upload_id": book.upload_id, "state": BookState.COMPLETED.value}

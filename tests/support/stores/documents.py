@@ -35,6 +35,8 @@ class _Row:
     due_at: datetime | None
     claim: str | None = None
     title_key: str | None = None
+    digest_due_at: datetime | None = None
+    digest_claim: str | None = None
 
 
 class InMemoryBookStore:
@@ -158,8 +160,30 @@ class InMemoryBookStore:
             return False
         row.book, row.claim, row.due_at = _stored(book), None, None
         row.title_key = None if self._title_taken(book) else title_key(book)
+        if book.state is BookState.COMPLETED and book.chunks and not book.digest.done:
+            row.digest_due_at = book.updated_at
         if book.state is not BookState.COMPLETED:
             self._delete_chunks(book.user_id, book.book_id, book.updated_at)
+        return True
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        now = self._clock.now()
+        rows = [row for row in self.rows.values() if row.book.state is BookState.COMPLETED]
+        due = [(row.digest_due_at, row) for row in rows if row.digest_due_at is not None]
+        due = [(at, row) for at, row in due if at <= now]
+        if not due:
+            return None
+        _, row = min(due, key=lambda one: one[0])
+        row.digest_claim, row.digest_due_at = token, now + timedelta(seconds=claim_s)
+        return row.book
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        row = self.rows.get((book.user_id, book.book_id))
+        if row is None or row.digest_claim != token or row.book.state is not BookState.COMPLETED:
+            return False
+        row.book = replace(row.book, summary=book.summary, digest=book.digest)
+        later = self._clock.now() + timedelta(seconds=delay_s)
+        row.digest_due_at, row.digest_claim = None if book.digest.done else later, None
         return True
 
     async def publish(self, book: Book) -> bool:

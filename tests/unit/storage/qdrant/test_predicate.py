@@ -71,6 +71,7 @@ def test_every_filter_field_is_translated() -> None:
     assert {f.name for f in fields(ItemFilter)} - set(FILTER_CANARIES) == {
         "valid_at",
         "include_superseded",
+        "include_attached",
         "instruction",
     }
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
