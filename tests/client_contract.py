@@ -20,7 +20,7 @@ from tests.client_editor import keeps as editor_keeps
 
 FOLDER = Path(__file__).parent / "contract" / "client_contract"
 # In this order: what removes data comes last.
-FILES = ("search", "bank", "graphs", "hooks", "books", "later", "operations")
+FILES = ("search", "bank", "graphs", "hooks", "books", "backup", "later", "operations")
 USER = "contract-user"
 # Other users by the names that rows have for them.
 USERS = {"eraser": "contract-eraser", "nobody": "contract-nobody"}

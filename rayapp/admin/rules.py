@@ -146,14 +146,6 @@ def _time(fields: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-# Keys, so that the caller can still call; leases and jobs, which running processes stand on.
-KEPT_IN_RESET = ("api_keys", "job_partitions", "jobs", "leases")
-# Memories go page by page, each with its points; everything else is emptied after them.
-ITEMS = "memory_items"
-# Facts of the first client's old memory bank would move in again after a reset.
-LEGACY_BANK = "memoryBank"  # client contract
-
-
 # Anchored at both ends; as text, because a database matches it too.
 SESSION_USER = "^[0-9a-f]{64}$"
 # Days without a change after which nobody comes back to such a session.

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from rayapp.admin import ports
 from rayapp.admin.legacy_bank import LegacyMove
-from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.bulk.params import KINDS, REINDEX
 from rayapp.bulk.ports import JobStore
@@ -20,6 +19,7 @@ from rayapp.index.rules.points import collections_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.memory.user_data import TIME_SHARE, UserDataService
+from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 
 # Free bytes below which a file is not worth compacting: the server itself gives up below 10 %.
 WORTH_BYTES = 1 << 20

@@ -22,6 +22,7 @@ from rayapp.api.openapi import document
 from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
+    backup,
     bank,
     books,
     context,
@@ -45,6 +46,7 @@ from rayapp.api.routes import (
 )
 from rayapp.api.services import Services, Starting
 from rayapp.core.errors import ConfigError, InvalidInput, NotFound, RayappError
+from rayapp.core.settings.model import Settings
 
 # Fixed paths stand before the templates that would also match them.
 ROUTERS = (
@@ -68,12 +70,19 @@ ROUTERS = (
     user_data,
     upkeep,
     books,
+    backup,
     later,
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)
 )
-BATCH_PATHS = frozenset({"/api/memory/store/batch"})
+BATCH_PATHS = frozenset({"/api/memory/store/batch"}) | backup.BATCH_PATHS
+
+
+def _form_limits(settings: Settings) -> dict[str, int]:
+    """Bytes of the file in a form, by path."""
+    files = dict.fromkeys(books.FORM_PATHS, settings.documents.max_bytes)
+    return files | dict.fromkeys(backup.FORM_PATHS, settings.backup.max_upload_bytes)
 
 
 def create_api(
@@ -99,7 +108,7 @@ def create_api(
         services=get,
         starting=starting,
         batch_paths=BATCH_PATHS,
-        form_paths=books.FORM_PATHS,
+        form_limits=_form_limits,
         unread_paths=later.UNREAD_PATHS | books.UNREAD_PATHS,
     )
     return app

@@ -60,6 +60,7 @@ DATA_CLEAR = "/api/data/clear/{target}"
 BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
+USER = "/api/memory/user"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 TOOL = "/api/memory/tools/{tool_name}"
 MCP = "/mcp"
@@ -152,6 +153,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/memory/ghost": {"POST": "write", "GET": "read", "DELETE": "write"},
     "/api/data/stats": {"GET": "read"},
     DATA_CLEAR: {"POST": "write"},
+    USER: {"DELETE": "write"},
     "/api/data/compact-database": {"POST": "admin"},
     "/api/memory/personality": {"GET": "read", "POST": "write", "DELETE": "write"},
     "/api/memory/personality/presets": {"GET": "read"},
@@ -163,7 +165,6 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     BOOKS: {"GET": "read", "POST": "write"},
     f"{BOOKS}/recognize": {"GET": "read", "POST": "read"},
     f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": "write"},
-    f"{BOOKS}/{{book_id}}/publish": {"POST": "write"},
     f"{BOOKS}/{{book_id}}/chunks/{{chunk_id}}/surrounding": {"GET": "read"},
     f"{UPLOAD}/upload": {"POST": "write"},
     f"{UPLOAD}/cancel/{{task_id}}": {"POST": "write"},
@@ -172,8 +173,11 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": "read"},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
-    f"{BACKUP}/estimate": {"GET": "admin"},
-    f"{BACKUP}/export": {"GET": "admin"},
+    f"{BACKUP}/estimate": {"GET": "read"},
+    f"{BACKUP}/export": {"GET": "read"},
+    f"{BACKUP}/list": {"GET": "read"},
+    f"{BACKUP}/cleanup": {"DELETE": "write"},
+    f"{BACKUP}/upload": {"POST": "admin"},
     f"{BACKUP}/import": {"POST": "admin"},
     f"{BACKUP}/restore": {"POST": "admin"},
 }
@@ -193,6 +197,11 @@ STREAMS = frozenset(
         ("GET", f"{UPLOAD}/ws/progress/{{task_id}}"),
         ("POST", BOOKS),
         ("POST", f"{UPLOAD}/upload"),
+        ("GET", f"{BACKUP}/export"),
+        ("POST", f"{BACKUP}/import"),
+        ("POST", f"{BACKUP}/upload"),
+        ("POST", f"{BACKUP}/restore"),
+        ("DELETE", USER),
     }
 )
 

@@ -132,7 +132,10 @@ CODES: Mapping[str, ErrorRow] = {
     "personality_full": ErrorRow(409, "The user keeps as many templates as there may be."),
     "preset": ErrorRow(409, "A preset is read-only; use another name."),
     "template_in_use": ErrorRow(409, "The template is in use; activate another one first."),
-    "confirm_needed": ErrorRow(400, "A reset needs `confirm: true`."),
+    "confirm_needed": ErrorRow(400, "A reset needs `confirm: true`, an erasure `confirm=DELETE`."),
+    "bad_archive": ErrorRow(422, "An archive that is not imported; the message says why."),
+    "other_user_archive": ErrorRow(422, "The archive is of another user."),
+    "no_archive": ErrorRow(404, "No kept archive has this name."),
     "not_implemented": ErrorRow(
         501, "This version does not do it yet; the message says what to do."
     ),

@@ -7,7 +7,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -127,7 +127,7 @@ class RequestMiddleware:
     Args:
         services: answers None while the replica is still starting.
         batch_paths: routes that take the larger body limit.
-        form_paths: routes that take a form with a file, of another limit.
+        form_limits: bytes of the file of routes that take a form with one, by path.
         unread_paths: routes that look at nothing that is sent, of whatever kind it is.
     """
 
@@ -138,14 +138,14 @@ class RequestMiddleware:
         services: GetServices,
         starting: Starting | None,
         batch_paths: frozenset[str],
-        form_paths: frozenset[str] = frozenset(),
+        form_limits: Callable[[Settings], Mapping[str, int]] = lambda settings: {},
         unread_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._services = services
         self._starting = starting
         self._batch_paths = batch_paths
-        self._form_paths = form_paths
+        self._form_limits = form_limits
         self._unread_paths = unread_paths
         self._uploads = 0
         self._guard: tuple[Services, Guard] | None = None
@@ -232,8 +232,9 @@ class RequestMiddleware:
         scope, receive, _ = asgi
         if scope["method"] in BODYLESS or rule.template in self._unread_paths:
             return b""
-        if scope["method"] == "POST" and rule.template in self._form_paths:
-            return await self._form(receive, headers, services)
+        file_bytes = self._form_limits(services.settings).get(rule.template)
+        if scope["method"] == "POST" and file_bytes is not None:
+            return await self._form(receive, headers, services, file_bytes)
         http = services.settings.http
         batch = rule.template in self._batch_paths
         limit = http.batch_body_limit_bytes if batch else http.body_limit_bytes
@@ -248,20 +249,20 @@ class RequestMiddleware:
         return body
 
     async def _form(
-        self, receive: Receive, headers: dict[bytes, bytes], services: Services
+        self, receive: Receive, headers: dict[bytes, bytes], services: Services, file_bytes: int
     ) -> bytes:
         """A whole form: a few at a time, because each is held in memory."""
         settings = services.settings.documents
         if _media_type(headers) != b"multipart/form-data":
             raise errors.InvalidInput(
-                "Send the document as multipart/form-data, in the field `file`.",
+                "Send the file as multipart/form-data, in the field `file`.",
                 code="unsupported_media_type",
             )
         if self._uploads >= settings.uploads:
             raise errors.Overloaded("Other files are arriving; send this one again.")
         self._uploads += 1
         try:
-            limit = settings.max_bytes + FORM_SPARE_BYTES
+            limit = file_bytes + FORM_SPARE_BYTES
             return await _body_within(settings.upload_s, receive, headers, limit)
         finally:
             self._uploads -= 1

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, str] = {
     "personality": "How the assistant speaks.",
     "hidden memories": "Memories that a person does not want to see used.",
     "data": "Sizes of one user's data, and clearing it.",
+    "backup": "The user's data leave, come back, and are kept.",
     "models": "Checks and costs of the language model.",
     "jobs": "Bulk work: list, follow, pause, resume and cancel.",
     "operations": "Reindex, consistency, open data and breakers, for operators.",

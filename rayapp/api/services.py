@@ -31,6 +31,9 @@ from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.memory.user_data import UserDataService
+from rayapp.portability.erasure import ErasureService
+from rayapp.portability.exports import ExportService
+from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
 
@@ -76,6 +79,9 @@ class Services:
     prompt: PromptService
     user_data: UserDataService
     upkeep: UpkeepService
+    exports: ExportService
+    imports: ImportService
+    erasure: ErasureService
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -1,15 +1,25 @@
-"""Client calls about what belongs to a user beside memories: personality, hidden items, removal."""
+"""Client calls about a user's data as a whole: personality, hidden items, exports, removal."""
 
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
-from rayapp.client.core import Core
+from rayapp.client.core import Core, asking_for
+from rayapp.wire import backup
 from rayapp.wire import personality as wire
-from rayapp.wire.data import ClearAnswer, DataStatsAnswer, GhostDone, GhostsAnswer, GhostView
+from rayapp.wire.data import (
+    ClearAnswer,
+    DataStatsAnswer,
+    ErasedAnswer,
+    GhostDone,
+    GhostsAnswer,
+    GhostView,
+)
 
 MEMORY = "/api/memory"
 PERSONALITY = f"{MEMORY}/personality"
 GHOST = f"{MEMORY}/ghost"
+BACKUP = f"{MEMORY}/backup"
 
 
 class UserDataCalls(Core):
@@ -89,3 +99,66 @@ class UserDataCalls(Core):
     def clear_data(self, target: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
         """Remove all of one kind for good; call again while `remaining` is above 0."""
         return self.writing(ClearAnswer, at("/api/data/clear/{target}", target=target), **who)
+
+    @call
+    def erase_user(self, *, confirm: str, **who: Unpack[Writer]) -> Talk[ErasedAnswer]:
+        """Erase all there is of the user; `confirm`: the word DELETE. Call again while it is not
+        `complete`."""
+        path = asked("/api/memory/user", confirm=confirm)
+        return self.writing(ErasedAnswer, path, method="DELETE", **who)
+
+    # --- exports
+
+    @call
+    def backup_estimate(
+        self, *, include: Sequence[str] | None = None, **who: Unpack[Reader]
+    ) -> Talk[backup.BackupEstimate]:
+        """How much an export holds; `include`: kinds, such as `memories`."""
+        path = asked(f"{BACKUP}/estimate", include=_joined(include))
+        return self.reading(backup.BackupEstimate, path, **who)
+
+    @call
+    def export(
+        self, *, include: Sequence[str] | None = None, **who: Unpack[Reader]
+    ) -> Talk[dict[str, Any]]:
+        """All of the user's data as one document, which `import_` takes back."""
+        headers = self.headers_of(who.get("user_id"))
+        path = asked(f"{BACKUP}/export", format="json", include=_joined(include))
+        found: dict[str, Any] = yield from self.asking(asking_for("GET", path, None, headers))
+        return found
+
+    @call
+    def import_(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        merge: str = "merge",
+        map_user: bool = False,
+        **who: Unpack[Writer],
+    ) -> Talk[backup.ImportAnswer]:
+        """Take an export in; call again while it is not `complete`. Raises InvalidInput."""
+        body = {"payload": payload, "dryRun": dry_run, "mergeStrategy": merge, "mapUser": map_user}
+        return self.writing(backup.ImportAnswer, f"{BACKUP}/import", body, **who)
+
+    @call
+    def restore_export(
+        self, payload: Mapping[str, Any], **who: Unpack[Writer]
+    ) -> Talk[backup.RestoredExport]:
+        """Put an export in the place of all there is, which is exported and kept first."""
+        return self.writing(backup.RestoredExport, f"{BACKUP}/restore", {"payload": payload}, **who)
+
+    @call
+    def backups(self, **who: Unpack[Reader]) -> Talk[tuple[backup.KeptView, ...]]:
+        """The archives that are kept on the server, newest first."""
+        return (yield from self.reading(backup.BackupsAnswer, f"{BACKUP}/list", **who)).backups
+
+    @call
+    def clean_up_backups(self, keep: int = 7, **who: Unpack[Writer]) -> Talk[tuple[str, ...]]:
+        """Remove all but the newest; which went."""
+        path = asked(f"{BACKUP}/cleanup", keep=keep)
+        return (yield from self.writing(backup.BackupsGone, path, method="DELETE", **who)).removed
+
+
+def _joined(kinds: Sequence[str] | None) -> str | None:
+    return None if kinds is None else ",".join(kinds)

@@ -32,6 +32,7 @@ from rayapp.inference.embedding import CachedEmbedder, CacheLayer
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
 from rayapp.memory.ports import ChangeLog, EventStore, MemoryStore, UserRows
+from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_expansions, load_recipes, measured
@@ -53,6 +54,7 @@ from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptSto
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
 from rayapp.storage.mongo.shared_items import MongoSharedItems
 from rayapp.storage.mongo.usage import MongoUsageStore
+from rayapp.storage.mongo.user_archive import MongoUserArchive
 from rayapp.storage.mongo.user_rows import MongoLegacyBank, MongoUserRows
 from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
@@ -89,6 +91,7 @@ class Stores:
         self.exchanges: ExchangeQueue = MongoExchangeQueue(database)
         self.usage: UsageStore = MongoUsageStore(database)
         self.books: BookStore = MongoBookStore(database)
+        self.archive: UserArchive = MongoUserArchive(database)
         lifetime = timedelta(days=settings.hooks.session_ttl_days)
         self.sessions: SessionStore = MongoSessionStore(database, lifetime)
         # On a client of its own, which connects with the first stream.

@@ -41,7 +41,6 @@ from rayapp.container.leader_tasks import (
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
-from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document
 from rayapp.documents.service import BooksService, BookWork
 from rayapp.graphs.service import GraphsService
@@ -68,6 +67,10 @@ from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
+from rayapp.portability.erasure import ErasureService
+from rayapp.portability.exports import ExportService
+from rayapp.portability.files import ArchiveFiles
+from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.priors import PriorsService
 from rayapp.search.reader import AnswerReader, HitReaders
@@ -142,17 +145,20 @@ class Container:
     # --- memories
 
     @cached_property
-    def memories(self) -> MemoriesService:
-        """Whoever stores, stores through the same rules."""
-        limits = TextLimits(
+    def text_limits(self) -> TextLimits:
+        return TextLimits(
             text=self.settings.http.text_limit_chars,
             memory_bank=self.settings.memory_bank.text_limit_chars,
         )
+
+    @cached_property
+    def memories(self) -> MemoriesService:
+        """Whoever stores, stores through the same rules."""
         return MemoriesService(
             self.stores.items,
             clock=self.clock,
             metrics=self.metrics,
-            limits=limits,
+            limits=self.text_limits,
             capacity=self.settings.memory_bank.capacity,
             new_id=self.runtime.new_id,
         )
@@ -174,13 +180,6 @@ class Container:
     def book_work(self) -> BookWork:
         """The worker of the queue of uploads."""
         return BookWork(self.stores.books, self.memories, read_document, runtime=self.runtime)
-
-    @cached_property
-    def book_digests(self) -> BookDigests:
-        """The worker of documents that a language model is to read."""
-        return BookDigests(
-            self.stores.books, self.books, self.memories, self.models, runtime=self.runtime
-        )
 
     # --- models
 
@@ -454,9 +453,7 @@ class Container:
             models=self.models,
             queue=stores.exchanges,
             receipts=stores.receipts,
-            known=KnownMemories(
-                stores.items, self.index, self.embedder, self.books, timeout_s=limit_s
-            ),
+            known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
             judged=self.executor.judged,
         )
@@ -516,6 +513,23 @@ class Container:
     @cached_property
     def statistics(self) -> StatisticsService:
         return StatisticsService(self.stores.items, self.stores.events, runtime=self.runtime)
+
+    @cached_property
+    def exports(self) -> ExportService:
+        folder = self.settings.backup.dir or self.settings.data.dir / "backups"
+        return ExportService(self.stores.archive, ArchiveFiles(folder), self.index, self.clock)
+
+    @cached_property
+    def erasure(self) -> ErasureService:
+        return ErasureService(
+            self.stores.archive, self.exports.files, self.index, runtime=self.runtime
+        )
+
+    @cached_property
+    def imports(self) -> ImportService:
+        return ImportService(
+            self.stores.archive, self.exports, limits=self.text_limits, runtime=self.runtime
+        )
 
     @cached_property
     def upkeep(self) -> UpkeepService:

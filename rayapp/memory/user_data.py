@@ -105,7 +105,5 @@ class UserDataService:
                 deleted += gone
                 if self._clock.monotonic() >= until:
                     break
-        where = ItemFilter(
-            tiers=tiers, statuses=None, include_superseded=True, include_attached=True
-        )
+        where = ItemFilter(tiers=tiers, statuses=None, include_superseded=True)
         return deleted, await self._items.count(scope.own, where)

@@ -1,7 +1,7 @@
 """The data pages over HTTP: hidden memories, counts, clearing."""
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -11,6 +11,9 @@ from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX, hidden_reason
 from rayapp.memory.tiers import tier_name
 from rayapp.wire import bases
 from rayapp.wire.memories import preview
+
+if TYPE_CHECKING:  # programs that only have the client need not hold what this imports
+    from rayapp.portability.ports import Certificate
 
 # With its prefix the reason still fits where reasons of archived memories are kept.
 MAX_GHOST_REASON = bases.MAX_REASON_CHARS - len(PREFIX)
@@ -155,3 +158,39 @@ class ClearAnswer(bases.Written):
             remaining=cleared.left,
             message=message,
         )
+
+
+# The word that erasing asks for.
+CONFIRM = "DELETE"
+
+
+class EraseQuery(bases.Strict):
+    """The typed word."""
+
+    confirm: str = Field("", max_length=bases.MAX_ID_CHARS, description=f"The word {CONFIRM}.")
+
+
+class CertificateView(bases.Answer):
+    """Counts by place: collections of the database, the index, archives on disk."""
+
+    user_sha256: str = Field(description="SHA-256 of the user id.")
+    at: datetime
+    removed: dict[str, int] = Field(description="By this call.")
+    left: dict[str, int] = Field(description="What still names the user.")
+    sha256: str = Field(description="Of the other fields as JSON with sorted names.")
+
+
+class ErasedAnswer(bases.Success):
+    """Not `complete`: the index has not let go of everything; the same request goes on."""
+
+    complete: bool
+    certificate: CertificateView
+    message: str
+
+    @classmethod
+    def from_certificate(cls, found: "Certificate") -> Self:
+        message = "Everything of the user is erased; keys stay until they are revoked."
+        if not found.complete:
+            message = "A part is left: send the same request again until complete is true."
+        view = CertificateView.of(found)
+        return cls(complete=found.complete, certificate=view, message=message)

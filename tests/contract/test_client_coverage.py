@@ -33,6 +33,17 @@ ONE = {"memory_id": "mem-1"}
 BOOK_ID = book_id_of(sha256_of(GARDEN.encode()))
 A_BOOK = {"book_id": BOOK_ID}
 
+PAYLOAD = {
+    "collections": {},
+    "manifest": {
+        "format": "rayapp-export",
+        "version": 1,
+        "exported_at": "2026-05-01T00:00:00Z",
+        "user_id": "admin",
+        "parts": [],
+        "renewed": {},
+    },
+}
 POST_FORM = "the POST form takes all that this one takes"
 
 # Routes that no call of the client makes, and why.
@@ -50,6 +61,7 @@ LEFT_OUT: Mapping[str, str] = {
     "POST /api/memory/books/recognize": "the GET form takes a hash",
     "GET /api/documents": "`books` in the names of the first client",
     "GET /api/documents/{document_id}": "`book` in the names of the first client",
+    "POST /api/memory/backup/upload": "`import_` sends the same as JSON",
     "POST /mcp": "spoken by clients of the Model Context Protocol",
     **{f"{method} {path}": "not served yet: 501" for method, path, *_ in later.LATER},
 }
@@ -85,12 +97,11 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "upload": {"path": Path(__file__).parents[2] / "README.md", "wait": False},
     "books": {"limit": 5},
     "book": A_BOOK,
-    "publish_book": A_BOOK,
     "delete_book": A_BOOK,
     "cancel_upload": {"task_id": book_id_of(sha256_of(WAITING))},
     "recognize": {"sha256": "0" * 64},
     "surrounding": {**A_BOOK, "chunk_id": "0", "radius": 1},
-    "search_books": {"query": "גינה", "book_ids": [BOOK_ID], "limit": 3, "conversation_id": "c"},
+    "search_books": {"query": "גינה", "book_ids": [BOOK_ID], "limit": 3},
     "record_outcome": {"outcome": "worked", "memory_ids": ["mem-2"]},
     "record_response": {"key_takeaway": "Dana moved", "outcome": "worked", "related": ["mem-2"]},
     "score": {"scores": {"mem-2": "partial"}},
@@ -141,6 +152,13 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "hidden": {"limit": 5},
     "data_stats": {},
     "clear_data": {"target": "history"},
+    "erase_user": {"confirm": "DELETE"},
+    "backup_estimate": {"include": ["memories"]},
+    "export": {"include": ["memories", "graphs"]},
+    "import_": {"payload": PAYLOAD, "dry_run": True},
+    "restore_export": {"payload": PAYLOAD},
+    "backups": {},
+    "clean_up_backups": {"keep": 3},
     "ops.data_sizes": {},
     "ops.compact": {},
     "ops.session_users": {"quiet_days": 30},

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from rayapp.admin.rules import LEGACY_BANK
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping

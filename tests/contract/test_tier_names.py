@@ -35,6 +35,10 @@ COLLECTIONS = {
     "GET /api/memory/ops/reset",
     "POST /api/memory/ops/reset",
     "GET /api/system/data-sizes",
+    "GET /api/memory/backup/estimate",
+    "GET /api/memory/backup/export",
+    "POST /api/memory/backup/restore",
+    "DELETE /api/memory/user",
 }
 UNSERVED = {row[:2] for row in later.LATER}
 

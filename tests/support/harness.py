@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rayapp.api.services import Services
@@ -55,6 +58,7 @@ from tests.support.stores.stores import (
     InMemoryLeaseStore,
 )
 from tests.support.stores.usage import InMemoryUsageStore
+from tests.support.stores.user_archive import InMemoryUserArchive
 
 Found = TypeVar("Found")
 
@@ -71,7 +75,16 @@ def bundled_model() -> StaticBackend:
 @lru_cache(maxsize=1)
 def local_settings() -> Settings:
     """Those that are shipped for one machine, read once per test process."""
-    return load_settings("local", env={}, overrides={"search": AT_ONCE})
+    overrides = {"search": AT_ONCE, "backup": {"dir": backup_folder()}}
+    return load_settings("local", env={}, overrides=overrides)
+
+
+@lru_cache(maxsize=1)
+def backup_folder() -> Path:
+    """Of archives, one per test process; it goes with it."""
+    folder = tempfile.TemporaryDirectory(prefix="rayapp-backups-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 # A receipt is there when the answer is: what groups of them do is tested where they are.
@@ -169,6 +182,8 @@ class InMemoryStores(Stores):
         self.exchanges = world.exchanges
         self.sessions = world.sessions
         self.books = world.books
+        self.archive = world.archive
+        world.archive.also("idempotency", self.idempotency._rows)
 
 
 def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
@@ -219,12 +234,25 @@ class Harness:
         # Over what is behind the switches: these stores reach into the rows.
         behind = (items, graphs, receipts)
         self.data = data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows, self.books)
+        self.archive = InMemoryUserArchive(
+            items,
+            graphs,
+            receipts,
+            outcomes,
+            self.events,
+            self.sessions.rows,
+            self.exchanges.inner,
+            self.books,
+            self.data.personality,
+            clock=self.clock,
+        )
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
         """A started service; `overrides` are settings."""
         overrides["search"] = AT_ONCE | overrides.get("search", {})
         overrides["hooks"] = PATIENT | overrides.get("hooks", {})
+        overrides["backup"] = {"dir": backup_folder()} | overrides.get("backup", {})
         return await cls(load_settings(env={}, overrides=overrides)).opened()
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rayapp.admin.rules import LEGACY_BANK
+from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import INDEXES
 from tests.support.mongo_server import MongoServer, running_mongo

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import IO, Any, TypeVar
 
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -24,15 +25,15 @@ from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import books as wire
+from rayapp.wire.bases import Body
 from rayapp.wire.search import SearchAnswerView, search_body
 
+BodyT = TypeVar("BodyT", bound=Body)
 routes = router("books")
 # Routes that take a form with a file.
 FORM_PATHS = frozenset({BOOKS, f"{UPLOAD}/upload"})
 # What is sent to them is not read.
-UNREAD_PATHS = frozenset(
-    {f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}", f"{BOOKS}/{{book_id}}/publish"}
-)
+UNREAD_PATHS = frozenset({f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}"})
 MAX_FIELDS, MAX_FIELD_BYTES = 20, 4_096
 # Characters of a document that one answer holds.
 MAX_TEXT_CHARS = 200_000
@@ -66,11 +67,7 @@ IN_THE_WAY = wire.BookInTheWay(
     message=SAID,
     code="duplicate",
     existing_book_id="doc_51b6763155d7deb9",
-    details={
-        "existing_book_id": "doc_51b6763155d7deb9",
-        "processing_status": "duplicate",
-        "file_hash": "51b6763155d7deb9" * 4,
-    },
+    details={"existing_book_id": "doc_51b6763155d7deb9", "processing_status": "duplicate"},
 ).model_dump()
 UPLOADS: dict[str, Any] = {
     "openapi_extra": FORM,
@@ -88,13 +85,9 @@ UPLOADS: dict[str, Any] = {
 
 @routes.get(BOOKS, summary="List the documents")
 async def listed(call: CurrentCall, query: InQuery[wire.BooksQuery]) -> wire.BooksAnswer:
-    """Documents of every state, the newest first; with a conversation also what is attached to
-    it."""
+    """Documents of every state, the newest first."""
     books = call.services.books
-    found, total = await books.page(
-        call.reads,
-        BookQuery(limit=query.limit, offset=query.offset, attached_to=query.conversation_id),
-    )
+    found, total = await books.page(call.reads, BookQuery(limit=query.limit, offset=query.offset))
     counts = await asyncio.gather(*(books.indexed(book) for book in found))
     rows = [wire.BookView.from_book(*one) for one in zip(found, counts, strict=True)]
     return wire.BooksAnswer(books=tuple(rows), total=total)
@@ -105,8 +98,7 @@ async def upload(call: CurrentCall) -> Response:
     """The file is kept when this is answered, and read in the background: pdf, docx, pptx, xlsx,
     xls, ods, csv, tsv, html, rtf, odt, epub, txt, md or eml. The same file, or another with the
     same title, is answered with 409; `replace=true` puts it in the place of the one with its
-    title, unless other documents rest on that (409 `document_linked`). With `conversation_id` it
-    is attached to that conversation, which alone sees it until it is published. Follow it at
+    title, unless other documents rest on that (409 `document_linked`). Follow it at
     `/api/book-upload/ws/progress/{task_id}`."""
     return await _upload(call)
 
@@ -127,9 +119,7 @@ async def recognized(
     call: CurrentCall, query: InQuery[wire.RecognizeQuery]
 ) -> wire.RecognizeAnswer:
     """Whether this file or text is among the user's documents."""
-    found = await call.services.books.recognised(
-        call.reads, query.documentHash, query.conversation_id
-    )
+    found = await call.services.books.recognised(call.reads, query.documentHash)
     return wire.RecognizeAnswer.from_book(found)
 
 
@@ -138,9 +128,9 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
     """By its hash, or by its text."""
     books = call.services.books
     if body.documentHash is not None:
-        found = await books.recognised(call.reads, body.documentHash, body.conversation_id)
+        found = await books.recognised(call.reads, body.documentHash)
     elif body.content is not None:
-        found = await books.recognised_text(call.reads, body.content, body.conversation_id)
+        found = await books.recognised_text(call.reads, body.content)
     else:
         raise InvalidInput(
             "documentHash: send it, or the text as `content`.",
@@ -150,10 +140,9 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
 
 
 @routes.get(f"{BOOKS}/{{book_id}}", summary="Read a document", responses=raises(NotFound))
-async def one(call: CurrentCall, book_id: BookId, query: InQuery[wire.SeenFrom]) -> wire.BookAnswer:
-    """With its text, once it is completed. One that is attached is found from its conversation
-    alone."""
-    book = await call.services.books.seen(call.reads, book_id, query.conversation_id)
+async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
+    """With its text, once it is completed."""
+    book = await call.services.books.get(call.reads, book_id)
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
     return wire.BookAnswer(book=wire.BookDetail.from_book(book, indexed, text))
@@ -178,25 +167,8 @@ async def surrounding(
     call: CurrentCall, book_id: BookId, chunk_id: ChunkId, query: InQuery[wire.SurroundingQuery]
 ) -> wire.ChunksAnswer:
     """Chunks in reading order, and their text without what they repeat."""
-    books = call.services.books
-    book = await books.seen(call.reads, book_id, query.conversation_id)
-    found = await books.surrounding(call.reads, book, chunk_id, query.radius)
+    found = await call.services.books.surrounding(call.reads, book_id, chunk_id, query.radius)
     return wire.ChunksAnswer.from_items(book_id, found)
-
-
-@routes.post(
-    f"{BOOKS}/{{book_id}}/publish",
-    summary="Publish a document of a conversation",
-    **writes(NotFound, Conflict),
-)
-async def publish(call: CurrentCall, book_id: BookId) -> wire.BookPublished:
-    """What is attached to a conversation becomes a book of all of them, without a second copy. 409
-    while it is not completed, or where a book is the same or has its title. A book stays as it
-    is."""
-    book = await call.services.books.publish(call.writes, book_id)
-    return wire.BookPublished(
-        book_id=book.book_id, status=book.state.value, message="The document is a book."
-    )
 
 
 @routes.post(
@@ -260,7 +232,6 @@ async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Res
         tiers=(Tier.BOOKS,),
         where=query.fill(ItemFilter, doc_ids=ids),
         include_datagov=False,
-        conversation_id=query.conversation_id,
         principal=call.principal,
     )
     found = await call.services.search.search(call.reads, wanted)
@@ -272,12 +243,7 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
     """The same documents, as the first client shows its library."""
     if query.sourceType not in (None, "upload"):
         return wire.DocumentsAnswer(documents=(), total=0, hasMore=False)
-    asked = BookQuery(
-        limit=query.limit,
-        offset=query.offset,
-        language=query.language,
-        attached_to=query.conversation_id,
-    )
+    asked = BookQuery(limit=query.limit, offset=query.offset, language=query.language)
     found, total = await call.services.books.page(call.reads, asked)
     rows = tuple(wire.DocumentView.from_book(book) for book in found)
     more = query.offset + len(rows) < total
@@ -285,17 +251,14 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
 
 
 @routes.get(f"{DOCUMENTS}/{{document_id}}", summary="Open a document", responses=raises(NotFound))
-async def opened(
-    call: CurrentCall, document_id: DocumentId, query: InQuery[wire.SeenFrom]
-) -> wire.DocumentDetail:
+async def opened(call: CurrentCall, document_id: DocumentId) -> wire.DocumentDetail:
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
-    book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
+    book = await call.services.books.get(call.reads, document_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
     return wire.DocumentDetail.of(
         book,
         id=book.book_id,
         parsedMarkdown=text,
-        keyPoints=book.digest.themes,
         numPages=book.pages,
         fileType=book.kind,
         uploadTimestamp=book.uploaded_at,
@@ -309,16 +272,16 @@ def _moved() -> Response:
 
 
 async def _upload(call: Call) -> Response:
-    file, name, form = await _form(call)
+    async with form_of(call, wire.UploadForm) as (file, name, form):
+        data = await asyncio.to_thread(file.read)
     try:
         book = await call.services.books.upload(
             call.writes,
-            file,
+            data,
             name,
             title=form.title,
             author=form.author,
             replaces=form.replace,
-            attached_to=form.conversation_id,
         )
     except Duplicate as error:
         known = wire.BookInTheWay(
@@ -337,8 +300,9 @@ async def _upload(call: Call) -> Response:
     return model_answer(done, status=200)
 
 
-async def _form(call: Call) -> tuple[bytes, str, wire.UploadForm]:
-    """The file of a form, its name and the other fields."""
+@asynccontextmanager
+async def form_of(call: Call, kind: type[BodyT]) -> AsyncIterator[tuple[IO[bytes], str, BodyT]]:
+    """The file of a form, its name and the other fields. Raises InvalidInput."""
 
     async def stream() -> AsyncIterator[bytes]:
         yield call.body
@@ -364,13 +328,13 @@ async def _form(call: Call) -> tuple[bytes, str, wire.UploadForm]:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise InvalidInput(
-                'file: send the document as a file of this name, its own name in `filename="…"`.',
+                'file: send it as a file of this name, its own name in `filename="…"`.',
                 details={"field": "file"},
             )
         fields = {name: one for name, one in form.items() if isinstance(one, str) and one}
-        names = wire.UploadForm.model_fields.keys() | wire.UploadForm.aliases.keys()
-        known = {name: one for name, one in fields.items() if name in names}
-        return await file.read(), file.filename, read_model(wire.UploadForm, known)
+        names = {*kind.model_fields, *kind.aliases}
+        known = {name: fields[name] for name in fields if name in names}
+        yield file.file, file.filename, read_model(kind, known)
     finally:
         await form.close()
 

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from rayapp.api.auth import BACKUP, DOCUMENTS
+from rayapp.api.auth import DOCUMENTS
 from rayapp.api.errors import error_answer
 from rayapp.api.route import CurrentCall, router
 from rayapp.core.errors import RayappError
@@ -14,18 +14,10 @@ NOT_IMPLEMENTED = "not_implemented"
 URLS_LATER = (
     "This version reads no addresses; download the document and send it to POST /api/memory/books."
 )
-BACKUP_LATER = (
-    "This version makes no backups by HTTP yet; use mongodump on the database. The vector index "
-    "is built anew from it."
-)
 
 # Method, path, what it will do, and what to do until then.
 LATER: tuple[tuple[str, str, str, str], ...] = (
     ("POST", DOCUMENTS, "Register a document by its address", URLS_LATER),
-    ("GET", f"{BACKUP}/estimate", "Size of a backup", BACKUP_LATER),
-    ("GET", f"{BACKUP}/export", "Export a backup", BACKUP_LATER),
-    ("POST", f"{BACKUP}/import", "Import a backup", BACKUP_LATER),
-    ("POST", f"{BACKUP}/restore", "Restore a backup", BACKUP_LATER),
 )
 # What is sent to them is not read: an upload is told so before its megabytes and its form count.
 UNREAD_PATHS = frozenset(path for method, path, _, _ in LATER if method == "POST")

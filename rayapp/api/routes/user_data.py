@@ -1,10 +1,11 @@
 """The caller's own data as a whole: hidden memories, counts, clearing."""
 
-from rayapp.api.auth import DATA_CLEAR
+from rayapp.api.auth import DATA_CLEAR, USER
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
+from rayapp.api.responses import raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
-from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from rayapp.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
 from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.wire import data as wire
@@ -70,6 +71,25 @@ async def clear(
     the content graph anew."""
     cleared = await call.services.user_data.clear(call.writes, _target(target))
     return wire.ClearAnswer.from_cleared(cleared, call.documents)
+
+
+@data_routes.delete(
+    USER, summary="Erase the user", responses={**raises_code("confirm_needed"), **raises(Forbidden)}
+)
+async def erase(call: CurrentCall, query: InQuery[wire.EraseQuery]) -> wire.ErasedAnswer:
+    """All that is kept of the caller's user, for good: memories with their versions, outcomes,
+    graphs, receipts, conversations, documents, points of the index, kept archives. The certificate
+    says what was there and what is left. Backups of the operator are not touched. Hiding a memory
+    (`/api/memory/ghost`) keeps it; this does not."""
+    if query.confirm != wire.CONFIRM:
+        raise InvalidInput(
+            f"Erasing cannot be undone; send confirm={wire.CONFIRM} if you mean it.",
+            code="confirm_needed",
+            details={"field": "confirm"},
+        )
+    if not call.owner:
+        raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
+    return wire.ErasedAnswer.from_certificate(await call.services.erasure.erase(call.writes))
 
 
 def _target(name: str) -> ClearTarget:

@@ -116,10 +116,6 @@ class HelperFlags(SettingsSection):
     answer_reading: bool = Field(
         True, description="Read whether a search found an answer, where a request asks for it."
     )
-    document_notes: bool = Field(
-        True, description="Sum up documents in the background: a call per six passages."
-    )
-    document_summary: bool = Field(True, description="Make one summary of those of the passages.")
 
 
 class ModelsSettings(SettingsSection):
@@ -511,6 +507,16 @@ class DocumentSettings(SettingsSection):
     upload_s: float = Field(60.0, gt=0, le=3_600, description="Time that a file may take to come.")
 
 
+class BackupSettings(SettingsSection):
+    dir: Path | None = Field(None, description="Folder of archives; empty: `backups` in data.dir.")
+    max_upload_bytes: int = Field(
+        64 << 20, ge=1024, description="Largest archive that an upload takes; each is in memory."
+    )
+    max_unpacked_bytes: int = Field(
+        20 << 30, ge=1024, description="Largest archive, unpacked, that an import reads."
+    )
+
+
 class BreakerSettings(SettingsSection):
     failures: int = Field(3, ge=1, description="Failures in a row that open it.")
     embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
@@ -566,6 +572,7 @@ class Settings(SettingsSection):
     consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
     datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
     documents: DocumentSettings = Field(DocumentSettings(), description="Documents of users.")
+    backup: BackupSettings = Field(BackupSettings(), description="Exports, imports, backups.")
     breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
     compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")

@@ -187,7 +187,6 @@ def new_item(
         supersedes=new.supersedes,
         sequence=sequence_at(now),
         instruction=instruction,
-        attached_to=new.attached_to,
         index=IndexState(next_attempt_at=now),
     )
 

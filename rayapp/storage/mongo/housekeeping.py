@@ -11,9 +11,10 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import OperationFailure
 
 from rayapp.admin.ports import CollectionSize, Compaction, SessionUser
-from rayapp.admin.rules import KEPT_IN_RESET, SESSION_USER
+from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability.rules.collections import KEPT_IN_RESET, Erasing, of_user
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
@@ -46,10 +47,6 @@ class Deletions:
         return {row["_id"]: row["count"] async for row in cursor}
 
 
-# Rows that no user owns, or that are a user's key.
-NOT_OF_A_USER = frozenset(
-    {indexes.ITEMS, indexes.API_KEYS, indexes.JOBS, indexes.PARTITIONS, indexes.LEASES}
-)
 OF_SESSIONS = {"user_id": {"$regex": SESSION_USER}}
 # Session users of one answer; the rest is found when these are gone.
 MOST_SESSION_USERS = 10_000
@@ -111,9 +108,9 @@ class MongoHousekeeping:
             ]
 
     async def forget_rows(self, user_id: str) -> int:
-        owner = own(WriteScope(user_id))
-        names = sorted(indexes.INDEXES.keys() - NOT_OF_A_USER)
-        return sum([await self._remove(name, owner) for name in names])
+        owner = own(WriteScope(user_id))["user_id"]
+        rows = of_user(Erasing.ROWS, Erasing.POINTS)
+        return sum([await self._remove(one.name, {one.owner_field: owner}) for one in rows])
 
     async def remove_points(self, point_ids: Sequence[str]) -> int:
         if not point_ids:

@@ -36,6 +36,7 @@ DELETIONS = "memory_deletions"
 CHANGES = "memory_changes"
 DOCUMENTS = "documents"
 UPLOADS = "document_uploads"
+IMPORTS = "imports"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -44,6 +45,7 @@ EXPIRES_FROM = "finished_at"
 MODEL_USAGE_TTL_S = 90 * 86_400  # a quarter, in which costs are asked about
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
 CHANGE_TTL_S = 3_600  # longer than a process keeps what it does not look at
+IMPORT_TTL_S = 30 * 86_400  # an import that was cut short is not taken up again after a month
 IDEMPOTENCY_TTL_S = 24 * 3_600  # our choice: a key is remembered for 24 hours
 
 # A field that no document has: an item's `lang` must never choose a stemmer, because the server
@@ -329,8 +331,6 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         ),
         # What somebody is to work on: about empty.
         index("document_due", "due_at", only={"due_at": {"$type": "date"}}),
-        # What a language model is to read: about empty where there is one.
-        index("digest_due", "digest_due_at", only={"digest_due_at": {"$type": "date"}}),
     ),
     UPLOADS: (
         index("user_upload", "user_id", "upload_id", "part", unique=True),
@@ -373,6 +373,10 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     MODEL_USAGE: (
         index("user_usage", "user_id", "-at"),
         index("usage_expiry", "at", ttl_s=MODEL_USAGE_TTL_S),
+    ),
+    IMPORTS: (
+        index("user_archive", "user_id", "archive", unique=True),
+        index("import_expiry", "at", ttl_s=IMPORT_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),

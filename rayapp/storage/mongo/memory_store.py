@@ -18,10 +18,10 @@ from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted
-from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
+from rayapp.memory.rules.filtering import MANUAL_SOURCE
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.tiers import Tier
+from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.storage.mongo import convert
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
@@ -32,7 +32,6 @@ from rayapp.storage.mongo.index_queue import IndexQueue
 from rayapp.storage.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
 from rayapp.storage.mongo.predicates import (
     NOT_DELETED,
-    UNATTACHED,
     Predicate,
     after,
     mine,
@@ -63,7 +62,7 @@ class ItemCounts:
             "failed": {"$sum": "$stats.failed_count"},
             "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
         }
-        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED, **UNATTACHED}
+        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED}
         nothing = dict.fromkeys(sums, 0)
         with translated():
             cursor = await self._items.aggregate(
@@ -81,7 +80,7 @@ class ItemCounts:
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
         """The base row counts what was stored before `since`; its label is empty."""
-        own = {**mine(scope), **NOT_DELETED, **UNATTACHED}
+        own = {**mine(scope), **NOT_DELETED}
         day = {"$dateToString": {"format": "%Y-%m-%d", "date": "$stored_at"}}
         label = {"$ifNull": ["$source.tool_name", MANUAL_SOURCE]}
         pipeline = [
@@ -333,7 +332,7 @@ class ItemWrites:
                 await self._changes.note((item.user_id, item.point_id) for item in items)
                 await self._items.insert_many(docs, ordered=False)
             except BulkWriteError as error:
-                refused = _refused_positions(error)
+                refused = refused_positions(error)
         known = Known(await self._clashes([items[position] for position in sorted(refused)]))
         results = []
         for position, item in enumerate(items):
@@ -431,7 +430,10 @@ class ItemWrites:
         if not items:
             return found
         with translated():
-            for way in ({"point_id": {"$in": [item.point_id for item in items]}}, *_texts(items)):
+            for way in (
+                {"point_id": {"$in": [item.point_id for item in items]}},
+                *same_texts(items),
+            ):
                 found += [convert.from_document(doc) async for doc in self._items.find(way)]
         return found
 
@@ -466,7 +468,7 @@ def _same_text(item: MemoryItem) -> Document:
     }
 
 
-def _texts(items: Sequence[MemoryItem]) -> list[Document]:
+def same_texts(items: Sequence[MemoryItem]) -> list[Document]:
     """Queries for the active texts of `items`, one per user, tier and scope. One `$or` over all of
     them is planned clause by clause: up to 1 ms for each."""
     hashes: dict[tuple[str, str, str], list[str]] = {}
@@ -515,7 +517,7 @@ def _deleted(item: MemoryItem) -> bool:
     return item.status is Status.DELETED
 
 
-def _refused_positions(error: BulkWriteError) -> set[int]:
+def refused_positions(error: BulkWriteError) -> set[int]:
     """Positions refused as duplicates; any other failure in the batch is raised."""
     entries = error.details.get("writeErrors") or []
     codes = {entry["code"] for entry in entries}
@@ -529,7 +531,7 @@ def revision_document(new: MemoryItem, old: Document) -> Document:
     was_pending = old["index"]["sync_state"] == SyncState.PENDING.value
     since = old["index"]["pending_since"] if was_pending else new.updated_at
     contribution = old.get("contribution")
-    followed = contribution is not None or is_followed(new)
+    followed = contribution is not None or new.tier in FOLLOWED_TIERS
     return {
         **convert.to_document(new),
         "index": convert.index_document(new.index, pending_since=since),

@@ -12,13 +12,13 @@ from pymongo import DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.admin.ports import LegacyFact
-from rayapp.admin.rules import LEGACY_BANK
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
+from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document
@@ -26,7 +26,7 @@ from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -88,7 +88,7 @@ class MongoUserRows:
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         items, where = (
             self._database.collection(indexes.ITEMS),
-            {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED},
+            {**mine(scope), **indexes.HIDDEN_ONLY},
         )
         return await listed(items, where, from_document, sort=NEWEST_HIDDEN, limit=limit)
 

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.admin.ports import CollectionSize, Compaction, LegacyFact, SessionUser
-from rayapp.admin.rules import ITEMS, KEPT_IN_RESET, SESSION_USER
+from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET
 from tests.support.stores import InMemoryMemoryStore
 
 Rows = MutableMapping[Any, Any]

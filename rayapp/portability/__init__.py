@@ -1,0 +1,1 @@
+"""A user's data leave, come back, and go for good."""

@@ -1,0 +1,291 @@
+"""Archives: written as a stream, and opened without trust."""
+
+import hashlib
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Any
+
+import orjson
+
+from rayapp.portability.rules.archive import (
+    FORMAT,
+    MANIFEST,
+    MAX_LINE_BYTES,
+    MAX_MANIFEST_BYTES,
+    MAX_RATIO,
+    SUFFIX,
+    VERSION,
+    BadArchive,
+    Manifest,
+    Part,
+    Row,
+    plain_line,
+    read_manifest,
+    renewed_fields,
+    to_line,
+)
+from rayapp.portability.rules.collections import BY_NAME, EXPORTED, Collection
+from rayapp.portability.rules.kinds import Format
+
+# 3 times as fast as the default level, for a tenth more bytes (our rows).
+ZIP_LEVEL = 1
+ENCRYPTED = 0x1
+# What reading a zip raises that is none, or was cut or changed.
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class _Sink(io.RawIOBase):
+    """What is written and not taken yet; it cannot be sought, like a socket."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
+class ArchiveWriter:
+    """One archive, part by part; each call answers the bytes that it adds. `format` json: the same
+    rows as one JSON document."""
+
+    def __init__(self, format: Format, *, user_id: str, at: datetime, partial: bool) -> None:
+        self._zip = format == "zip"
+        self._user_id, self._at, self._partial = user_id, at, partial
+        self._parts: list[Part] = []
+        self._sink = _Sink()
+        self._file = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL)
+
+    def part(self, collection: Collection) -> "PartWriter":
+        first = not self._parts
+        return PartWriter(self, collection, first)
+
+    def end(self) -> bytes:
+        """The manifest, and the end."""
+        names = [BY_NAME[part.collection] for part in self._parts]
+        manifest = Manifest(
+            format=FORMAT,
+            version=VERSION,
+            exported_at=self._at,
+            user_id=self._user_id,
+            partial=self._partial,
+            parts=tuple(self._parts),
+            renewed=renewed_fields(names),
+        )
+        if not self._zip:
+            start = b"" if self._parts else self.head()
+            return start + b'},"manifest":' + manifest.model_dump_json().encode() + b"}"
+        self._file.writestr(MANIFEST, manifest.model_dump_json(indent=1))
+        self._file.close()
+        return self._sink.taken()
+
+    def head(self) -> bytes:
+        said = {"format": FORMAT, "version": VERSION, "exportedAt": self._at}
+        said |= {"userId": self._user_id}
+        return orjson.dumps(said)[:-1] + b',"collections":{'
+
+    def open(self, name: str) -> IO[bytes]:
+        return self._file.open(name + SUFFIX, "w", force_zip64=True)
+
+    def taken(self) -> bytes:
+        return self._sink.taken()
+
+    @property
+    def zipped(self) -> bool:
+        return self._zip
+
+    def add(self, part: Part) -> None:
+        self._parts.append(part)
+
+
+class PartWriter:
+    """The rows of one collection."""
+
+    def __init__(self, archive: ArchiveWriter, collection: Collection, first: bool) -> None:
+        self._archive, self._collection = archive, collection
+        self._hash = hashlib.sha256()
+        self._rows = self._bytes = 0
+        self._member = archive.open(collection.name) if archive.zipped else None
+        self._prefix = b""
+        if self._member is None:
+            start = archive.head() if first else b","
+            self._prefix = start + orjson.dumps(collection.name) + b":["
+
+    def rows(self, rows: Sequence[Row]) -> bytes:
+        lines = [to_line(row) for row in rows]
+        if self._member is None:
+            lines = [plain_line(orjson.loads(line)) for line in lines]
+        data = b"".join(lines)
+        self._hash.update(data)
+        self._bytes += len(data)
+        first, self._rows = not self._rows, self._rows + len(lines)
+        if self._member is not None:
+            self._member.write(data)
+            return self._archive.taken()
+        out = (b"" if first else b",") + b",".join(lines) if lines else b""
+        prefix, self._prefix = self._prefix, b""
+        return prefix + out
+
+    def end(self) -> bytes:
+        self._archive.add(
+            Part(
+                collection=self._collection.name,
+                rows=self._rows,
+                bytes=self._bytes,
+                sha256=self._hash.hexdigest(),
+                schema_version=self._collection.schema,
+            )
+        )
+        if self._member is None:
+            return self._prefix + b"]"
+        self._member.close()
+        return self._archive.taken()
+
+
+# --- reading
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive that was opened. `lines`: those of a collection, each with its end."""
+
+    manifest: Manifest
+    lines: Callable[[str], Iterator[bytes]]
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all it holds."""
+        parts = sorted(f"{one.collection}:{one.sha256}" for one in self.manifest.parts)
+        return hashlib.sha256("\n".join([self.manifest.user_id, *parts]).encode()).hexdigest()
+
+    def collections(self) -> tuple[Collection, ...]:
+        """Those of its parts, in the order of an import."""
+        held = {part.collection for part in self.manifest.parts}
+        return tuple(one for one in EXPORTED if one.name in held)
+
+    def checked_lines(self, name: str) -> Iterator[bytes]:
+        """The lines of a part, which must be what the manifest says once they have all been read.
+
+        Raises BadArchive.
+        """
+        part = next(one for one in self.manifest.parts if one.collection == name)
+        seen = hashlib.sha256()
+        rows = size = 0
+        for line in self.lines(name):
+            rows, size = rows + 1, size + len(line)
+            if rows > part.rows or size > part.bytes:
+                break
+            seen.update(line)
+            yield line
+        if (rows, size, seen.hexdigest()) != (part.rows, part.bytes, part.sha256):
+            raise BadArchive(
+                f"{name} in the archive is not what its manifest says (count, size or SHA-256); "
+                "export it again, or copy it again."
+            )
+
+
+def open_zip(file: IO[bytes], *, max_bytes: int) -> Archive:
+    """Nothing is unpacked yet. Raises BadArchive."""
+    try:
+        found = zipfile.ZipFile(file)
+        members = {one.filename: one for one in found.infolist()}
+        _check_members(found.infolist(), max_bytes)
+        with found.open(members[MANIFEST]) as opened:
+            manifest = read_manifest(opened.read(MAX_MANIFEST_BYTES + 1)[:MAX_MANIFEST_BYTES])
+    except (*BROKEN, NotImplementedError, KeyError):
+        raise BadArchive(
+            "The archive is no zip that an export of this service made; send the file as it was."
+        ) from None
+    names = {part.collection + SUFFIX for part in manifest.parts}
+    if names != members.keys() - {MANIFEST}:
+        raise BadArchive("The archive holds other files than its manifest names; export it again.")
+    for part in manifest.parts:
+        if members[part.collection + SUFFIX].file_size != part.bytes:
+            raise BadArchive(
+                f"{part.collection} in the archive has another size than its manifest says; "
+                "export it again, or copy it again."
+            )
+    return Archive(manifest, lambda name: _zip_lines(found, name))
+
+
+def _check_members(members: Sequence[zipfile.ZipInfo], max_bytes: int) -> None:
+    known = {MANIFEST, *(one.name + SUFFIX for one in EXPORTED)}
+    names = [one.filename for one in members]
+    strange = sorted(set(names) - known)
+    if strange:
+        raise BadArchive(
+            f"The archive holds the file {strange[0][:100]!r}, which no export writes; remove it."
+        )
+    if len(set(names)) < len(names) or MANIFEST not in names:
+        raise BadArchive(
+            "The archive has no manifest, or a file twice; send one that an export made."
+        )
+    if any(one.flag_bits & ENCRYPTED for one in members):
+        raise BadArchive("The archive is encrypted; send it as the export made it.")
+    total = sum(one.file_size for one in members)
+    packed = sum(one.compress_size for one in members)
+    if total > max_bytes or total > MAX_RATIO * packed + MAX_MANIFEST_BYTES:
+        raise BadArchive(
+            f"The archive says that it unpacks to {total:,} bytes, which is too much for its size "
+            f"or above {max_bytes:,} (backup.max_unpacked_bytes); export less at a time."
+        )
+
+
+def _zip_lines(found: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    try:
+        with found.open(name + SUFFIX) as member:
+            while line := member.readline(MAX_LINE_BYTES + 1):
+                yield _bounded(line, name)
+    except BROKEN as error:
+        raise BadArchive(
+            f"{name} in the archive is broken ({type(error).__name__}); copy it again."
+        ) from None
+
+
+def _bounded(line: bytes, name: str) -> bytes:
+    if len(line) > MAX_LINE_BYTES:
+        raise BadArchive(
+            f"A row of {name} in the archive has more than {MAX_LINE_BYTES:,} bytes; remove it."
+        )
+    return line
+
+
+def of_payload(payload: Mapping[str, Any]) -> Archive:
+    """The same of an archive that was sent as JSON. Raises BadArchive."""
+    said, collections = payload.get("manifest"), payload.get("collections")
+    if not isinstance(said, Mapping) or not isinstance(collections, Mapping):
+        raise BadArchive(
+            "payload is no export: it needs `manifest` and `collections`, as "
+            "GET /api/memory/backup/export?format=json answers them."
+        )
+    manifest = read_manifest(orjson.dumps(said))
+    if collections.keys() != {part.collection for part in manifest.parts}:
+        raise BadArchive("payload holds other collections than its manifest names; export it anew.")
+    if not all(isinstance(rows, list) for rows in collections.values()):
+        raise BadArchive("A collection of the payload is no list of rows; export it again.")
+
+    def lines(name: str) -> Iterator[bytes]:
+        for row in collections[name]:
+            yield plain_line(row)
+
+    return Archive(manifest, lines)

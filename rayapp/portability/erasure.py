@@ -1,0 +1,117 @@
+"""Erasing all there is of a user, with a certificate that can be checked."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+
+from rayapp.core.errors import IndexDown
+from rayapp.core.runtime import Runtime
+from rayapp.index.ports import VectorIndex
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.user_data import TIME_SHARE
+from rayapp.portability.files import ArchiveFiles
+from rayapp.portability.ports import Certificate, UserArchive
+from rayapp.portability.rules.collections import Erasing, of_user
+
+log = logging.getLogger("rayapp.portability")
+# Memories of one transaction.
+PAGE = 200
+# Points of one look at an old collection.
+SCROLL = 2_000
+# Between two looks at what the indexer has let go of, seconds.
+POLL_S = 0.2
+# Looks without any progress after which the answer says what is left.
+PATIENCE = 5
+INDEX, ARCHIVES = "vector_index", "archives"
+
+
+class ErasureService:
+    """Raises StoreDown. A repeat finishes what was cut short."""
+
+    def __init__(
+        self, archive: UserArchive, files: ArchiveFiles, index: VectorIndex, *, runtime: Runtime
+    ) -> None:
+        self._archive = archive
+        self._files = files
+        self._index = index
+        self._clock = runtime.clock
+        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+
+    async def erase(self, scope: WriteScope) -> Certificate:
+        """Rows of the user in every collection, points, and archives; keys stay.
+
+        What could add memories goes first, memories last: their tombstones stay until the indexer
+        has taken their points away, which is waited for within the time of a request.
+        """
+        until = self._clock.monotonic() + self._budget_s
+        removed = {ARCHIVES: await self._files.erase(scope.user_id)}
+        points = await self._points(scope)
+        await self._rows(scope, removed)
+        for collection in of_user(Erasing.MEMORIES):
+            while gone := await self._archive.clear(scope, collection, PAGE):
+                removed[collection.name] = removed.get(collection.name, 0) + gone
+                if self._clock.monotonic() >= until:
+                    return await self._certificate(scope, removed, points)
+        await self._let_go(scope, until)
+        await self._rows(scope, removed)  # what the background wrote meanwhile
+        await self._purge_old(scope, until)
+        found = await self._certificate(scope, removed, points)
+        log.info("erased a user: complete=%s certificate=%s", found.complete, found.sha256)
+        return found
+
+    async def _rows(self, scope: WriteScope, removed: dict[str, int]) -> None:
+        for collection in reversed(of_user(Erasing.ROWS, Erasing.POINTS)):
+            gone = await self._archive.clear(scope, collection, PAGE)
+            removed[collection.name] = removed.get(collection.name, 0) + gone
+
+    async def _let_go(self, scope: WriteScope, until: float) -> None:
+        """Wait while the indexer takes tombstones away."""
+        last, still = 0, 0
+        while still < PATIENCE and self._clock.monotonic() < until:
+            left = await self._archive.left(scope.own)
+            waiting = sum(left[one.name] for one in of_user(Erasing.MEMORIES))
+            if not waiting:
+                return
+            last, still = waiting, still + 1 if waiting == last else 0
+            await asyncio.sleep(POLL_S)
+
+    async def _points(self, scope: WriteScope) -> int | None:
+        """In all collections, those that a rollback could bring back too; None: the index is
+        away."""
+        try:
+            names = await self._index.collections()
+            return sum([await self._index.count(scope.own, collection=name) for name in names])
+        except IndexDown:
+            return None
+
+    async def _purge_old(self, scope: WriteScope, until: float) -> None:
+        """Points in collections that the indexer writes to no more, and what it wrote too late."""
+        with contextlib.suppress(IndexDown):
+            for name in await self._index.collections():
+                after: str | None = None
+                while await self._index.count(scope.own, collection=name):
+                    page, after = await self._index.scroll(
+                        after=after, limit=SCROLL, keys=("user_id",), collection=name
+                    )
+                    ids = [p.point_id for p in page if p.payload.get("user_id") == scope.user_id]
+                    if ids:
+                        await self._index.delete(ids, collection=name)
+                    if after is None or self._clock.monotonic() >= until:
+                        break
+
+    async def _certificate(
+        self, scope: WriteScope, removed: dict[str, int], points: int | None
+    ) -> Certificate:
+        left = dict(await self._archive.left(scope.own))
+        now = await self._points(scope)
+        left[INDEX] = 1 if now is None else now  # nobody can tell while it is away
+        left[ARCHIVES] = len(await self._files.kept(scope.user_id))
+        if points is not None and now is not None:
+            removed[INDEX] = max(0, points - now)
+        return Certificate(
+            user_sha256=hashlib.sha256(scope.user_id.encode()).hexdigest(),
+            at=self._clock.now(),
+            removed=dict(sorted(removed.items())),
+            left=dict(sorted(left.items())),
+        )

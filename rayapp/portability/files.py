@@ -1,0 +1,104 @@
+"""Archives that are kept on disk, by user."""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from rayapp.core.errors import NotFound
+from rayapp.portability.ports import KeptArchive
+from rayapp.portability.rules.kinds import Format
+
+NAME = re.compile(r"^rayapp-export-[0-9TZ-]{10,40}\.(zip|json)$")
+# A file that is written; it has its name when it is whole.
+UNFINISHED = ".part"
+USERS = "users"
+
+
+def file_name(at: datetime, format: Format) -> str:
+    stamp = at.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S-%fZ")
+    return f"rayapp-export-{stamp}.{format}"
+
+
+class ArchiveFiles:
+    """Those of one folder; names of users do not appear in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def keep(self, user_id: str, name: str, chunks: AsyncIterator[bytes]) -> KeptArchive:
+        """Write one whole; what a death leaves is no archive."""
+        folder = self._of(user_id)
+        unfinished = folder / (name + UNFINISHED)
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        try:
+            with await asyncio.to_thread(_opened, unfinished) as file:
+                async for chunk in chunks:
+                    await asyncio.to_thread(file.write, chunk)
+                await asyncio.to_thread(_synced, file)
+            await asyncio.to_thread(os.replace, unfinished, folder / name)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        return _kept(folder / name)
+
+    async def kept(self, user_id: str) -> list[KeptArchive]:
+        """The newest first."""
+        return await asyncio.to_thread(self._list, user_id)
+
+    async def cleanup(self, user_id: str, keep: int) -> list[KeptArchive]:
+        """Remove all but the newest `keep`; which went."""
+        gone = (await self.kept(user_id))[keep:]
+        for one in gone:
+            await asyncio.to_thread((self._of(user_id) / one.name).unlink, missing_ok=True)
+        return gone
+
+    async def erase(self, user_id: str) -> int:
+        """Remove all of a user, unfinished ones too; how many there were."""
+        count = len(await self.kept(user_id))
+        await asyncio.to_thread(shutil.rmtree, self._of(user_id), ignore_errors=True)
+        return count
+
+    @contextmanager
+    def opened(self, user_id: str, name: str) -> Iterator[IO[bytes]]:
+        """Raises NotFound."""
+        path = self._of(user_id) / name
+        if not NAME.fullmatch(name) or not path.is_file():
+            raise NotFound(
+                "There is no kept archive of this name; see GET /api/memory/backup/list.",
+                code="no_archive",
+            )
+        with path.open("rb") as file:
+            yield file
+
+    def _of(self, user_id: str) -> Path:
+        return self._folder / USERS / hashlib.sha256(user_id.encode()).hexdigest()[:32]
+
+    def _list(self, user_id: str) -> list[KeptArchive]:
+        folder = self._of(user_id)
+        if not folder.is_dir():
+            return []
+        found = [_kept(path) for path in folder.iterdir() if NAME.fullmatch(path.name)]
+        return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    return os.fdopen(descriptor, "wb")
+
+
+def _synced(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _kept(path: Path) -> KeptArchive:
+    found = path.stat()
+    at = datetime.fromtimestamp(found.st_mtime, UTC)
+    return KeptArchive(name=path.name, bytes=found.st_size, at=at)

@@ -1,0 +1,217 @@
+"""Imports: an archive is checked as a whole, then written; a repeat goes on where one ended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from itertools import islice
+
+from rayapp.core.runtime import Runtime
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.user_data import TIME_SHARE
+from rayapp.portability.archive import Archive
+from rayapp.portability.exports import ExportService
+from rayapp.portability.ports import (
+    ImportReport,
+    ImportRequest,
+    ImportState,
+    PutCounts,
+    Putting,
+    Restored,
+    UserArchive,
+)
+from rayapp.portability.rules.archive import BadArchive, Row, RowCheck, UserMapping
+from rayapp.portability.rules.collections import EXPORTED, Collection
+from rayapp.portability.rules.kinds import Kind, Merge
+
+# Rows of one write: a transaction of 500 memories takes some tenths of a second.
+BATCH = 500
+# Beside their rows nothing is in the way of an exact import.
+LIVING = frozenset(one.name for one in EXPORTED if one.kind is not Kind.TOMBSTONES)
+# Rows after which the state is kept: what is written twice after a death, and harmless.
+STATE_EVERY = 5_000
+
+
+class ImportService:
+    """Raises BadArchive before anything is written; StoreDown."""
+
+    def __init__(
+        self, archive: UserArchive, exports: ExportService, *, limits: TextLimits, runtime: Runtime
+    ) -> None:
+        self._archive = archive
+        self._exports = exports
+        self._limits = limits
+        self._clock = runtime.clock
+        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+
+    async def restore(self, scope: WriteScope, found: Archive, request: ImportRequest) -> Restored:
+        """An import after an export of all there is."""
+        mapping = _mapping(found, scope, request)
+        await self._check(found, scope, mapping)
+        before = await self._exports.safety(scope.own)
+        return Restored(before=before, report=await self.run(scope, found, request))
+
+    async def run(self, scope: WriteScope, found: Archive, request: ImportRequest) -> ImportReport:
+        """Check all, then write; the same archive again changes nothing."""
+        mapping = _mapping(found, scope, request)
+        await self._check(found, scope, mapping)
+        state, resumed = await self._state(scope, found, request)
+        cleared, ended = await self._cleared(scope, found, state, request)
+        report = ImportReport(counts={}, cleared=cleared, resumed=resumed, complete=ended)
+        if not ended:
+            return report
+        state = replace(state, erased=True)
+        how = Putting(
+            at=self._clock.now(),
+            newer=state.merge is Merge.MERGE,
+            derive=not state.exact,
+            dry_run=request.dry_run,
+        )
+        report = replace(report, derived=how.derive)
+        return await self._write(scope, found, mapping, state, how, report)
+
+    # --- steps
+
+    async def _check(self, found: Archive, scope: WriteScope, mapping: UserMapping | None) -> None:
+        """Read every row once; BadArchive names the first that cannot be taken."""
+        for collection in found.collections():
+            async for _ in self._rows(found, collection, scope, mapping):
+                pass
+
+    async def _state(
+        self, scope: WriteScope, found: Archive, request: ImportRequest
+    ) -> tuple[ImportState, bool]:
+        """Where to go on; whether an earlier import of this archive was cut short."""
+        before = await self._archive.state(scope.own, found.fingerprint)
+        if before is not None and not before.done and before.merge is request.merge:
+            return before, True
+        sizes = await self._archive.sizes(scope.own)
+        alone = not any(sizes[one.name].rows for one in found.collections() if one.name in LIVING)
+        exact = found.manifest.exact and (alone or request.merge is Merge.REPLACE)
+        return (
+            ImportState(
+                archive=found.fingerprint,
+                merge=request.merge,
+                exact=exact,
+                erased=request.merge is not Merge.REPLACE,
+                at=self._clock.now(),
+            ),
+            False,
+        )
+
+    async def _cleared(
+        self, scope: WriteScope, found: Archive, state: ImportState, request: ImportRequest
+    ) -> tuple[dict[str, int], bool]:
+        """What is replaced goes first, what refers to memories before them."""
+        if state.erased:
+            return {}, True
+        if request.dry_run:
+            left = await self._archive.left(scope.own)
+            return {one.name: left[one.name] for one in found.collections()}, True
+        await self._archive.keep_state(scope, state)
+        until = self._clock.monotonic() + self._budget_s
+        cleared: dict[str, int] = {}
+        for collection in reversed(found.collections()):
+            while gone := await self._archive.clear(scope, collection, BATCH):
+                cleared[collection.name] = cleared.get(collection.name, 0) + gone
+                if self._clock.monotonic() >= until:
+                    return cleared, False
+        return cleared, True
+
+    async def _write(
+        self,
+        scope: WriteScope,
+        found: Archive,
+        mapping: UserMapping | None,
+        state: ImportState,
+        how: Putting,
+        report: ImportReport,
+    ) -> ImportReport:
+        until = self._clock.monotonic() + self._budget_s
+        lines, counts, left_out = dict(state.lines), dict(report.counts), dict(report.left_out)
+        kept_at = 0
+        if not how.dry_run:
+            await self._archive.keep_state(scope, state)
+        for collection in found.collections():
+            why = _left_out(collection, how, mapping)
+            if why:
+                left_out[collection.name] = why
+                continue
+            counts.setdefault(collection.name, PutCounts())
+            skipped = 0 if how.dry_run else lines.get(collection.name, 0)
+            async for rows in self._rows(found, collection, scope, mapping, skipped):
+                counts[collection.name] += await self._archive.put(scope, collection, rows, how)
+                lines[collection.name] = lines.get(collection.name, 0) + len(rows)
+                if how.dry_run:
+                    continue
+                late = self._clock.monotonic() >= until
+                if late or sum(lines.values()) - kept_at >= STATE_EVERY:
+                    kept_at = sum(lines.values())
+                    await self._archive.keep_state(scope, replace(state, lines=lines))
+                if late:
+                    return replace(report, counts=counts, left_out=left_out, complete=False)
+        if not how.dry_run:
+            await self._archive.keep_state(scope, replace(state, lines=lines, done=True))
+        return replace(report, counts=counts, left_out=left_out)
+
+    async def _rows(
+        self,
+        found: Archive,
+        collection: Collection,
+        scope: WriteScope,
+        mapping: UserMapping | None,
+        skipped: int = 0,
+    ) -> AsyncIterator[list[Row]]:
+        """Checked rows, some hundred at a time. Reading them is work: it must not hold up the
+        loop. Raises BadArchive."""
+        source = found.manifest.user_id if mapping is not None else scope.user_id
+        check = RowCheck(source, self._limits)
+        lines = enumerate(found.checked_lines(collection.name), 1)
+        for _ in range(skipped // BATCH):
+            await asyncio.to_thread(lambda: list(islice(lines, BATCH)))
+        while rows := await asyncio.to_thread(_read, lines, collection, check, mapping):
+            yield rows
+
+
+def _read(
+    lines: Iterator[tuple[int, bytes]],
+    collection: Collection,
+    check: RowCheck,
+    mapping: UserMapping | None,
+) -> list[Row]:
+    rows = []
+    for number, line in islice(lines, BATCH):
+        try:
+            row = check.row(collection, line)
+        except ValueError as error:
+            raise BadArchive(
+                f"Row {number} of {collection.name} in the archive {error}; remove it, or export "
+                "again.",
+                details={"collection": collection.name, "row": number},
+            ) from None
+        rows.append(row if mapping is None else mapping.row(row))
+    return rows
+
+
+def _mapping(found: Archive, scope: WriteScope, request: ImportRequest) -> UserMapping | None:
+    """Raises BadArchive: it is another user's, and nobody asked for that."""
+    source = found.manifest.user_id
+    if source == scope.user_id:
+        return None
+    if not request.map_user:
+        raise BadArchive(
+            "The archive is of another user; send mapUser true to take it as your own.",
+            code="other_user_archive",
+        )
+    return UserMapping(source, scope.user_id)
+
+
+def _left_out(collection: Collection, how: Putting, mapping: UserMapping | None) -> str:
+    """Why a part of the archive is not written; empty when it is."""
+    if how.derive and collection.kind is Kind.GRAPHS:
+        return "learned anew from memories and outcomes"
+    if how.derive and collection.kind is Kind.TOMBSTONES:
+        return "counts of what this store deleted stay"
+    if mapping is not None and not collection.mapped:
+        return "its ids belong to the other user"
+    return ""

@@ -1,0 +1,315 @@
+"""The one table of collections: whose each is, how it is exported and how it is erased. Pure.
+
+A store with a collection that is not named here fails a test: say what an export, an import and an
+erasure do with it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.ports import Session
+from rayapp.documents.ports import Book
+from rayapp.graphs import records as graphs
+from rayapp.learning.records import OutcomeEvent, Withdrawn
+from rayapp.memory.item import MemoryItem, MemoryVersion
+from rayapp.memory.ports import Event
+from rayapp.memory.tiers import Tier
+from rayapp.portability.rules.kinds import Kind
+from rayapp.search.ports import Receipt
+
+ITEMS = "memory_items"
+OUTCOMES = "memory_outcomes"
+LEGACY_BANK = "memoryBank"  # client contract: the first client's old collection of facts
+
+
+class Owner(StrEnum):
+    """Whose the rows of a collection are."""
+
+    USER = "user"
+    SERVICE = "service"
+
+
+class Erasing(StrEnum):
+    """What an erasure of a user does with a collection.
+
+    MEMORIES: each row becomes a tombstone, which the indexer takes away with the point. ROWS: its
+    rows of the user are deleted. POINTS: its rows of the user's points are. EXPIRES: rows that
+    name nobody and hold no text go by themselves. KEPT: nothing.
+    """
+
+    MEMORIES = "memories"
+    ROWS = "rows"
+    POINTS = "points"
+    EXPIRES = "expires"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredContribution:
+    """What a memory added to the content graph, as its row keeps it."""
+
+    concepts: tuple[dict[str, str], ...] = ()
+    quality: float = 0.0
+    refused_nodes: tuple[str, ...] = ()
+    refused_edges: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredOutcome(OutcomeEvent):
+    """An event of which nothing was withdrawn says so by null."""
+
+    withdrawn: Withdrawn | None = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTemplate:
+    name: str
+    content: str
+    description: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPersonality:
+    templates: dict[str, StoredTemplate] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    active: str | None = None
+    activated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRouting:
+    """A `RoutingRow` whose counters hold only what is above zero."""
+
+    concept: str
+    label: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    tiers: dict[Tier, graphs.Counters] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    examples: tuple[graphs.Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredUpload:
+    """A part of a file."""
+
+    upload_id: str
+    part: int
+    data: bytes
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDeletions:
+    """How many memories of a tier were ever deleted."""
+
+    tier: Tier
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """One collection.
+
+    Attributes:
+        kind: what of an export it belongs to; None = it is not exported, and `why` says so.
+        key: fields that name a row among those of its user.
+        row: the shape of a row; `extra`: fields that rows have beside it, with their shapes.
+        renewed: fields that an export leaves out, because an import makes them anew.
+        restarted: times that an export holds and an import sets to its own: work is due then.
+        schema: of its rows, as they stand in an archive; raised when older rows must be changed.
+        owner_field: the field that names the user.
+        sparse: its rows hold only the fields that were set; others lack none.
+        mapped: its rows may become another user's; others hold ids that belong to one alone.
+    """
+
+    name: str
+    owner: Owner = Owner.USER
+    kind: Kind | None = None
+    key: tuple[str, ...] = ()
+    row: type[Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    renewed: frozenset[str] = frozenset()
+    restarted: frozenset[str] = frozenset()
+    schema: int = 1
+    erasing: Erasing = Erasing.ROWS
+    owner_field: str = "user_id"
+    sparse: bool = False
+    mapped: bool = True
+    why: str = ""
+
+
+# In the order in which an import writes them: what refers to memories comes after them. They are
+# cleared the other way round: deleting memories counts in the first.
+COLLECTIONS: tuple[Collection, ...] = (
+    Collection(name="memory_deletions", kind=Kind.TOMBSTONES, key=("tier",), row=StoredDeletions),
+    Collection(
+        name=ITEMS,
+        kind=Kind.MEMORIES,
+        key=("memory_id",),
+        row=MemoryItem,
+        extra={
+            "contribution": StoredContribution | None,
+            "follow_up_at": datetime | None,
+            "followed_at": datetime,
+            "flags": tuple[str, ...],
+        },
+        renewed=frozenset({"index"}),
+        erasing=Erasing.MEMORIES,
+    ),
+    Collection(
+        name="memory_versions",
+        kind=Kind.VERSIONS,
+        key=("memory_id", "version"),
+        row=MemoryVersion,
+    ),
+    Collection(
+        name=OUTCOMES,
+        kind=Kind.OUTCOMES,
+        key=("idempotency_key",),
+        row=StoredOutcome,
+        extra={"effects": dict[str, bool], "token": str, "judgements": int},
+    ),
+    Collection(name="kg_nodes", kind=Kind.GRAPHS, key=("node_id",), row=graphs.ContentNode),
+    Collection(
+        name="kg_edges",
+        kind=Kind.GRAPHS,
+        key=("source", "target", "relation"),
+        row=graphs.ContentEdge,
+    ),
+    Collection(
+        name="kg_routing", kind=Kind.GRAPHS, key=("concept",), sparse=True, row=StoredRouting
+    ),
+    Collection(
+        name="kg_actions",
+        kind=Kind.GRAPHS,
+        key=("context_type", "action", "tier"),
+        sparse=True,
+        row=graphs.ActionRow,
+    ),
+    Collection(
+        name="known_solutions",
+        kind=Kind.GRAPHS,
+        key=("problem_hash", "memory_id"),
+        row=graphs.KnownSolution,
+    ),
+    Collection(
+        name="books",
+        kind=Kind.GRAPHS,
+        key=("doc_id",),
+        sparse=True,
+        row=graphs.DocumentEffect,
+        extra={"last_judged_at": datetime},
+    ),
+    Collection(
+        name="documents",
+        kind=Kind.DOCUMENTS,
+        key=("book_id",),
+        sparse=True,
+        row=Book,
+        extra={"title_key": str | None, "pages_stored": int, "due_at": datetime | None},
+        renewed=frozenset({"claim"}),
+        restarted=frozenset({"due_at"}),
+    ),
+    Collection(
+        name="document_uploads",
+        kind=Kind.DOCUMENTS,
+        key=("upload_id", "part"),
+        row=StoredUpload,
+    ),
+    Collection(
+        name="sessions",
+        kind=Kind.CONVERSATIONS,
+        key=("conversation_id",),
+        sparse=True,
+        row=Session,
+        extra={"expires_at": datetime},
+    ),
+    Collection(
+        name="exchanges",
+        kind=Kind.CONVERSATIONS,
+        key=("conversation_id", "message_id"),
+        row=LearnedExchange,
+        extra={
+            "point_id": str | None,
+            "state": str,
+            "attempts": int,
+            "due_at": datetime,
+            "plan": dict[str, Any],
+            "notes": dict[str, str],
+            "error": str | None,
+            "finished_at": datetime,
+        },
+        renewed=frozenset({"claim"}),
+        restarted=frozenset({"due_at"}),
+    ),
+    Collection(name="personality", kind=Kind.PERSONALITY, sparse=True, row=StoredPersonality),
+    Collection(name="events", kind=Kind.EVENTS, key=("event_id",), row=Event, mapped=False),
+    Collection(
+        name="receipts",
+        kind=Kind.RECEIPTS,
+        key=("receipt_id",),
+        row=Receipt,
+        extra={"judged": tuple[str, ...], "judgements": int},
+        mapped=False,
+    ),
+    Collection(
+        name="quarantine",
+        erasing=Erasing.POINTS,
+        owner_field="payload.user_id",
+        why="points that were taken out of the index; an import makes them anew",
+    ),
+    Collection(name="imports", why="how far imports have come"),
+    Collection(name="idempotency", why="answers to requests that are over within a day"),
+    Collection(name="model_usage", why="the operator's ledger of what models cost"),
+    Collection(
+        name=LEGACY_BANK,
+        owner_field="userId",
+        why="the first client's old collection, which moves in by a route of its own",
+    ),
+    Collection(
+        name="memory_changes",
+        owner=Owner.SERVICE,
+        erasing=Erasing.EXPIRES,
+        why="which points changed within the last hour, under a hash of the user",
+    ),
+    Collection(
+        name="api_keys",
+        owner=Owner.SERVICE,
+        erasing=Erasing.KEPT,
+        why="hashes of keys; whoever runs the service revokes them",
+    ),
+    Collection(
+        name="jobs",
+        owner=Owner.SERVICE,
+        erasing=Erasing.KEPT,
+        why="work of the operator, without texts of users",
+    ),
+    Collection(name="job_partitions", owner=Owner.SERVICE, erasing=Erasing.KEPT, why="as jobs"),
+    Collection(name="leases", owner=Owner.SERVICE, erasing=Erasing.KEPT, why="names of processes"),
+)
+
+BY_NAME: Mapping[str, Collection] = MappingProxyType({one.name: one for one in COLLECTIONS})
+EXPORTED: tuple[Collection, ...] = tuple(one for one in COLLECTIONS if one.kind is not None)
+# What processes and keys stand on: a reset of everything leaves it.
+KEPT_IN_RESET: tuple[str, ...] = tuple(
+    sorted(one.name for one in COLLECTIONS if one.erasing is Erasing.KEPT)
+)
+
+
+def exported(kinds: Iterable[Kind]) -> tuple[Collection, ...]:
+    """The collections of these kinds, in the order of an import."""
+    wanted = set(kinds)
+    return tuple(one for one in EXPORTED if one.kind in wanted)
+
+
+def of_user(*erasing: Erasing) -> tuple[Collection, ...]:
+    """The collections with rows of users that an erasure handles in one of these ways."""
+    return tuple(one for one in COLLECTIONS if one.owner is Owner.USER and one.erasing in erasing)

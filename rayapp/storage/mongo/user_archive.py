@@ -1,0 +1,277 @@
+"""All that the truth keeps of a user, by the one table of collections."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pymongo
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, OperationFailure
+
+from rayapp.core.errors import Conflict
+from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status
+from rayapp.memory.rules.revision import requeued, revived
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import FOLLOWED_TIERS
+from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
+from rayapp.portability.rules.archive import RENEWED, Row
+from rayapp.portability.rules.collections import (
+    EXPORTED,
+    ITEMS,
+    OUTCOMES,
+    Collection,
+    Erasing,
+    of_user,
+)
+from rayapp.storage.mongo import convert, indexes
+from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.memory_store import Known, refused_positions, same_texts
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.rows import from_row, to_row
+from rayapp.storage.mongo.user_rows import delete_items
+
+Document = dict[str, Any]
+# Rows of one page of an export: a few hundred KB.
+PAGE = 500
+# The snapshot is older than the server keeps (minSnapshotHistoryWindowInSeconds, 5 minutes).
+SNAPSHOT_CODES = frozenset({239, 246})
+FOLLOWED = frozenset(tier.value for tier in FOLLOWED_TIERS)
+
+
+class MongoRowReader:
+    """Implements `portability.ports.RowReader`."""
+
+    def __init__(
+        self, database: MongoDatabase, scope: ReadScope, session: AsyncClientSession
+    ) -> None:
+        self._database, self._scope, self._session = database, scope, session
+
+    async def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[list[Row]]:
+        where: Document = mine(self._scope)
+        if collection.name == ITEMS:
+            where |= _wanted(wanted)
+        left_out = dict.fromkeys((*RENEWED, *collection.renewed), 0)
+        rows = self._database.collection(collection.name)
+        try:
+            with translated(passing=OperationFailure):
+                cursor = rows.find(where, left_out, batch_size=PAGE, session=self._session)
+                async with cursor:
+                    page: list[Row] = []
+                    async for row in cursor:
+                        page.append(row)
+                        if len(page) == PAGE:
+                            yield page
+                            page = []
+                    if page:
+                        yield page
+        except OperationFailure as error:
+            if error.code in SNAPSHOT_CODES:
+                raise Conflict(
+                    "The export took longer than MongoDB keeps one moment (300 s); export fewer "
+                    "kinds at a time, or raise minSnapshotHistoryWindowInSeconds there."
+                ) from None
+            with translated():
+                raise
+
+
+def _wanted(wanted: RowsWanted) -> Document:
+    where: Document = dict(NOT_DELETED) if wanted.archived else {"status": Status.ACTIVE.value}
+    if wanted.tiers is not None:
+        where["tier"] = {"$in": [tier.value for tier in wanted.tiers]}
+    return where
+
+
+class MongoUserArchive:
+    """Implements `portability.ports.UserArchive`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+        self._items = database.collection(ITEMS)
+        self._imports = database.collection(indexes.IMPORTS)
+        self._changes = MongoChangeLog(database)
+
+    @asynccontextmanager
+    async def snapshot(self, scope: ReadScope) -> AsyncIterator[MongoRowReader]:
+        async with self._database.client.start_session(snapshot=True) as session:
+            yield MongoRowReader(self._database, scope, session)
+
+    async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
+        found = {}
+        for one in EXPORTED:
+            where = mine(scope) | (NOT_DELETED if one.name == ITEMS else {})
+            total = {"rows": {"$sum": 1}, "bytes": {"$sum": {"$bsonSize": "$$ROOT"}}}
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                cursor = await self._database.collection(one.name).aggregate(
+                    [{"$match": where}, {"$group": {"_id": None, **total}}]
+                )
+                rows = await cursor.to_list()
+            found[one.name] = (
+                RowsSize(rows[0]["rows"], rows[0]["bytes"]) if rows else RowsSize(0, 0)
+            )
+        return found
+
+    # --- writing
+
+    async def put(
+        self, scope: WriteScope, collection: Collection, rows: Sequence[Row], how: Putting
+    ) -> PutCounts:
+        if not rows:
+            return PutCounts()
+        owner = own(scope)
+        if collection.name == ITEMS:
+            return await self._put_items(owner, rows, how)
+        docs = [{**row, **owner, **_anew(collection, row, how)} for row in rows]
+        if how.dry_run:
+            present = await self._present(collection, owner, docs)
+            return PutCounts(added=len(docs) - present, present=present)
+        refused: set[int] = set()
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            try:
+                await self._database.collection(collection.name).insert_many(docs, ordered=False)
+            except BulkWriteError as error:
+                refused = refused_positions(error)
+        return PutCounts(added=len(docs) - len(refused), present=len(refused))
+
+    async def _present(
+        self, collection: Collection, owner: Document, docs: Sequence[Document]
+    ) -> int:
+        """How many of the rows are there; found by the first field of their key."""
+        names = collection.key
+        where = dict(owner)
+        if names:
+            where[names[0]] = {"$in": list({doc[names[0]] for doc in docs})}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            found = self._database.collection(collection.name).find(
+                where, {"_id": 0, **dict.fromkeys(names, 1)}
+            )
+            known = {tuple(doc.get(name) for name in names) async for doc in found}
+        return sum(tuple(doc[name] for name in names) in known for doc in docs)
+
+    async def _put_items(self, owner: Document, rows: Sequence[Row], how: Putting) -> PutCounts:
+        docs = [_item_document(owner, row, how) for row in rows]
+        if how.dry_run:
+            return await self._clashing(docs, how)
+        refused: set[int] = set()
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            await self._changes.note((doc["user_id"], doc["point_id"]) for doc in docs)
+            try:
+                await self._items.insert_many(docs, ordered=False)
+            except BulkWriteError as error:
+                refused = refused_positions(error)
+        counts = PutCounts(added=len(docs) - len(refused))
+        return counts + await self._clashing([docs[at] for at in sorted(refused)], how)
+
+    async def _clashing(self, docs: Sequence[Document], how: Putting) -> PutCounts:
+        """Of memories of which some, or all, cannot be inserted."""
+        if not docs:
+            return PutCounts()
+        items = [convert.from_document(doc) for doc in docs]
+        points = {"point_id": {"$in": [item.point_id for item in items]}}
+        stored: dict[str, Document] = {}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            for where in (points, *same_texts(items)):
+                stored |= {doc["point_id"]: doc async for doc in self._items.find(where)}
+        known = Known([convert.from_document(doc) for doc in stored.values()])
+        counts = PutCounts()
+        for item, doc in zip(items, docs, strict=True):
+            old = stored.get(item.point_id)
+            if old is None:
+                clash = known.clash_of(item) if item.status is Status.ACTIVE else None
+                counts += PutCounts(added=1) if clash is None else PutCounts(same_text=1)
+            else:
+                counts += await self._put_over(old, item, doc, how)
+        return counts
+
+    async def _put_over(
+        self, old: Document, item: MemoryItem, doc: Document, how: Putting
+    ) -> PutCounts:
+        """A memory in the place of its tombstone, or of an older version of itself."""
+        stored = convert.from_document(old)
+        dead = stored.status is Status.DELETED
+        older = (stored.version, stored.updated_at) < (item.version, item.updated_at)
+        if not dead and not (how.newer and older):
+            return PutCounts(present=1)
+        if not how.dry_run:
+            if dead:
+                index = replace(revived(stored, item).index, claim=None)
+            else:
+                op = IndexOp.DELETE if item.status is Status.ARCHIVED else IndexOp.VECTOR
+                index = requeued(stored.index, op, how.at)
+            new = {**doc, "index": convert.index_document(index, pending_since=how.at)}
+            if (
+                how.derive and old.get("contribution") is not None
+            ):  # what the graphs know stays, and is due
+                new |= {"contribution": old["contribution"], "follow_up_at": how.at}
+            guard = {"_id": old["_id"], "version": old["version"], "index.rev": stored.index.rev}
+            with translated():
+                await self._changes.note([(doc["user_id"], doc["point_id"])])
+                await self._items.replace_one(guard, {**new, "_id": old["_id"]})
+        return PutCounts(added=1) if dead else PutCounts(changed=1)
+
+    # --- clearing
+
+    async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
+        owner = own(scope)
+        if collection.erasing is Erasing.MEMORIES:
+            at = await self._database.now()
+
+            async def delete(session: AsyncClientSession) -> int:
+                wanted = {**owner, **NOT_DELETED}
+                return await delete_items(self._database, wanted, at, session, limit)
+
+            return await self._database.transaction(delete)
+        where = {collection.owner_field: owner["user_id"]}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            if collection.name == indexes.NODES:  # nothing is to be taken back from it any more
+                added = {**owner, "contribution": {"$ne": None}}
+                await self._items.update_many(added, {"$set": {"contribution": None}})
+            return (
+                await self._database.collection(collection.name).delete_many(where)
+            ).deleted_count
+
+    async def left(self, scope: ReadScope) -> dict[str, int]:
+        user_id = mine(scope)["user_id"]
+        found = {}
+        for one in of_user(*Erasing):
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                found[one.name] = await self._database.collection(one.name).count_documents(
+                    {one.owner_field: user_id}
+                )
+        return found
+
+    # --- how far an import is
+
+    async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
+        return await first(self._imports, {**mine(scope), "archive": archive}, _state)
+
+    async def keep_state(self, scope: WriteScope, state: ImportState) -> None:
+        key = {**own(scope), "archive": state.archive}
+        with translated():
+            await self._imports.replace_one(key, {**to_row(state), **key}, upsert=True)
+
+
+def _state(doc: Document) -> ImportState:
+    return from_row(ImportState, doc)
+
+
+def _anew(collection: Collection, row: Mapping[str, Any], how: Putting) -> Document:
+    """Fields that a row gets in the place of those that an import makes anew."""
+    anew: Document = {name: None for name in collection.renewed}
+    if collection.name == OUTCOMES and how.derive:
+        owes = bool(row.get("applied") or row.get("documents"))
+        anew["effects"] = {"graph": owes, "promotion": False}
+    anew |= {name: how.at for name in collection.restarted if row.get(name) is not None}
+    return anew
+
+
+def _item_document(owner: Document, row: Row, how: Putting) -> Document:
+    op = IndexOp.DELETE if row["status"] == Status.ARCHIVED.value else IndexOp.VECTOR
+    state = IndexState(op=op, next_attempt_at=how.at)
+    doc = {**row, **owner, "index": convert.index_document(state, pending_since=how.at)}
+    if how.derive:
+        followed = row["tier"] in FOLLOWED
+        doc |= {"contribution": None, "follow_up_at": how.at if followed else None}
+    return doc

@@ -1,0 +1,211 @@
+"""What every store of archives must do, seen through export, import and erasure."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability.archive import Archive, of_payload, open_zip
+from rayapp.portability.ports import ImportRequest
+from rayapp.portability.rules.archive import MANIFEST, SUFFIX, of_line
+from rayapp.portability.rules.collections import BY_NAME, EXPORTED
+from rayapp.portability.rules.kinds import Kind, Merge
+from tests.support.archive_world import ArchiveWorld, ask, fill
+
+ALL = frozenset(Kind)
+# What the fixture has something of; open data and books that were judged need more.
+FILLED = {one.name for one in EXPORTED} - {"books", "known_solutions", "events"}
+NOA = "noa"
+
+
+def opened(data: bytes) -> Archive:
+    return open_zip(io.BytesIO(data), max_bytes=1 << 30)
+
+
+def rows_of(data: bytes) -> dict[str, list[dict[str, Any]]]:
+    """By collection, in the order of their keys, without what the manifest lists as renewed."""
+    renewed = opened(data).manifest.renewed
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        names = [name for name in found.namelist() if name != MANIFEST]
+        rows = {
+            name.removesuffix(SUFFIX): [of_line(line) for line in found.read(name).splitlines()]
+            for name in names
+        }
+    for name, many in rows.items():
+        for row, field in itertools.product(many, renewed[name]):
+            row.pop(field, None)
+    return {
+        name: sorted(many, key=lambda row: [str(row[part]) for part in BY_NAME[name].key])
+        for name, many in rows.items()
+    }
+
+
+async def imported(world: ArchiveWorld, data: bytes, user: str = "", **how: Any) -> Any:
+    scope = WriteScope(user or world.user, "local")
+    return await world.container.imports.run(scope, opened(data), ImportRequest(**how))
+
+
+async def erase_rows(world: ArchiveWorld) -> None:
+    """All that is exported, whatever the order, and the background work after it."""
+    for collection in reversed(EXPORTED):
+        while await world.stores.archive.clear(world.writes, collection, 100):
+            pass
+    await world.work()
+
+
+class ArchiveContract:
+    async def test_every_collection_leaves(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        found = rows_of(await world.exported(kinds=ALL))
+        assert {name for name, rows in found.items() if rows} >= FILLED
+        assert all(
+            row.keys().isdisjoint({"_id", "user_id"}) for rows in found.values() for row in rows
+        )
+
+    async def test_what_comes_back_is_what_left(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        before = await world.exported(kinds=ALL)
+        await erase_rows(world)
+        assert not any(rows_of(await world.exported(kinds=ALL)).values())
+        report = await imported(world, before)
+        assert report.complete
+        assert report.left_out == {}
+        assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
+        await world.work()
+        async with world.http() as http:
+            asked = {"query": "Where is the home of Dana?", "limit": 3}
+            answer = await ask(http, "POST", "/api/memory/search", asked)
+        assert "hill of Haifa" in answer["results"][0]["content"]
+
+    async def test_a_repeat_changes_nothing(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        before = await world.exported(kinds=ALL)
+        for merge in Merge:
+            again = await imported(world, before, merge=merge)
+            assert again.complete
+            if merge is not Merge.REPLACE:
+                assert sum(one.added + one.changed for one in again.counts.values()) == 0
+            assert (
+                rows_of(await world.exported(kinds=ALL))["memory_versions"]
+                == (rows_of(before)["memory_versions"])
+            )
+        await world.work()
+        assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
+
+    async def test_a_dry_run_counts_and_writes_nothing(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        before = await world.exported(kinds=ALL)
+        there = await imported(world, before, dry_run=True)
+        assert there.counts["memory_items"].added == 0
+        assert there.counts["memory_versions"].present == len(rows_of(before)["memory_versions"])
+        replaced = await imported(world, before, dry_run=True, merge=Merge.REPLACE)
+        assert replaced.cleared["memory_items"] >= len(rows_of(before)["memory_items"])
+        assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
+        await erase_rows(world)
+        would = await imported(world, before, dry_run=True)
+        assert would.counts["memory_items"].added == len(rows_of(before)["memory_items"])
+        assert not any(rows_of(await world.exported(kinds=ALL)).values())
+
+    async def test_the_newer_state_of_a_memory_stays(self, world: ArchiveWorld) -> None:
+        async with world.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": "Tea", "memory_id": "m"})
+            old = await world.exported()
+            await ask(http, "PATCH", "/api/memory/items/m", {"text": "Coffee"})
+            new = await world.exported()
+            assert (await imported(world, old)).counts["memory_items"].present == 1
+            assert (await ask(http, "GET", "/api/memory/items/m"))["memory"]["text"] == "Coffee"
+            await imported(world, old, merge=Merge.REPLACE)
+            assert (await ask(http, "GET", "/api/memory/items/m"))["memory"]["text"] == "Tea"
+            await imported(world, new, merge=Merge.SKIP)
+            assert (await ask(http, "GET", "/api/memory/items/m"))["memory"]["text"] == "Tea"
+            assert (await imported(world, new)).counts["memory_items"].changed == 1
+            assert (await ask(http, "GET", "/api/memory/items/m"))["memory"]["text"] == "Coffee"
+            await world.work()
+            found = await ask(http, "POST", "/api/memory/search", {"query": "Coffee"})
+            assert found["results"][0]["memory_id"] == "m"
+
+    async def test_an_equal_text_is_not_kept_twice(self, world: ArchiveWorld) -> None:
+        async with world.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "a"})
+            archive = await world.exported()
+            await ask(http, "DELETE", "/api/memory/items/a")
+            await world.work()
+            await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "b"})
+        assert (await imported(world, archive)).counts["memory_items"].same_text == 1
+
+    async def test_an_archive_belongs_to_its_user(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        data = await world.exported(kinds=ALL)
+        with pytest.raises(Exception, match="another user; send mapUser"):
+            await imported(world, data, NOA)
+        assert not any((await world.stores.archive.left(ReadScope(NOA))).values())
+        report = await imported(world, data, NOA, map_user=True)
+        assert report.left_out.keys() == {"receipts", "events"}
+        theirs = rows_of(await world.exported(NOA))
+        assert len(theirs["memory_items"]) == len(rows_of(data)["memory_items"])
+        assert world.user not in json.dumps(
+            [{**row, "text": ""} for row in theirs["memory_items"]], default=str
+        )
+        await world.work()
+        async with world.http(NOA) as http:
+            found = await ask(http, "POST", "/api/memory/search", {"query": "home of Dana"})
+            assert found["results"]
+            gone = found["results"][0]["memory_id"]
+            await ask(http, "DELETE", f"/api/memory/items/{gone}")
+        async with world.http() as http:
+            assert await ask(http, "GET", f"/api/memory/items/{gone}")
+
+    async def test_what_is_merged_in_is_learned_by_the_graphs(self, world: ArchiveWorld) -> None:
+        """Without the rows of the graphs: they are learned anew, once."""
+        await fill(world)
+        before = await world.exported(kinds=ALL)
+        await erase_rows(world)
+        kinds = frozenset({Kind.MEMORIES, Kind.OUTCOMES})
+        only = await world.exported(kinds=kinds)
+        assert not opened(only).manifest.exact
+        async with world.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": "Something else"})
+        report = await imported(world, before)
+        assert report.derived
+        assert report.left_out["kg_nodes"]
+        await world.work()
+        learned, known = rows_of(await world.exported()), rows_of(before)
+        for name, field in (("kg_nodes", "mentions"), ("kg_routing", "tiers")):
+            assert {row[BY_NAME[name].key[0]]: row[field] for row in learned[name]} == {
+                row[BY_NAME[name].key[0]]: row[field] for row in known[name]
+            }
+
+    async def test_json_says_the_same_as_zip(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        payload = json.loads(await world.exported(format="json", kinds=ALL))
+        zipped = rows_of(await world.exported(kinds=ALL))
+        found = of_payload(payload)
+        for name, rows in zipped.items():
+            assert len(list(found.checked_lines(name))) == len(rows)
+        await erase_rows(world)
+        scope = WriteScope(world.user, "local")
+        # What a browser makes of it: numbers without a fraction.
+        text = json.dumps(payload).replace(".0,", ",").replace(".0}", "}")
+        report = await world.container.imports.run(
+            scope, of_payload(json.loads(text)), ImportRequest()
+        )
+        assert report.complete
+        assert rows_of(await world.exported(kinds=ALL)) == zipped
+
+    async def test_sizes_are_those_of_the_export(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        rows = rows_of(await world.exported(kinds=ALL))
+        sizes = await world.stores.archive.sizes(world.reads)
+        assert {name: size.rows for name, size in sizes.items()} == {
+            name: len(many) for name, many in rows.items()
+        }
+        assert sizes["memory_items"].bytes > 1_000
+        assert not any(
+            size.rows for size in (await world.stores.archive.sizes(ReadScope(NOA))).values()
+        )

@@ -1,0 +1,136 @@
+"""A service with something of every kind of one user, over stores in memory or on MongoDB."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from rayapp.api.app import create_api
+from rayapp.container import bootstrap
+from rayapp.container.bootstrap import Stores
+from rayapp.container.services import Container
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import Settings, load_settings
+from rayapp.index.passages import PassageIndex
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability.ports import ExportRequest
+from tests.support.harness import AT_ONCE, ModelEmbedder
+from tests.support.jobs import FakeLauncher
+from tests.support.stores.index import InMemoryIndex
+
+LOCAL = "http://127.0.0.1:8000"
+DANA = "dana-7f"
+
+
+@dataclass
+class ArchiveWorld:
+    """Everything of a process but Ray; `container` has its services."""
+
+    container: Container
+    user: str = DANA
+
+    @property
+    def stores(self) -> Stores:
+        return self.container.stores
+
+    @property
+    def reads(self) -> ReadScope:
+        return ReadScope(self.user).own
+
+    @property
+    def writes(self) -> WriteScope:
+        return WriteScope(self.user, "local")
+
+    @asynccontextmanager
+    async def http(self, user: str = "") -> AsyncIterator[httpx.AsyncClient]:
+        transport = httpx.ASGITransport(app=create_api(self.container.services()))
+        headers = {"X-User-Id": user or self.user}
+        async with httpx.AsyncClient(
+            transport=transport, base_url=LOCAL, headers=headers
+        ) as client:
+            yield client
+
+    async def work(self) -> None:
+        """What the background owners do, until nothing is due."""
+        while await self.container.indexing.run_once() or await self.container.outbox.run_once():
+            pass
+
+    async def exported(self, user: str = "", **how: Any) -> bytes:
+        """An archive."""
+        scope = ReadScope(user or self.user).own
+        stream = self.container.exports.stream(scope, ExportRequest(**how))
+        return b"".join([chunk async for chunk in stream])
+
+
+async def on_stores(stores: Stores, settings: Settings, clock: Any = None) -> ArchiveWorld:
+    """A world over these stores, with an index in memory."""
+    embedder, index = ModelEmbedder(), PassageIndex(InMemoryIndex())
+    container = Container(
+        bootstrap.runtime_of(settings, InMemoryMetrics(), clock),
+        stores,
+        index=index,
+        embedder=embedder,
+        model=await embedder.info(),
+        launcher=FakeLauncher(),
+    )
+    await index.open(container.schema)
+    await index.rebuilt()
+    return ArchiveWorld(container)
+
+
+def settings_in(folder: Path, **overrides: Any) -> Settings:
+    return load_settings(
+        "local", env={}, overrides={"data": {"dir": folder}, "search": AT_ONCE, **overrides}
+    )
+
+
+async def ask(
+    http: httpx.AsyncClient, method: str, path: str, body: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    answer = await http.request(method, path, json=body)
+    assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
+    """Something of every kind, each with `word` in it, for the user of the world."""
+    memory = "/api/memory"
+    async with world.http() as http:
+        for number, tier in enumerate(("working", "history", "patterns", "working"), 1):
+            text = f"Dana parks near the port of {word} on day {number}; דנה חונה ליד הנמל"
+            body = {"text": text, "tier": tier, "memory_id": f"m-{number}", "tags": ["home"]}
+            await ask(http, "POST", f"{memory}/store", body)
+        fact = {"text": f"The home of Dana is in {word}", "tags": ["home"], "importance": 0.9}
+        bank = await ask(http, "POST", f"{memory}/memory-bank", fact)
+        goal = {"text": f"Dana wants to learn Arabic in {word}"}
+        await ask(http, "POST", f"{memory}/memory-bank/goals", goal)
+        await world.work()
+        for outcome in ("worked", "failed"):
+            query = {"query": f"Where is the home of Dana in {word}?", "conversation_id": "c-1"}
+            found = await ask(http, "POST", f"{memory}/search", query)
+            judged = {"receipt_id": found["receipt_id"], "outcome": outcome}
+            await ask(http, "POST", f"{memory}/outcomes", judged)
+        changed = {"text": f"The home of Dana is on the hill of {word}", "reason": "moved"}
+        await ask(http, "PATCH", f"{memory}/items/{bank['id']}", changed)
+        await ask(http, "POST", f"{memory}/items/m-2/archive", {"reason": "old"})
+        await ask(http, "DELETE", f"{memory}/items/m-4")
+        turn = {
+            "conversation_id": "c-1",
+            "message_id": "t-1",
+            "messages": [
+                {"role": "user", "content": f"Where did Dana park in {word} yesterday evening?"},
+                {"role": "assistant", "content": f"On the second floor near the port of {word}."},
+            ],
+        }
+        await ask(http, "POST", "/api/hooks/exchange", turn)
+        template = f"identity:\n  name: Noa of {word}\ncommunication: {{tone: warm}}\n"
+        await ask(http, "POST", f"{memory}/personality", {"content": template, "name": "mine"})
+        files = {"file": ("guide.md", f"# Guide to {word}\n\nThe port opens at eight.".encode())}
+        assert (await http.post(f"{memory}/books", files=files)).is_success
+        await world.work()

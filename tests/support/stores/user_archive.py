@@ -1,0 +1,453 @@
+"""All rows of a user in process memory. It passes the contract suite of MongoDB's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from bson import BSON
+
+from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.personality.rules import Template, TemplateLibrary
+from rayapp.assistant.ports import PersonalityStore, Session
+from rayapp.core.runtime import Clock
+from rayapp.documents.ports import Book
+from rayapp.graphs import records as graph_records
+from rayapp.graphs.records import Contribution
+from rayapp.graphs.rules.content import Refused
+from rayapp.learning.records import OutcomeEvent
+from rayapp.memory.item import IndexOp, IndexState, Status
+from rayapp.memory.ports import Event
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.revision import requeued, revived
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
+from rayapp.portability.rules.archive import RENEWED, Row
+from rayapp.portability.rules.collections import EXPORTED, ITEMS, Collection, Erasing, of_user
+from rayapp.search.ports import Receipt
+from rayapp.storage.mongo import convert, graph_convert, outcome_convert
+from rayapp.storage.mongo.rows import from_row, to_row
+from tests.support.clock import FakeClock
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores import rows as item_rows
+from tests.support.stores.documents import InMemoryBookStore
+from tests.support.stores.documents import _Row as BookRow
+from tests.support.stores.exchanges import InMemoryExchangeQueue
+from tests.support.stores.exchanges import _Kept as KeptExchange
+from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.outcomes import EventRow, InMemoryOutcomeStore
+from tests.support.stores.stores import InMemoryEventStore, InMemoryReceiptStore
+
+Rows = MutableMapping[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One collection: its rows, whose each is, and both ways between a row and a document."""
+
+    rows: Rows
+    owner: Callable[[Any, Any], str]
+    to_doc: Callable[[Any, Any], Row]
+    of_doc: Callable[[str, Row, Putting], tuple[Any, Any]]
+
+
+def _first_of_key(key: Any, row: Any) -> str:
+    return str(key[0])
+
+
+def _own_user(key: Any, row: Any) -> str:
+    return str(row.user_id)
+
+
+def _graph(rows: Rows, kind: type[Any], read: Any, keys: Sequence[str], grown: str = "") -> Table:
+    """Documents keep lists in the order in which they grew."""
+
+    def to_doc(key: Any, row: Any) -> Row:
+        doc = to_row(row)
+        return doc | {grown: doc[grown][::-1]} if grown else doc
+
+    def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+        return (user_id, *(doc[name] for name in keys)), read(doc)
+
+    return Table(rows, _first_of_key, to_doc, of_doc)
+
+
+class InMemoryUserArchive:
+    """Implements `portability.ports.UserArchive` over the rows of the other stores."""
+
+    def __init__(
+        self,
+        items: InMemoryMemoryStore,
+        graphs: InMemoryGraphStore,
+        receipts: InMemoryReceiptStore,
+        outcomes: InMemoryOutcomeStore,
+        events: InMemoryEventStore,
+        sessions: MutableMapping[tuple[str, str], Session],
+        exchanges: InMemoryExchangeQueue,
+        books: InMemoryBookStore,
+        personality: PersonalityStore,
+        clock: Clock | None = None,
+    ) -> None:
+        self._items = items
+        self._graphs = graphs
+        self._clock = clock or FakeClock()
+        self._states: dict[tuple[str, str], ImportState] = {}
+        held = graphs._rows
+        self._tables: dict[str, Table] = {
+            "memory_versions": Table(
+                _Versions(items._versions), _first_of_key, _version_doc, _version_of
+            ),
+            "memory_outcomes": Table(outcomes._events, _first_of_key, _outcome_doc, _outcome_of),
+            "kg_nodes": _graph(
+                held.nodes,
+                graph_records.ContentNode,
+                graph_convert.content_node,
+                ("node_id",),
+                "memory_ids",
+            ),
+            "kg_edges": _graph(
+                held.edges,
+                graph_records.ContentEdge,
+                graph_convert.content_edge,
+                ("source", "target"),
+            ),
+            "kg_routing": _graph(
+                held.routing,
+                graph_records.RoutingRow,
+                graph_convert.routing_row,
+                ("concept",),
+                "examples",
+            ),
+            "kg_actions": _graph(
+                held.actions,
+                graph_records.ActionRow,
+                graph_convert.action_row,
+                ("context_type", "action", "tier"),
+                "examples",
+            ),
+            "known_solutions": _graph(
+                held.solutions,
+                graph_records.KnownSolution,
+                graph_convert.known_solution,
+                ("problem_hash", "memory_id"),
+            ),
+            "books": _graph(
+                held.documents,
+                graph_records.DocumentEffect,
+                graph_convert.document_effect,
+                ("doc_id",),
+            ),
+            "documents": Table(books.rows, _first_of_key, _book_doc, _book_of),
+            "document_uploads": Table(books.uploads, _first_of_key, _upload_doc, _upload_of),
+            "sessions": Table(sessions, _first_of_key, _session_doc, _session_of),
+            "exchanges": Table(exchanges._rows, _first_of_key, _exchange_doc, _exchange_of),
+            "personality": Table(
+                personality._shelves,  # type: ignore[attr-defined]
+                lambda key, row: str(key),
+                _library_doc,
+                _library_of,
+            ),
+            "memory_deletions": Table(
+                items._deletions, _first_of_key, _deletions_doc, _deletions_of
+            ),
+            "events": Table(events._events, _own_user, _plain_doc, _event_of),
+            "receipts": Table(receipts._receipts, _own_user, _plain_doc, _receipt_of),
+            "imports": Table(self._states, _first_of_key, _plain_doc, _never),
+        }
+
+    def also(self, name: str, rows: Rows) -> None:
+        """Another collection, whose keys begin with the user; it is not exported."""
+        self._tables[name] = Table(rows, _first_of_key, _plain_doc, _never)
+
+    @asynccontextmanager
+    async def snapshot(self, scope: ReadScope) -> AsyncIterator[_Reader]:
+        user_id = checked_user(scope.user_id)
+        yield _Reader({one.name: self._docs(user_id, one) for one in EXPORTED})
+
+    async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
+        user_id = checked_user(scope.user_id)
+        found = {one.name: self._docs(user_id, one) for one in EXPORTED}
+        return {
+            name: RowsSize(len(docs), sum(len(BSON.encode(doc)) for doc in docs))
+            for name, docs in found.items()
+        }
+
+    async def put(
+        self, scope: WriteScope, collection: Collection, rows: Sequence[Row], how: Putting
+    ) -> PutCounts:
+        user_id, counts = checked_user(scope.user_id), PutCounts()
+        for row in rows:
+            if collection.name == ITEMS:
+                counts += self._put_item(user_id, row, how)
+                continue
+            table = self._tables[collection.name]
+            key, value = table.of_doc(user_id, row, how)
+            present = key in table.rows
+            counts += PutCounts(present=1) if present else PutCounts(added=1)
+            if not present and not how.dry_run:
+                table.rows[key] = value
+        return counts
+
+    async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
+        user_id = checked_user(scope.user_id)
+        if collection.erasing is not Erasing.MEMORIES:
+            if collection.name == "kg_nodes":
+                for place in self._items._rows.values():
+                    if place.item.user_id == user_id:
+                        place.contributed = None
+            table = self._tables.get(collection.name)
+            rows: Rows = {} if table is None else table.rows
+            gone = [] if table is None else self._of(user_id, table)
+            for key in gone:
+                del rows[key]
+            return len(gone)
+        living = self._living(user_id)
+        for place in living[:limit]:
+            gone_item = replace(deleted(place.item, self._clock.now()))
+            place.revise(replace(gone_item, version=place.item.version + 1))
+            self._items._versions.pop((user_id, place.item.memory_id), None)
+            self._items._deletions[user_id, place.item.tier] += 1
+        return len(living[:limit])
+
+    async def left(self, scope: ReadScope) -> dict[str, int]:
+        user_id = checked_user(scope.user_id)
+        rows = (row.item for row in self._items._rows.values())
+        found = {ITEMS: sum(item.user_id == user_id for item in rows)}
+        for one in of_user(*Erasing):
+            if one.name in self._tables:
+                found[one.name] = len(self._of(user_id, self._tables[one.name]))
+            else:
+                found.setdefault(one.name, 0)
+        return found
+
+    async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
+        return self._states.get((checked_user(scope.user_id), archive))
+
+    async def keep_state(self, scope: WriteScope, state: ImportState) -> None:
+        self._states[checked_user(scope.user_id), state.archive] = state
+
+    # --- inside
+
+    def _of(self, user_id: str, table: Table) -> list[Any]:
+        return [key for key, row in table.rows.items() if table.owner(key, row) == user_id]
+
+    def _living(self, user_id: str) -> list[item_rows.Row]:
+        return [
+            row
+            for row in self._items._rows.values()
+            if row.item.user_id == user_id and row.item.status is not Status.DELETED
+        ]
+
+    def _docs(self, user_id: str, collection: Collection) -> list[Row]:
+        left_out = {*RENEWED, *collection.renewed}
+        if collection.name == ITEMS:
+            docs = [self._item_doc(row) for row in self._living(user_id)]
+        else:
+            table = self._tables[collection.name]
+            docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
+        return [{name: doc[name] for name in doc if name not in left_out} for doc in docs]
+
+    def _item_doc(self, row: item_rows.Row) -> Row:
+        refused = self._graphs._refused.get(row.item.point_id, Refused())
+        contributed = row.contributed or Contribution()
+        return convert.to_document(row.item) | {
+            "follow_up_at": row.follow_up_at,
+            "contribution": graph_convert.contribution_document(contributed, refused),
+        }
+
+    def _put_item(self, user_id: str, doc: Row, how: Putting) -> PutCounts:
+        op = IndexOp.DELETE if doc["status"] == Status.ARCHIVED.value else IndexOp.VECTOR
+        state = IndexState(op=op, next_attempt_at=how.at)
+        index = convert.index_document(state, pending_since=how.at)
+        item = convert.from_document({**doc, "user_id": user_id, "index": index})
+        old = self._items._rows.get(item.point_id)
+        if old is None:
+            active = item.status is Status.ACTIVE
+            if active and self._items._same_text(item) is not None:
+                return PutCounts(same_text=1)
+            if not how.dry_run:
+                self._items._rows[item.point_id] = self._row(item, doc, how)
+            return PutCounts(added=1)
+        dead = old.item.status is Status.DELETED
+        older = (old.item.version, old.item.updated_at) < (item.version, item.updated_at)
+        if not dead and not (how.newer and older):
+            return PutCounts(present=1)
+        if not how.dry_run:
+            index_state = (
+                revived(old.item, item).index if dead else requeued(old.item.index, op, how.at)
+            )
+            new = self._row(replace(item, index=index_state), doc, how)
+            if how.derive and old.contributed is not None:
+                new.contributed, new.follow_up_at = old.contributed, how.at
+            self._items._rows[item.point_id] = new
+        return PutCounts(added=1) if dead else PutCounts(changed=1)
+
+    def _row(self, item: Any, doc: Row, how: Putting) -> item_rows.Row:
+        known = doc.get("contribution")
+        if how.derive:
+            followed = how.at if item.tier in FOLLOWED_TIERS else None
+            return item_rows.Row(item, how.at, followed)
+        contributed, refused = graph_convert.contribution_of_document(known)
+        if known is not None:
+            self._graphs._refused[item.point_id] = refused
+        return item_rows.Row(
+            item, how.at, doc.get("follow_up_at"), contributed if known is not None else None
+        )
+
+
+class _Reader:
+    def __init__(self, docs: dict[str, list[Row]]) -> None:
+        self._docs = docs
+
+    async def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[list[Row]]:
+        docs = self._docs[collection.name]
+        if collection.name == ITEMS:
+            tiers = None if wanted.tiers is None else {tier.value for tier in wanted.tiers}
+            docs = [
+                doc
+                for doc in docs
+                if (wanted.archived or doc["status"] == Status.ACTIVE.value)
+                and (tiers is None or doc["tier"] in tiers)
+            ]
+        if docs:
+            yield docs
+
+
+class _Versions(dict[Any, Any]):
+    """Rows by (user, memory, version), over lists by (user, memory)."""
+
+    def __init__(self, lists: dict[tuple[str, str], list[Any]]) -> None:
+        super().__init__()
+        self._lists = lists
+
+    def items(self) -> Any:
+        return {
+            (*key, row.version): row for key, rows in self._lists.items() for row in rows
+        }.items()
+
+    def __getitem__(self, key: Any) -> Any:
+        return dict(self.items())[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in dict(self.items())
+
+    def __setitem__(self, key: Any, row: Any) -> None:
+        rows = self._lists.setdefault(key[:2], [])
+        rows.append(row)
+        rows.sort(key=lambda one: one.version, reverse=True)
+
+    def __delitem__(self, key: Any) -> None:
+        rows = self._lists[key[:2]]
+        rows[:] = [row for row in rows if row.version != key[2]]
+
+
+def _plain_doc(key: Any, row: Any) -> Row:
+    return to_row(row)
+
+
+def _never(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    raise AssertionError("It is not exported.")
+
+
+def _version_doc(key: Any, row: Any) -> Row:
+    return convert.version_document(row)
+
+
+def _version_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    row = convert.version_from_document({**doc, "user_id": user_id})
+    return (user_id, row.memory_id, row.version), row
+
+
+def _outcome_doc(key: Any, row: EventRow) -> Row:
+    doc = outcome_convert.event_document(row.event, "")
+    return doc | {"effects": {name: name in row.owed for name in ("graph", "promotion")}}
+
+
+def _outcome_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    event: OutcomeEvent = outcome_convert.event_from_document({**doc, "user_id": user_id})
+    owed: set[Any] = {name for name, owes in doc.get("effects", {}).items() if owes}
+    if how.derive:
+        owed = {"graph"} if event.applied or event.documents else set()
+    return (user_id, event.idempotency_key), EventRow(event, owed)
+
+
+def _book_doc(key: Any, row: BookRow) -> Row:
+    return to_row(row.book) | {"title_key": row.title_key, "due_at": row.due_at}
+
+
+def _book_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    due = how.at if doc.get("due_at") is not None else None
+    book = from_row(Book, {**doc, "user_id": user_id})
+    return (user_id, book.book_id), BookRow(book, due, title_key=doc.get("title_key"))
+
+
+def _upload_doc(key: Any, row: bytes) -> Row:
+    return {"upload_id": key[1], "part": 0, "data": row}
+
+
+def _upload_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    return (user_id, doc["upload_id"]), doc["data"]
+
+
+def _session_doc(key: Any, row: Session) -> Row:
+    return to_row(row)
+
+
+def _session_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    row = from_row(Session, {**doc, "user_id": user_id})
+    return (user_id, row.conversation_id), row
+
+
+WORK = ("state", "attempts", "plan", "notes", "error")
+
+
+def _exchange_doc(key: Any, row: KeptExchange) -> Row:
+    work = {name: getattr(row, name) for name in WORK}
+    return to_row(row.exchange) | work | {"due_at": row.due}
+
+
+def _exchange_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    exchange = from_row(LearnedExchange, {**doc, "user_id": user_id})
+    work = {name: doc[name] for name in WORK if name in doc}
+    return exchange.key, KeptExchange(exchange, how.at, **work)
+
+
+def _library_doc(key: Any, row: TemplateLibrary) -> Row:
+    found: Row = {}
+    for name, template in row.templates.items():
+        doc = to_row(template)
+        found[name] = {one: doc[one] for one in doc if one not in ("template_id", "preset")}
+    return {"templates": found, "kept": list(found), "active": row.active}
+
+
+def _library_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    known = {one.name for one in fields(Template)}
+    templates = {
+        name: from_row(
+            Template, {k: v for k, v in row.items() if k in known} | {"template_id": name}
+        )
+        for name, row in doc.get("templates", {}).items()
+    }
+    return user_id, TemplateLibrary(templates=templates, active=doc.get("active"))
+
+
+def _deletions_doc(key: Any, row: int) -> Row:
+    return {"tier": key[1].value, "count": row}
+
+
+def _deletions_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    return (user_id, Tier(doc["tier"])), doc["count"]
+
+
+def _event_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    row = from_row(Event, {**doc, "user_id": user_id})
+    return row.event_id, row
+
+
+def _receipt_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    row = from_row(Receipt, {**doc, "user_id": user_id})
+    return row.receipt_id, row

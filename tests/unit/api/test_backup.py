@@ -1,0 +1,150 @@
+"""Exports, imports, restores and erasures over HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.archive_world import ArchiveWorld, ask, fill, settings_in
+from tests.support.harness import Harness
+
+B = "/api/memory/backup"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> ArchiveWorld:
+    return ArchiveWorld(Harness.ready(settings_in(tmp_path)).container)
+
+
+async def taken(http: httpx.AsyncClient, **query: str) -> dict[str, Any]:
+    return await ask(http, "GET", f"{B}/export?{httpx.QueryParams(query)}")
+
+
+async def test_a_zip_is_a_file_with_a_name(world: ArchiveWorld) -> None:
+    await fill(world)
+    async with world.http() as http:
+        answer = await http.get(f"{B}/export", params={"format": "zip", "include": "memories"})
+    assert answer.headers["Content-Type"] == "application/zip"
+    assert 'filename="rayapp-export-' in answer.headers["Content-Disposition"]
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
+        assert found.namelist() == ["memory_items.jsonl", "manifest.json"]
+        manifest = json.loads(found.read("manifest.json"))
+        assert manifest["parts"][0]["rows"] == len(found.read("memory_items.jsonl").splitlines())
+
+
+async def test_what_the_first_client_leaves_out_is_left_out(world: ArchiveWorld) -> None:
+    await fill(world)
+    off = {"includeKg": "false", "includeVersions": "false", "includeArchived": "false"}
+    async with world.http() as http:
+        found = await taken(http, **off, includeTiers="memory_bank,working")
+        estimate = await ask(http, "GET", f"{B}/estimate?includeKg=false")
+    assert found["collections"].keys().isdisjoint({"kg_nodes", "kg_edges", "memory_versions"})
+    assert {row["tier"] for row in found["collections"]["memory_items"]} == {
+        "memory_bank",
+        "working",
+    }
+    assert found["manifest"]["partial"] is True
+    assert "kg_nodes" not in estimate["estimate"]["collection_counts"]
+    assert estimate["estimate"]["qdrant"]["point_count"] > 0
+
+
+@pytest.mark.parametrize("query", ["include=nonsense", "includeTiers=nonsense", "format=tar"])
+async def test_a_wrong_wish_is_refused(world: ArchiveWorld, query: str) -> None:
+    async with world.http() as http:
+        assert (await http.get(f"{B}/export?{query}")).status_code == 422
+
+
+async def test_a_file_comes_back_through_an_upload(world: ArchiveWorld) -> None:
+    await fill(world)
+    async with world.http() as http:
+        data = (await http.get(f"{B}/export?format=zip")).content
+        wanted = {"files": {"file": ("a.zip", data)}, "data": {"dryRun": "true"}}
+        would = (await http.post(f"{B}/upload", **wanted)).json()
+        assert (would["dryRun"], would["stats"]["memoriesImported"]) == (True, 0)
+        wrong = await http.post(f"{B}/upload", files={"file": ("a.zip", b"PK" + data[9:])})
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "bad_archive")
+    async with world.http("noa") as http:
+        other = await http.post(f"{B}/upload", files={"file": ("a.zip", data)})
+        assert other.json()["code"] == "other_user_archive"
+        form = {"mapUser": "true"}
+        mapped = await http.post(f"{B}/upload", files={"file": ("a.zip", data)}, data=form)
+        assert mapped.json()["stats"]["memoriesImported"] == would["stats"]["memoriesSkipped"]
+
+
+async def test_a_restore_keeps_what_was_there_before(world: ArchiveWorld) -> None:
+    async with world.http() as http:
+        await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "old"})
+        payload = await taken(http)
+        await ask(http, "DELETE", "/api/memory/items/old")
+        await world.work()
+        await ask(http, "POST", "/api/memory/store", {"text": "Coffee", "memory_id": "new"})
+        done = await ask(http, "POST", f"{B}/restore", {"payload": payload})
+        assert (await ask(http, "GET", "/api/memory/items/old"))["memory"]["text"] == "תה"
+        assert (await http.get("/api/memory/items/new")).status_code == 404
+        kept = await ask(http, "GET", f"{B}/list")
+        assert [one["name"] for one in kept["backups"]] == [done["preRestore"]["name"]]
+        world.container.runtime.clock.advance(1)  # type: ignore[attr-defined]
+        again = {"name": done["preRestore"]["name"]}
+        await ask(http, "POST", f"{B}/restore", again)
+        assert (await ask(http, "GET", "/api/memory/items/new"))["memory"]["text"] == "Coffee"
+        assert (await taken(http, **again))["format"] == "rayapp-export"
+        assert (await ask(http, "GET", f"{B}/list"))["total"] == 2
+        gone = await ask(http, "DELETE", f"{B}/cleanup?keep=1")
+        assert (len(gone["removed"]), gone["kept"]) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "rayapp-export-x.zip", "", "a/b.zip"])
+async def test_a_name_opens_no_other_file(world: ArchiveWorld, name: str) -> None:
+    async with world.http() as http:
+        answer = await http.post(f"{B}/import", json={"name": name})
+        assert (answer.status_code, answer.json()["code"]) == (404, "no_archive")
+        assert (await http.get(f"{B}/export", params={"name": name})).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"payload": {}, "name": "x"}, {"payload": None}])
+async def test_one_archive_is_named(world: ArchiveWorld, body: dict[str, Any]) -> None:
+    async with world.http() as http:
+        assert (await http.post(f"{B}/import", json=body)).status_code == 422
+
+
+# --- erasing
+
+
+@pytest.mark.parametrize("word", ["", "delete", "yes"])
+async def test_erasing_asks_for_the_word(world: ArchiveWorld, word: str) -> None:
+    await fill(world)
+    async with world.http() as http:
+        answer = await http.delete("/api/memory/user", params={"confirm": word})
+        assert (answer.status_code, answer.json()["code"]) == (400, "confirm_needed")
+        assert await ask(http, "GET", "/api/memory/items/m-1")
+
+
+async def test_a_certificate_says_what_went_and_what_is_left(world: ArchiveWorld) -> None:
+    await fill(world)
+    other = ArchiveWorld(world.container, "noa")
+    await fill(other, "Acre")
+    before = await other.stores.archive.left(other.reads)
+    async with world.http() as http:
+        payload = await taken(http)
+        await ask(http, "POST", f"{B}/restore", {"payload": payload})
+        first = await ask(http, "DELETE", "/api/memory/user?confirm=DELETE")
+        assert first["complete"] is False  # nobody indexes yet
+        assert first["certificate"]["left"]["memory_items"] > 0
+        await world.work()
+        done = await ask(http, "DELETE", "/api/memory/user?confirm=DELETE")
+    proof = done["certificate"]
+    assert done["complete"] is True
+    assert not any(proof["left"].values())
+    assert first["certificate"]["removed"]["archives"] == 1
+    said = {name: proof[name] for name in ("user_sha256", "at", "removed", "left")}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    assert proof["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert proof["user_sha256"] == hashlib.sha256(world.user.encode()).hexdigest()
+    assert await other.stores.archive.left(other.reads) == before
