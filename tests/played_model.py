@@ -15,7 +15,9 @@ from rayapp.inference.prompts.loader import LANGUAGES, load_prompts
 from tests.support.chat_server import ChatRequest, Reply, chat_server, good, shape
 
 # Helpers that only these tests play; all others are those of the example's script.
-PLAYED: tuple[HelperName, ...] = ("contextual_prefix", "tool_result_summary")
+PLAYED: tuple[HelperName, ...] = (
+    *("contextual_prefix", "tool_result_summary", "document_notes", "document_summary"),
+)
 
 
 @dataclass

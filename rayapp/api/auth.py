@@ -165,6 +165,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     BOOKS: {"GET": "read", "POST": "write"},
     f"{BOOKS}/recognize": {"GET": "read", "POST": "read"},
     f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": "write"},
+    f"{BOOKS}/{{book_id}}/publish": {"POST": "write"},
     f"{BOOKS}/{{book_id}}/chunks/{{chunk_id}}/surrounding": {"GET": "read"},
     f"{UPLOAD}/upload": {"POST": "write"},
     f"{UPLOAD}/cancel/{{task_id}}": {"POST": "write"},

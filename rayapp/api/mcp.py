@@ -200,7 +200,7 @@ async def _read_resource(
         text, kind = to_json(rows).decode(), JSON
     else:
         try:
-            book = await books.get(call.reads, uri.removeprefix(f"{BOOKS_URI}/"))
+            book = await books.seen(call.reads, uri.removeprefix(f"{BOOKS_URI}/"), None)
         except NotFound as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from None
         text, kind = await books.text(call.reads, book, MAX_TEXT_CHARS), "text/plain"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 import httpx
 
@@ -21,6 +21,26 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 OnProgress = Callable[[wire.BookDetail], None]
 
 
+class Described(TypedDict, total=False):
+    """What is said of an upload.
+
+    title, author: else as the file says. replace: put it in the place of the document with the
+    same title. conversation_id: attach it to this conversation, which alone sees it until it is
+    published.
+    """
+
+    title: str | None
+    author: str | None
+    replace: bool
+    conversation_id: str | None
+
+
+class SeenFrom(Reader, total=False):
+    """`conversation_id`: the conversation that asks; it sees what is attached to it."""
+
+    conversation_id: str | None
+
+
 class BookCalls(Core):
     """The calls."""
 
@@ -29,17 +49,14 @@ class BookCalls(Core):
         self,
         path: str | Path,
         *,
-        title: str | None = None,
-        author: str | None = None,
-        replace: bool = False,
         wait: bool = True,
         on_progress: OnProgress | None = None,
         user_id: str | None = None,
+        **described: Unpack[Described],
     ) -> Talk[wire.BookDetail]:
         """Send a file, and wait until it can be asked about.
 
         Args:
-            replace: put it in the place of the document with the same title.
             wait: False: only until it is kept.
             on_progress: is told of the document again and again while it is worked on.
 
@@ -47,12 +64,20 @@ class BookCalls(Core):
             Conflict: it is here already; `details` has the `existing_book_id`.
             InvalidInput, TooLarge: it cannot be read; the message says what to do.
         """
-        fields = given({"title": title, "author": author, "replace": "true" if replace else None})
+        conversation_id = described.get("conversation_id")
+        fields = given(
+            {
+                "title": described.get("title"),
+                "author": described.get("author"),
+                "replace": "true" if described.get("replace") else None,
+                "conversation_id": conversation_id,
+            }
+        )
         request = _form(Path(path), fields, self.headers_of(user_id))
         sent = parse(wire.UploadAnswer, (yield from self.asking(request)))
         who = Reader(user_id=user_id)
         while True:
-            book = yield from self._book(sent.book_id, **who)
+            book = yield from self._book(sent.book_id, conversation_id, **who)
             if on_progress is not None:
                 on_progress(book)
             if book.status == "failed":
@@ -63,15 +88,29 @@ class BookCalls(Core):
 
     @call
     def books(
-        self, *, limit: int | None = None, offset: int | None = None, **who: Unpack[Reader]
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        conversation_id: str | None = None,
+        **who: Unpack[Reader],
     ) -> Talk[wire.BooksAnswer]:
-        """The documents, newest first."""
-        return self.reading(wire.BooksAnswer, asked(BOOKS, limit=limit, offset=offset), **who)
+        """The documents, newest first; with a conversation what is attached to it too."""
+        path = asked(BOOKS, limit=limit, offset=offset, conversation_id=conversation_id)
+        return self.reading(wire.BooksAnswer, path, **who)
 
     @call
-    def book(self, book_id: str, **who: Unpack[Reader]) -> Talk[wire.BookDetail]:
+    def book(
+        self, book_id: str, *, conversation_id: str | None = None, **who: Unpack[Reader]
+    ) -> Talk[wire.BookDetail]:
         """One document with its text. Raises NotFound."""
-        return self._book(book_id, **who)
+        return self._book(book_id, conversation_id, **who)
+
+    @call
+    def publish_book(self, book_id: str, **who: Unpack[Writer]) -> Talk[wire.BookPublished]:
+        """What is attached to a conversation becomes a book. Raises NotFound, Conflict."""
+        path = at(f"{BOOK}/publish", book_id=book_id)
+        return self.writing(wire.BookPublished, path, **who)
 
     @call
     def delete_book(self, book_id: str, **who: Unpack[Writer]) -> Talk[wire.BookGone]:
@@ -86,18 +125,27 @@ class BookCalls(Core):
         return self.writing(wire.BookGone, path, **who)
 
     @call
-    def recognize(self, sha256: str, **who: Unpack[Reader]) -> Talk[wire.RecognizeAnswer]:
+    def recognize(
+        self, sha256: str, *, conversation_id: str | None = None, **who: Unpack[Reader]
+    ) -> Talk[wire.RecognizeAnswer]:
         """Whether a file, or what it says, is here already."""
-        path = asked(f"{BOOKS}/recognize", documentHash=sha256)
+        path = asked(f"{BOOKS}/recognize", documentHash=sha256, conversation_id=conversation_id)
         return self.reading(wire.RecognizeAnswer, path, **who)
 
     @call
     def surrounding(
-        self, book_id: str, chunk_id: str, *, radius: int | None = None, **who: Unpack[Reader]
+        self,
+        book_id: str,
+        chunk_id: str,
+        *,
+        radius: int | None = None,
+        conversation_id: str | None = None,
+        **who: Unpack[Reader],
     ) -> Talk[wire.ChunksAnswer]:
         """What stands around a passage, in reading order. Raises NotFound."""
         path = at(f"{BOOK}/chunks/{{chunk_id}}/surrounding", book_id=book_id, chunk_id=chunk_id)
-        return self.reading(wire.ChunksAnswer, asked(path, radius=radius), **who)
+        path = asked(path, radius=radius, conversation_id=conversation_id)
+        return self.reading(wire.ChunksAnswer, path, **who)
 
     @call
     def search_books(
@@ -110,7 +158,7 @@ class BookCalls(Core):
         pages: tuple[int, int] | None = None,
         has_code: bool | None = None,
         limit: int | None = None,
-        **who: Unpack[Reader],
+        **whence: Unpack[SeenFrom],
     ) -> Talk[SearchAnswerView]:
         """Passages of all documents, or of these.
 
@@ -129,11 +177,15 @@ class BookCalls(Core):
             page_to=last,
             has_code=has_code,
             limit=limit,
+            conversation_id=whence.get("conversation_id"),
         )
-        return self.reading(SearchAnswerView, path, **who)
+        return self.reading(SearchAnswerView, path, user_id=whence.get("user_id"))
 
-    def _book(self, book_id: str, **who: Unpack[Reader]) -> Talk[wire.BookDetail]:
-        answer = yield from self.reading(wire.BookAnswer, at(BOOK, book_id=book_id), **who)
+    def _book(
+        self, book_id: str, conversation_id: str | None, **who: Unpack[Reader]
+    ) -> Talk[wire.BookDetail]:
+        path = asked(at(BOOK, book_id=book_id), conversation_id=conversation_id)
+        answer = yield from self.reading(wire.BookAnswer, path, **who)
         return answer.book
 
 

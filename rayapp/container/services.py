@@ -41,6 +41,7 @@ from rayapp.container.leader_tasks import (
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
+from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document
 from rayapp.documents.service import BooksService, BookWork
 from rayapp.graphs.service import GraphsService
@@ -180,6 +181,13 @@ class Container:
     def book_work(self) -> BookWork:
         """The worker of the queue of uploads."""
         return BookWork(self.stores.books, self.memories, read_document, runtime=self.runtime)
+
+    @cached_property
+    def book_digests(self) -> BookDigests:
+        """The worker of documents that a language model is to read."""
+        return BookDigests(
+            self.stores.books, self.books, self.memories, self.models, runtime=self.runtime
+        )
 
     # --- models
 
@@ -453,7 +461,9 @@ class Container:
             models=self.models,
             queue=stores.exchanges,
             receipts=stores.receipts,
-            known=KnownMemories(stores.items, self.index, self.embedder, timeout_s=limit_s),
+            known=KnownMemories(
+                stores.items, self.index, self.embedder, self.books, timeout_s=limit_s
+            ),
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
             judged=self.executor.judged,
         )

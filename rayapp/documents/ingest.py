@@ -9,7 +9,7 @@ from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput
 from rayapp.documents.ports import OPEN, Book, BookState
 from rayapp.documents.rules.kinds import kind_of_name
-from rayapp.documents.rules.library import book_id_of, sha256_of
+from rayapp.documents.rules.library import sha256_of
 from rayapp.documents.service import BooksService, BookWork, Duplicate
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -66,12 +66,12 @@ class DocumentsIngest:
             data = path.read_bytes()
         except OSError as error:
             raise InvalidInput(f"It cannot be read: {error.strerror}.") from None
-        own = book_id_of(sha256_of(data))
+        file_hash = sha256_of(data)
         try:
             book = await self._kept(data, name, None)
         except Duplicate as known:
-            if known.details["existing_book_id"] == own:
-                return await self._known(own)
+            if known.details["file_hash"] == file_hash:
+                return await self._known(known.details["existing_book_id"])
             # Files of one name in several folders.
             book = await self._kept(data, name, str(Path(name).with_suffix("")))
         for _ in range(TRIES):

@@ -44,6 +44,33 @@ HELD = OPEN | {BookState.COMPLETED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BookQuote:
+    """A sentence of a document, word for word, and where it stands."""
+
+    text: str
+    chunk_index: int
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookDigest:
+    """How far a language model has read a document.
+
+    Attributes:
+        noted: it was asked about the chunks before this one; each keeps its own summary.
+        joined: their summaries before this one are joined in `parts`.
+        done: it is not asked any more; without `themes` nothing that it said could be kept.
+    """
+
+    noted: int = 0
+    joined: int = 0
+    parts: tuple[str, ...] = ()
+    quotes: tuple[BookQuote, ...] = ()
+    themes: tuple[str, ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
     """A document of a user.
 
@@ -54,11 +81,12 @@ class Book:
         file_hash: SHA-256 of the file; `text_hash`: of what was read out of it.
         words_hash: of the same without white space, by which what we show of it is known again.
         chunks: how many memories it became.
-        summary: its first sentences.
+        summary: its first sentences, or what a model made of it (`digest`).
         error: what to do about it, where it failed.
         linked_to: the document that says the same, where another file had said it already.
         replaces: it takes the place of those with its title, once it is completed.
         tries: how often working on it met an error of ours.
+        attached_to: the one conversation that sees it; None: it is a book, which all of them see.
     """
 
     user_id: str
@@ -89,6 +117,12 @@ class Book:
     linked_to: str | None = None
     replaces: bool = False
     tries: int = 0
+    attached_to: str | None = None
+    digest: BookDigest = BookDigest()
+
+    def is_seen(self, conversation: str | None) -> bool:
+        """Whether this conversation sees it; None: none asks."""
+        return self.attached_to in (None, conversation)
 
 
 class TitleTaken(Conflict):
@@ -99,14 +133,19 @@ class TitleTaken(Conflict):
 
 def title_key(book: Book) -> str | None:
     """The title that no other document of its user may have at the same time; None of one that
-    waits to take another's place, or that is none any more."""
-    return book.title if book.state in HELD and not book.replaces else None
+    waits to take another's place, or that is none any more. Each conversation has titles of its
+    own."""
+    if book.state not in HELD or book.replaces:
+        return None
+    return book.title if book.attached_to is None else f"{book.attached_to}\n{book.title}"
 
 
 def alike(book: Book, other: Book) -> bool:
     """Whether `other` is what `book` would be taken for: it has its title, or where neither was
-    given one, the name of its file."""
+    given one, the name of its file; in the same place."""
     if book.book_id == other.book_id or other.state not in HELD:
+        return False
+    if book.attached_to != other.attached_to:
         return False
     same_file = book.file_name == other.file_name and not (book.titled or other.titled)
     return book.title == other.title or same_file
@@ -114,13 +153,18 @@ def alike(book: Book, other: Book) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookQuery:
-    """Which documents of a list. None = any."""
+    """Which documents of a list. None = any.
+
+    `attached_to`: books, and what is attached to this conversation; `books` False: that alone.
+    """
 
     limit: int = 50
     offset: int = 0
     kind: str | None = None
     language: str | None = None
     titles: tuple[str, ...] | None = None
+    attached_to: str | None = None
+    books: bool = True
 
 
 class BookStore(Protocol):
@@ -149,9 +193,12 @@ class BookStore(Protocol):
     async def alike(self, book: Book) -> list[Book]:
         """The user's documents that this one would be taken for (`alike`), the oldest first."""
 
-    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
-        """The user's document with one of these hashes, of its file, its text or its words: the
-        first that has chunks, else the first that rests on one."""
+    async def hashed(
+        self, scope: ReadScope, *hashes: str, attached_to: str | None = None
+    ) -> Book | None:
+        """The user's book with one of these hashes, of its file, its text or its words, or what is
+        attached to this conversation: the first that has chunks, else the first that rests on
+        one."""
 
     async def claim(self, *, token: str, claim_s: float, only: Book | None = None) -> Book | None:
         """The next document that is due, or this one if it is, for so many seconds; takes over
@@ -180,6 +227,22 @@ class BookStore(Protocol):
     async def end(self, book: Book, token: str | None = None) -> bool:
         """Write a row that nobody works on any more. Without chunks (`FAILED`, `CANCELLED`) those
         that there are go with it. Without a token: only if somebody works on it, or will."""
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        """The completed document with chunks that waits longest for a language model, for so many
+        seconds; each is due when it is completed."""
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        """Write its summary and how far it was read, and let it go: until later, or for good
+        (`done`). False: another one has it, or it is completed no more."""
+
+    async def publish(self, book: Book) -> bool:
+        """Write the row of a completed document that becomes a book, due to be worked on: its
+        chunks follow (`open_chunks`). False: it is not completed any more. Raises TitleTaken."""
+
+    async def open_chunks(self, book: Book, token: str) -> bool:
+        """Its chunks are seen by all conversations; a repeat finishes what a kill left. False:
+        another one holds it."""
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
         """Documents that say the same as this one and have no chunks of their own, oldest first."""

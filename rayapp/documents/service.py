@@ -49,6 +49,8 @@ PAUSE_S = 10.0
 AWAY_S = 30.0
 # Chunks read at once when a document is written out.
 PAGE = 500
+# Documents of one conversation, far more than somebody attaches.
+MOST_ATTACHED = 1_000
 # Documents that a refusal names.
 NAMED = 3
 
@@ -93,10 +95,12 @@ class BooksService:
         title: str | None = None,
         author: str | None = None,
         replaces: bool = False,
+        attached_to: str | None = None,
     ) -> Book:
         """Keep a file to be read; its row. Durable when this returns.
 
         Args:
+            attached_to: the conversation that alone sees it; None: it is a book.
             replaces: takes the place of what it would be taken for, if there is one.
         """
         by = library.author_of(author)
@@ -107,7 +111,8 @@ class BooksService:
         now = self._clock.now()
         book = Book(
             user_id=scope.user_id,
-            book_id=library.book_id_of(file_hash),
+            book_id=library.book_id_of(file_hash, attached_to),
+            attached_to=attached_to,
             upload_id=self._new_id(),
             principal=scope.principal,
             title=library.title_of(title, file_name),
@@ -135,7 +140,10 @@ class BooksService:
         others rest on."""
         reads = ReadScope(book.user_id)
         known = await self._store.get(reads, book.book_id)
-        if known is not None and known.state in HELD:
+        if known is None or known.state not in HELD:
+            # A book that was attached before has another id.
+            known = await self._store.hashed(reads, book.file_hash, attached_to=book.attached_to)
+        if known is not None:
             raise _duplicate(book, known)
         others = await self._store.alike(book)
         if others and not book.titled and all(one.file_name != book.file_name for one in others):
@@ -149,13 +157,57 @@ class BooksService:
         return book
 
     async def get(self, scope: ReadScope, book_id: str) -> Book:
+        """Of whatever conversation: for who has its id and does something to it."""
         book = await self._store.get(scope, book_id)
         if book is None:
-            raise NotFound(
-                f"No document {book_id}; list /api/memory/books to see what there is.",
-                code="book_not_found",
-            )
+            raise _no_book(book_id)
         return book
+
+    async def seen(self, scope: ReadScope, book_id: str, conversation: str | None) -> Book:
+        """The document, for who reads it in this conversation. Raises NotFound."""
+        book = await self.get(scope, book_id)
+        if not book.is_seen(conversation):
+            raise _no_book(book_id)
+        return book
+
+    async def attached(self, scope: ReadScope, conversation: str) -> list[Book]:
+        """What is attached to a conversation."""
+        query = BookQuery(limit=MOST_ATTACHED, attached_to=conversation, books=False)
+        found, _ = await self._store.page(scope, query)
+        return found
+
+    async def publish(self, scope: WriteScope, book_id: str) -> Book:
+        """A document of a conversation becomes a book; its row, which is worked on until all of it
+        is seen. Raises Conflict: it is not completed; Duplicate: there is such a book."""
+        reads = ReadScope(scope.user_id)
+        book = await self.get(reads, book_id)
+        if book.attached_to is None:
+            return book
+        known = await self._store.hashed(reads, book.file_hash)
+        if known is not None:
+            raise _duplicate(book, known)
+        if book.linked_to is not None:
+            rests_on = await self.get(reads, book.linked_to)
+            if rests_on.attached_to is not None:
+                raise Conflict(
+                    f"It says the same as {rests_on.title}; publish that one first: "
+                    f"{rests_on.book_id}."
+                )
+        opened = replace(
+            book,
+            attached_to=None,
+            state=BookState.PROCESSING,
+            stage=BookStage.INGESTING,
+            updated_at=self._clock.now(),
+        )
+        for one in await self._store.alike(opened):
+            if one.title == book.title:
+                raise _duplicate(opened, one)
+        if book.state is not BookState.COMPLETED or not await self._store.publish(opened):
+            raise Conflict(
+                f"The document {book_id} is {book.state.value}; publish it when it is completed."
+            )
+        return opened
 
     async def page(self, scope: ReadScope, query: BookQuery) -> tuple[list[Book], int]:
         return await self._store.page(scope, query)
@@ -166,9 +218,11 @@ class BooksService:
             return book.chunks
         return max(0, book.chunks - await self._store.unindexed(book))
 
-    async def recognised(self, scope: ReadScope, sha256: str) -> Book | None:
-        """The user's document whose file or text has this hash; of files that say the same, the
-        one with the passages."""
+    async def recognised(
+        self, scope: ReadScope, sha256: str, conversation: str | None = None
+    ) -> Book | None:
+        """The user's document whose file or text has this hash, as the conversation sees it; of
+        files that say the same, the one with the passages."""
         sha256 = sha256.lower()
         if not library.SHA256.fullmatch(sha256):
             raise InvalidInput(
@@ -176,16 +230,22 @@ class BooksService:
                 code="bad_hash",
                 details={"field": "documentHash"},
             )
-        return await self._store.hashed(scope, sha256)
+        return await self._store.hashed(scope, sha256, attached_to=conversation)
 
-    async def recognised_text(self, scope: ReadScope, text: str) -> Book | None:
+    async def recognised_text(
+        self, scope: ReadScope, text: str, conversation: str | None = None
+    ) -> Book | None:
         """The user's document that says this, however its lines are broken."""
         hashes = library.sha256_of(text.encode("utf-8")), library.words_hash(text)
-        return await self._store.hashed(scope, *hashes)
+        return await self._store.hashed(scope, *hashes, attached_to=conversation)
 
-    async def named(self, scope: ReadScope, names: Sequence[str]) -> list[str]:
+    async def named(
+        self, scope: ReadScope, names: Sequence[str], conversation: str | None
+    ) -> list[str]:
         """The ids of documents by their ids or titles. Raises NotFound: none is called so."""
-        titled, _ = await self._store.page(scope, BookQuery(titles=tuple(names)))
+        titled, _ = await self._store.page(
+            scope, BookQuery(titles=tuple(names), attached_to=conversation)
+        )
         found = [one for one in names if library.BOOK_ID.fullmatch(one)]
         found += [book.book_id for book in titled]
         if not found:
@@ -245,10 +305,10 @@ class BooksService:
         return sorted((item for item in found if is_shown(item)), key=index_of)
 
     async def surrounding(
-        self, scope: ReadScope, book_id: str, chunk_id: str, radius: int
+        self, scope: ReadScope, book: Book, chunk_id: str, radius: int
     ) -> list[MemoryItem]:
         """A chunk and those around it. NotFound: the document has no such chunk."""
-        book = await self.get(scope, book_id)
+        book_id = book.book_id
         chunk_id = chunk_id.removeprefix(f"{book.linked_to or book_id}:")
         if not library.CHUNK_INDEX.fullmatch(chunk_id):
             raise _no_chunk(book_id, chunk_id)
@@ -278,13 +338,25 @@ class BooksService:
 
 def _duplicate(book: Book, known: Book) -> Duplicate:
     said = f"This document is here already: {known.book_id}."
-    if known.book_id != book.book_id:
+    if known.file_hash != book.file_hash:
         said = (
             f"A document with the title {known.title} is here already; send replace=true to put "
             f"this one in its place, or another title: {known.book_id}."
         )
     return Duplicate(
-        said, details={"existing_book_id": known.book_id, "processing_status": "duplicate"}
+        said,
+        details={
+            "existing_book_id": known.book_id,
+            "processing_status": "duplicate",
+            "file_hash": known.file_hash,
+        },
+    )
+
+
+def _no_book(book_id: str) -> NotFound:
+    return NotFound(
+        f"No document {book_id}; list /api/memory/books to see what there is.",
+        code="book_not_found",
     )
 
 
@@ -409,7 +481,9 @@ class BookWork:
 
     async def _same_text(self, book: Book) -> Book | None:
         """The document with chunks that says the same, unless this one takes its place."""
-        known = await self._store.hashed(ReadScope(book.user_id), book.text_hash or "")
+        known = await self._store.hashed(
+            ReadScope(book.user_id), book.text_hash or "", attached_to=book.attached_to
+        )
         if known is not None and known.linked_to is not None:
             known = await self._store.get(ReadScope(book.user_id), known.linked_to)
         if known is None or known.book_id == book.book_id or (book.replaces and alike(book, known)):
@@ -423,7 +497,10 @@ class BookWork:
         return cut, self._memories.made(WriteScope(book.user_id, book.principal), new)
 
     async def _follow(self, book: Book, token: str) -> None:
-        """What is stored is completed when the index has it, and then takes its place."""
+        """What is stored is completed when the index has it, and then takes its place. Of what was
+        published the chunks follow first."""
+        if book.attached_to is None and not await self._store.open_chunks(book, token):
+            raise _LetGo
         if await self._store.unindexed(book):
             await self._again(book, token, INDEX_POLL_S)
             return

@@ -183,7 +183,8 @@ class DeferredService:
         if await self._store.waiting(user_id):
             await self._store.requeue(user_id)
             return "waiting"
-        own, active = ReadScope(user_id, include_shared=False), ItemFilter()
+        own = ReadScope(user_id, include_shared=False)
+        active = ItemFilter(include_attached=True)
         if await self._store.count(own, active) == await self._index.count(own, active):
             return "nothing"
         missing = await self._missing(own, active)

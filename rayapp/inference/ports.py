@@ -23,6 +23,8 @@ HelperName = Literal[
     "merge_duplicates",
     "tool_result_summary",
     "answer_reading",
+    "document_notes",
+    "document_summary",
 ]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)
 PromptLanguage = Literal["he", "en"]

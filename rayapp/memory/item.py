@@ -148,6 +148,8 @@ class MemoryItem:
     text and never shown. Only the indexer writes it.
     `instruction`: what the text asks of every answer, or says to be preferred, in the person's own
     words (`rules/instructions.py`); it follows the text. None = nothing.
+    `attached_to`: the one conversation that sees it, of a chunk of a document that was attached to
+    it; None = all of them.
     """
 
     memory_id: str
@@ -188,6 +190,7 @@ class MemoryItem:
     sequence: int = 0
     context_prefix: str = ""
     instruction: str | None = None
+    attached_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

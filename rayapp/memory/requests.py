@@ -162,7 +162,7 @@ class NewMemory:
 
     `score` is what an outcome known at birth gives it, 0..1. `supersedes` is the id of the memory
     that this one replaces. `trust` is that of what it was derived from: it is never trusted more
-    than its source class.
+    than its source class. `attached_to`: the one conversation that sees it.
     """
 
     text: str
@@ -182,6 +182,7 @@ class NewMemory:
     supersedes: str | None = None
     score: float | None = None
     trust: float | None = None
+    attached_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ class ItemFilter:
     `authors`, `sections` (headings that it stands under), `page_from`, `page_to` (it has a page
     among them, both included) and `has_code` are of passages of documents.
     `instruction`: whether the item has one; the primary store alone answers it.
+    `attached_to`: the conversation that asks. What is attached to another one is never seen, unless
+    `include_attached`, which is for work on all that is stored.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
 
@@ -47,6 +49,8 @@ class ItemFilter:
     always_inject: bool | None = None
     instruction: bool | None = None
     include_superseded: bool = False
+    attached_to: str | None = None
+    include_attached: bool = False
 
     @property
     def matches_nothing(self) -> bool:

@@ -105,5 +105,7 @@ class UserDataService:
                 deleted += gone
                 if self._clock.monotonic() >= until:
                     break
-        where = ItemFilter(tiers=tiers, statuses=None, include_superseded=True)
+        where = ItemFilter(
+            tiers=tiers, statuses=None, include_superseded=True, include_attached=True
+        )
         return deleted, await self._items.count(scope.own, where)

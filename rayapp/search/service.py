@@ -113,6 +113,7 @@ class SearchService:
             now=query.where.now or now,
             valid_at=query.as_of or query.where.valid_at or now,
             include_superseded=query.where.include_superseded or query.as_of is not None,
+            attached_to=query.conversation_id,
         )
         limit = min(plan.limit, self._settings.search.max_limit)
         wanted = window_of(limit, query.offset)

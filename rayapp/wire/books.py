@@ -23,6 +23,8 @@ STAGES = {
     "cancelled": "Was cancelled.",
 }
 MAX_RADIUS = 20
+ALONE = "The conversation that alone sees it; null: it is a book."
+Conversation = Annotated[str, Field(min_length=1, max_length=bases.MAX_ID_CHARS)]
 TEXT = "Its text, up to 200,000 characters; empty until it is completed."
 
 
@@ -49,6 +51,7 @@ class BookView(bases.Answer):
     linkedToBookId: str | None
     documentHash: str | None = Field(description="SHA-256 of what was read; null before.")
     error: str | None
+    conversation_id: str | None = Field(description=ALONE)
 
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
@@ -62,10 +65,20 @@ class BookView(bases.Answer):
             recognizedFromPreviousChat=book.linked_to is not None,
             linkedToBookId=book.linked_to,
             documentHash=book.text_hash,
+            conversation_id=book.attached_to,
         )
 
 
-class BooksQuery(bases.Lenient):
+class SeenFrom(bases.Lenient):
+    """Where a document is read from."""
+
+    aliases: ClassVar = {"conversationId": "conversation_id"}
+    conversation_id: Conversation | None = Field(
+        None, description="The conversation that asks; it sees what is attached to it."
+    )
+
+
+class BooksQuery(SeenFrom):
     """Which page of the list."""
 
     limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
@@ -79,8 +92,17 @@ class BooksAnswer(bases.Success):
     total: int
 
 
+class QuoteView(bases.Answer):
+    """A sentence of a document, word for word."""
+
+    text: str
+    chunk_index: int
+    page: int | None
+
+
 class BookDetail(bases.Answer):
-    """A document. `pages_without_text`: scans, which nobody could read."""
+    """A document. `pages_without_text`: scans, which nobody could read. `keyPoints`: its themes,
+    and `quotes`, where a language model has read it."""
 
     id: str
     title: str
@@ -97,7 +119,8 @@ class BookDetail(bases.Answer):
     sourceType: str = "upload"
     language: str | None
     summary: str
-    keyPoints: tuple[str, ...] = ()
+    keyPoints: tuple[str, ...]
+    quotes: tuple[QuoteView, ...]
     parsedMarkdown: str = Field(description=TEXT)
     numPages: int | None
     fileType: str | None
@@ -107,6 +130,7 @@ class BookDetail(bases.Answer):
     linkedToBookId: str | None
     pages_without_text: tuple[int, ...]
     characters: int
+    conversation_id: str | None = Field(description=ALONE)
 
     @classmethod
     def from_book(cls, book: Book, indexed: int, text: str) -> Self:
@@ -119,10 +143,13 @@ class BookDetail(bases.Answer):
             processingStage=book.stage.value,
             processingMessage=message_of(book),
             parsedMarkdown=text,
+            keyPoints=book.digest.themes,
+            quotes=tuple(QuoteView.of(one) for one in book.digest.quotes),
             numPages=book.pages,
             fileType=book.kind,
             documentHash=book.text_hash,
             linkedToBookId=book.linked_to,
+            conversation_id=book.attached_to,
         )
 
 
@@ -143,6 +170,15 @@ class UploadAnswer(bases.Success):
 
     book_id: str
     task_id: str
+    message: str
+
+
+class BookPublished(bases.Success):
+    """A document that was attached is a book now; its passages are seen everywhere when it is
+    `completed` again."""
+
+    book_id: str
+    status: str
     message: str
 
 
@@ -170,19 +206,19 @@ class BookGone(bases.Success):
 HEX: dict[str, Any] = {"pattern": "^[0-9a-fA-F]{64}$"}
 
 
-class RecognizeQuery(bases.Lenient):
+class RecognizeQuery(SeenFrom):
     """Which document."""
 
-    aliases: ClassVar = {"hash": "documentHash"}
+    aliases: ClassVar = SeenFrom.aliases | {"hash": "documentHash"}
     documentHash: str = Field(
         description="SHA-256 of the file or of its text, in hex.", json_schema_extra=HEX
     )
 
 
-class RecognizeBody(bases.Lenient):
+class RecognizeBody(SeenFrom):
     """Which document: one of the two fields."""
 
-    aliases: ClassVar = {"hash": "documentHash"}
+    aliases: ClassVar = SeenFrom.aliases | {"hash": "documentHash"}
     documentHash: str | None = Field(
         None, description="SHA-256 of the file or of its text, in hex.", json_schema_extra=HEX
     )
@@ -256,7 +292,7 @@ class BookProgress(bases.Answer):
 class BookSearchQuery(PlaceFilters):
     """A question to the documents."""
 
-    aliases: ClassVar = {"author": "authors", "section": "sections"}
+    aliases: ClassVar = SeenFrom.aliases | {"author": "authors", "section": "sections"}
 
     query: str = Field(min_length=1, description="The question, in any language.")
     book_id: tuple[str, ...] | None = Field(
@@ -264,11 +300,18 @@ class BookSearchQuery(PlaceFilters):
     )
     has_code: bool | None = Field(None, description="Passages with code, or without.")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Hits.")
+    conversation_id: Conversation | None = Field(
+        None, description="The conversation that asks; it sees what is attached to it."
+    )
 
 
 class SurroundingQuery(bases.Strict):
     """How much around a chunk."""
 
+    aliases: ClassVar = SeenFrom.aliases
+    conversation_id: Conversation | None = Field(
+        None, description="The conversation that asks; it sees what is attached to it."
+    )
     radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] = Field(
         2, description="Chunks on each side."
     )
@@ -319,10 +362,10 @@ class ChunksAnswer(bases.Success):
         return cls(book_id=book_id, chunks=chunks, text=joined(found))
 
 
-class DocumentsQuery(bases.Lenient):
+class DocumentsQuery(SeenFrom):
     """Which page of the library."""
 
-    aliases: ClassVar = {"skip": "offset"}
+    aliases: ClassVar = SeenFrom.aliases | {"skip": "offset"}
     limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
     offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
     language: str | None = Field(None, max_length=20, description="Only of this language.")
@@ -380,7 +423,7 @@ class DocumentDetail(bases.Answer):
     language: str | None
     parsedMarkdown: str = Field(description=TEXT)
     summary: str
-    keyPoints: tuple[str, ...] = ()
+    keyPoints: tuple[str, ...]
     numPages: int | None
     fileType: str | None
     uploadTimestamp: datetime
@@ -390,6 +433,10 @@ class DocumentDetail(bases.Answer):
 class UploadForm(bases.Lenient):
     """The fields of an upload beside its file."""
 
+    aliases: ClassVar = SeenFrom.aliases
+    conversation_id: Conversation | None = Field(
+        None, description="Attach it: this conversation alone sees it, until it is published."
+    )
     title: str | None = Field(
         None, max_length=MAX_TITLE_CHARS, description="What it is called; else as the file says."
     )

@@ -14,7 +14,9 @@ from rayapp.core.errors import DuplicateMemory
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import (
     Book,
+    BookDigest,
     BookQuery,
+    BookQuote,
     BookStage,
     BookState,
     BookStore,
@@ -68,6 +70,7 @@ def chunks(book: Book, number: int, clock: Clock) -> list[MemoryItem]:
                 text=f"chunk {index} of {book.title}",
                 tier=Tier.BOOKS,
                 source=Source(type=SourceType.DOCUMENT, doc_id=book.book_id),
+                attached_to=book.attached_to,
             ),
             user_id=book.user_id,
             memory_id=f"{book.book_id}:{index}",
@@ -344,3 +347,103 @@ class DocumentContract:
         assert linked is not None
         assert linked.book_id == "doc_2"
         assert await books.hashed(READS, "f-doc_3") is None
+
+    async def test_what_is_attached_is_its_conversations_until_it_is_published(
+        self, stores: DocumentStores
+    ) -> None:
+        books, items, clock = stores.books, stores.items, stores.clock
+        book = await self.claimed(stores, attached_to="c1", text_hash="t" * 64)
+        assert await books.store(replace(book, chunks=130), "t", chunks(book, 130, clock))
+        seen = {None: 0, "c1": 130, "c2": 0}
+        for conversation, number in seen.items():
+            where = ItemFilter(attached_to=conversation)
+            assert await items.count(READS, where) == number
+            page, total = await books.page(READS, BookQuery(attached_to=conversation))
+            assert (len(page), total) == (number // 130, number // 130)
+            found = await books.hashed(READS, "t" * 64, attached_to=conversation)
+            assert (found is not None) == bool(number)
+            named = BookQuery(titles=(book.title,), attached_to=conversation, books=False)
+            assert (await books.page(READS, named))[1] == number // 130
+        assert await items.tier_counts(READS) == []
+        assert await items.growth(READS, clock.now() - timedelta(days=1)) == [("", "", 0)]
+        opened = replace(book, attached_to=None, stage=BookStage.INGESTING, chunks=130)
+        assert not await books.publish(opened)  # somebody works on it
+        done = replace(book, state=BookState.COMPLETED, stage=BookStage.COMPLETED, chunks=130)
+        assert await books.end(done, "t")
+        assert await books.publish(opened)
+        assert not await books.open_chunks(opened, "t")
+        held = await books.claim(token="u", claim_s=CLAIM_S)
+        assert held is not None
+        assert held.attached_to is None
+        before = await items.count(READS, ItemFilter(include_attached=True))
+        for _ in range(2):
+            assert await books.open_chunks(held, "u")
+        assert await items.count(READS, ItemFilter()) == before == 130
+        (first,) = await items.by_points(READS, [point_id_of("dana", f"{BOOK_ID}:0")])
+        assert (first.attached_to, first.version) == (None, 2)
+        (count,) = await items.tier_counts(READS)
+        assert (count.active, count.waiting) == (130, 130)
+
+    async def test_each_conversation_has_titles_of_its_own(self, stores: DocumentStores) -> None:
+        books, clock = stores.books, stores.clock
+        places = (None, "c1", "c2")
+        for number, place in enumerate(places):
+            book = a_book(clock, f"doc_{number}", title="same", attached_to=place)
+            assert await books.add(book) is None
+        for number, place in enumerate(places):
+            other = a_book(clock, "doc_x", title="same", attached_to=place)
+            assert [one.book_id for one in await books.alike(other)] == [f"doc_{number}"]
+            in_the_way = await books.add(other)
+            assert in_the_way is not None
+            assert in_the_way.book_id == f"doc_{number}"
+        held = await books.claim(token="t", claim_s=CLAIM_S, only=a_book(clock, "doc_1"))
+        assert held is not None
+        done = replace(held, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
+        assert await books.end(done, "t")
+        with pytest.raises(TitleTaken):
+            await books.publish(replace(held, attached_to=None, stage=BookStage.INGESTING))
+
+    async def test_a_completed_document_waits_to_be_read_by_a_model(
+        self, stores: DocumentStores
+    ) -> None:
+        """What waited longest comes first, so that a long book of one keeps no other waiting."""
+        books, clock = stores.books, stores.clock
+        assert await books.claim_digest(token="a", claim_s=CLAIM_S) is None
+        made = []
+        for number, chunked in ((1, 2), (2, 3), (3, 0)):
+            book = await self.claimed(stores, book_id=f"doc_{number}")
+            items = chunks(book, chunked, clock)
+            stored = replace(book, stage=BookStage.INGESTING, chunks=chunked)
+            assert await books.store(stored, "t", items)
+            done = replace(stored, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
+            done = replace(done, updated_at=clock.now())
+            assert await books.end(done, "t")
+            made.append(done)
+            await stores.elapse(SHORT_S)
+        first = await books.claim_digest(token="a", claim_s=SHORT_S)
+        other = await books.claim_digest(token="b", claim_s=CLAIM_S)
+        assert [one and one.book_id for one in (first, other)] == ["doc_1", "doc_2"]
+        assert first is not None
+        assert other is not None
+        assert await books.claim_digest(token="c", claim_s=CLAIM_S) is None  # no chunks, no text
+        quotes = (BookQuote(text="שלום", chunk_index=1, page=2),)
+        read = replace(first, summary="s", digest=BookDigest(noted=6, quotes=quotes))
+        assert not await books.keep_digest(read, "x", 0.0)
+        assert await books.keep_digest(read, "a", 0.0)
+        assert not await books.keep_digest(read, "a", 0.0)
+        kept = await books.get(READS, "doc_1")
+        assert kept is not None
+        assert (kept.summary, kept.digest) == ("s", read.digest)
+        await stores.elapse(SHORT_S)
+        again = await books.claim_digest(token="d", claim_s=SHORT_S)
+        assert again is not None
+        assert again == kept
+        await stores.elapse(1.5 * SHORT_S)  # it died
+        taken = await books.claim_digest(token="e", claim_s=CLAIM_S)
+        assert taken is not None
+        assert not await books.keep_digest(again, "d", 0.0)
+        over = replace(taken, digest=replace(taken.digest, done=True))
+        assert await books.keep_digest(over, "e", 0.0)
+        assert await books.delete(DANA, "doc_2", clock.now()) == 3
+        assert not await books.keep_digest(other, "b", 0.0)
+        assert await books.claim_digest(token="f", claim_s=CLAIM_S) is None

@@ -26,7 +26,7 @@ from tests.support.stores import may_read
 
 HOUR = timedelta(hours=1)
 USERS = ("dana", "noa", SYSTEM_USER)
-TIERS = (Tier.WORKING, Tier.MEMORY_BANK, Tier.DATAGOV_SCHEMA)
+TIERS = (Tier.WORKING, Tier.BOOKS, Tier.DATAGOV_SCHEMA)
 WORDS = ("x", "y", "שלום")
 NAMES = ("a", "b")
 
@@ -48,6 +48,7 @@ def corpus() -> list[MemoryItem]:
                 entities=NAMES[: n % 3],
                 lang=("he", "en")[n % 2],
                 always_inject=n % 4 == 0,
+                attached_to=NAMES[n % 2] if tier is Tier.BOOKS and n % 4 else None,
                 instruction="always" if n % 3 == 0 else None,
                 subject_id=NAMES[n % 2],
                 superseded_by="z" if n % 6 == 5 else None,
@@ -121,6 +122,8 @@ FILTERS = st.builds(
     always_inject=st.none() | st.booleans(),
     instruction=st.none() | st.booleans(),
     include_superseded=st.booleans(),
+    attached_to=st.none() | st.sampled_from(NAMES),
+    include_attached=st.booleans(),
 )
 # Most filters of FILTERS match little; these keep one or two conditions.
 NARROW = st.builds(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -60,10 +61,10 @@ async def beside(container: Container, **search: Any) -> Container:
 
 
 async def asked(container: Container) -> list[Hits]:
-    """The hits of each question: memory and score."""
+    """The hits of each question, in no conversation and in one with documents: memory, score."""
     found = []
-    for question in QUESTIONS:
-        query = SearchQuery(query=question, limit=50)
+    for question, conversation in zip(QUESTIONS, cycle((None, "c1")), strict=False):
+        query = SearchQuery(query=question, limit=50, conversation_id=conversation)
         answer = await container.search.search(MINE, query)
         assert answer.degraded == ()
         found.append(
@@ -170,6 +171,14 @@ async def clear(container: Container, rnd: random.Random, ids: list[str]) -> Non
     await container.user_data.clear_tiers(ME, (Tier.WORKING,), 5.0)
 
 
+async def attach(container: Container, rnd: random.Random, ids: list[str]) -> None:
+    text = f"{rnd.choice(SUBJECTS)} {rnd.choice(FACTS)}, read in {rnd.randrange(50)}"
+    new = NewMemory(text=text, tier=Tier.BOOKS, attached_to=rnd.choice(("c1", "c2")))
+    done = await container.memories.store(ME, new)
+    if done.memory_id is not None:
+        ids.append(done.memory_id)
+
+
 async def move(container: Container, rnd: random.Random, ids: list[str]) -> None:
     """As the rules of promotion do it, whose conditions are not waited for."""
     item = await container.memories.get(MINE, rnd.choice(ids))
@@ -188,7 +197,7 @@ async def index(container: Container, rnd: random.Random, ids: list[str]) -> Non
 
 WRITES: tuple[tuple[Write, int], ...] = (
     (store, 8), (again, 2), (batch, 2), (edit, 4), (outcome, 4), (archive, 2), (restore, 2),
-    (delete, 2), (hide, 1), (clear, 1), (move, 3), (promote, 1), (index, 5),
+    (delete, 2), (hide, 1), (clear, 1), (move, 3), (promote, 1), (attach, 4), (index, 5),
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from tests.support.index_points import (
 
 MakeIndex = Callable[[], Awaitable[VectorIndex]]
 ANN = ReadScope("ann")
-EVERYTHING = ItemFilter(statuses=None, include_superseded=True)
+EVERYTHING = ItemFilter(statuses=None, include_superseded=True, include_attached=True)
 DAY_S = 86_400.0
 NOW_S = NOW.timestamp()
 ABSENT = point_id_of("nobody", "nothing")
@@ -80,6 +80,16 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
     ),
     "has_code": ({"has_code": True}, {"has_code": False}, ItemFilter(has_code=True)),
     "no code": ({"has_code": False}, {}, ItemFilter(has_code=False)),
+    "attached to nothing": (
+        {"tier": "books"},
+        {"tier": "books", "attached": True, "attached_to": "c1"},
+        ItemFilter(),
+    ),
+    "attached_to": (
+        {"tier": "books", "attached": True, "attached_to": "c1"},
+        {"tier": "books", "attached": True, "attached_to": "c2"},
+        ItemFilter(attached_to="c1"),
+    ),
     "created_from": (
         {"created_at": NOW_S},
         {"created_at": NOW_S - 1},

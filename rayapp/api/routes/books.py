@@ -33,7 +33,9 @@ routes = router("books")
 # Routes that take a form with a file.
 FORM_PATHS = frozenset({BOOKS, f"{UPLOAD}/upload"})
 # What is sent to them is not read.
-UNREAD_PATHS = frozenset({f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}"})
+UNREAD_PATHS = frozenset(
+    {f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}", f"{BOOKS}/{{book_id}}/publish"}
+)
 MAX_FIELDS, MAX_FIELD_BYTES = 20, 4_096
 # Characters of a document that one answer holds.
 MAX_TEXT_CHARS = 200_000
@@ -67,7 +69,11 @@ IN_THE_WAY = wire.BookInTheWay(
     message=SAID,
     code="duplicate",
     existing_book_id="doc_51b6763155d7deb9",
-    details={"existing_book_id": "doc_51b6763155d7deb9", "processing_status": "duplicate"},
+    details={
+        "existing_book_id": "doc_51b6763155d7deb9",
+        "processing_status": "duplicate",
+        "file_hash": "51b6763155d7deb9" * 4,
+    },
 ).model_dump()
 UPLOADS: dict[str, Any] = {
     "openapi_extra": FORM,
@@ -85,9 +91,13 @@ UPLOADS: dict[str, Any] = {
 
 @routes.get(BOOKS, summary="List the documents")
 async def listed(call: CurrentCall, query: InQuery[wire.BooksQuery]) -> wire.BooksAnswer:
-    """Documents of every state, the newest first."""
+    """Documents of every state, the newest first; with a conversation also what is attached to
+    it."""
     books = call.services.books
-    found, total = await books.page(call.reads, BookQuery(limit=query.limit, offset=query.offset))
+    found, total = await books.page(
+        call.reads,
+        BookQuery(limit=query.limit, offset=query.offset, attached_to=query.conversation_id),
+    )
     counts = await asyncio.gather(*(books.indexed(book) for book in found))
     rows = [wire.BookView.from_book(*one) for one in zip(found, counts, strict=True)]
     return wire.BooksAnswer(books=tuple(rows), total=total)
@@ -98,7 +108,8 @@ async def upload(call: CurrentCall) -> Response:
     """The file is kept when this is answered, and read in the background: pdf, docx, pptx, xlsx,
     xls, ods, csv, tsv, html, rtf, odt, epub, txt, md or eml. The same file, or another with the
     same title, is answered with 409; `replace=true` puts it in the place of the one with its
-    title, unless other documents rest on that (409 `document_linked`). Follow it at
+    title, unless other documents rest on that (409 `document_linked`). With `conversation_id` it
+    is attached to that conversation, which alone sees it until it is published. Follow it at
     `/api/book-upload/ws/progress/{task_id}`."""
     return await _upload(call)
 
@@ -119,7 +130,9 @@ async def recognized(
     call: CurrentCall, query: InQuery[wire.RecognizeQuery]
 ) -> wire.RecognizeAnswer:
     """Whether this file or text is among the user's documents."""
-    found = await call.services.books.recognised(call.reads, query.documentHash)
+    found = await call.services.books.recognised(
+        call.reads, query.documentHash, query.conversation_id
+    )
     return wire.RecognizeAnswer.from_book(found)
 
 
@@ -128,9 +141,9 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
     """By its hash, or by its text."""
     books = call.services.books
     if body.documentHash is not None:
-        found = await books.recognised(call.reads, body.documentHash)
+        found = await books.recognised(call.reads, body.documentHash, body.conversation_id)
     elif body.content is not None:
-        found = await books.recognised_text(call.reads, body.content)
+        found = await books.recognised_text(call.reads, body.content, body.conversation_id)
     else:
         raise InvalidInput(
             "documentHash: send it, or the text as `content`.",
@@ -140,9 +153,10 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
 
 
 @routes.get(f"{BOOKS}/{{book_id}}", summary="Read a document", responses=raises(NotFound))
-async def one(call: CurrentCall, book_id: BookId) -> wire.BookAnswer:
-    """With its text, once it is completed."""
-    book = await call.services.books.get(call.reads, book_id)
+async def one(call: CurrentCall, book_id: BookId, query: InQuery[wire.SeenFrom]) -> wire.BookAnswer:
+    """With its text, once it is completed. One that is attached is found from its conversation
+    alone."""
+    book = await call.services.books.seen(call.reads, book_id, query.conversation_id)
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
     return wire.BookAnswer(book=wire.BookDetail.from_book(book, indexed, text))
@@ -167,8 +181,25 @@ async def surrounding(
     call: CurrentCall, book_id: BookId, chunk_id: ChunkId, query: InQuery[wire.SurroundingQuery]
 ) -> wire.ChunksAnswer:
     """Chunks in reading order, and their text without what they repeat."""
-    found = await call.services.books.surrounding(call.reads, book_id, chunk_id, query.radius)
+    books = call.services.books
+    book = await books.seen(call.reads, book_id, query.conversation_id)
+    found = await books.surrounding(call.reads, book, chunk_id, query.radius)
     return wire.ChunksAnswer.from_items(book_id, found)
+
+
+@routes.post(
+    f"{BOOKS}/{{book_id}}/publish",
+    summary="Publish a document of a conversation",
+    **writes(NotFound, Conflict),
+)
+async def publish(call: CurrentCall, book_id: BookId) -> wire.BookPublished:
+    """What is attached to a conversation becomes a book of all of them, without a second copy. 409
+    while it is not completed, or where a book is the same or has its title. A book stays as it
+    is."""
+    book = await call.services.books.publish(call.writes, book_id)
+    return wire.BookPublished(
+        book_id=book.book_id, status=book.state.value, message="The document is a book."
+    )
 
 
 @routes.post(
@@ -232,6 +263,7 @@ async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Res
         tiers=(Tier.BOOKS,),
         where=query.fill(ItemFilter, doc_ids=ids),
         include_datagov=False,
+        conversation_id=query.conversation_id,
         principal=call.principal,
     )
     found = await call.services.search.search(call.reads, wanted)
@@ -243,7 +275,12 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
     """The same documents, as the first client shows its library."""
     if query.sourceType not in (None, "upload"):
         return wire.DocumentsAnswer(documents=(), total=0, hasMore=False)
-    asked = BookQuery(limit=query.limit, offset=query.offset, language=query.language)
+    asked = BookQuery(
+        limit=query.limit,
+        offset=query.offset,
+        language=query.language,
+        attached_to=query.conversation_id,
+    )
     found, total = await call.services.books.page(call.reads, asked)
     rows = tuple(wire.DocumentView.from_book(book) for book in found)
     more = query.offset + len(rows) < total
@@ -251,14 +288,17 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
 
 
 @routes.get(f"{DOCUMENTS}/{{document_id}}", summary="Open a document", responses=raises(NotFound))
-async def opened(call: CurrentCall, document_id: DocumentId) -> wire.DocumentDetail:
+async def opened(
+    call: CurrentCall, document_id: DocumentId, query: InQuery[wire.SeenFrom]
+) -> wire.DocumentDetail:
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
-    book = await call.services.books.get(call.reads, document_id)
+    book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
     return wire.DocumentDetail.of(
         book,
         id=book.book_id,
         parsedMarkdown=text,
+        keyPoints=book.digest.themes,
         numPages=book.pages,
         fileType=book.kind,
         uploadTimestamp=book.uploaded_at,
@@ -282,6 +322,7 @@ async def _upload(call: Call) -> Response:
             title=form.title,
             author=form.author,
             replaces=form.replace,
+            attached_to=form.conversation_id,
         )
     except Duplicate as error:
         known = wire.BookInTheWay(

@@ -12,6 +12,7 @@ from rayapp.assistant.extraction.rules import facts, history
 from rayapp.assistant.extraction.rules.facts import Learned, Task, Turn
 from rayapp.assistant.ports import ExchangeQueue
 from rayapp.core.errors import RayappError
+from rayapp.documents.service import BooksService
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.inference import ports
@@ -20,7 +21,7 @@ from rayapp.memory.item import MemoryItem, Outcome, SourceType, Status, point_id
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import is_raw_exchange
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.memory.tiers import CORE_TIERS
+from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import ReceiptReads
 from rayapp.text.slots import slot_of
 
@@ -47,9 +48,16 @@ class KnownMemories:
     """Looks into index and truth. Raises DependencyDown: unseen is not learned either."""
 
     def __init__(
-        self, items: MemoryStore, index: VectorIndex, embedder: ports.Embedder, *, timeout_s: float
+        self,
+        items: MemoryStore,
+        index: VectorIndex,
+        embedder: ports.Embedder,
+        books: BooksService,
+        *,
+        timeout_s: float,
     ) -> None:
         self._items = items
+        self._books = books
         self._index = index
         self._embedder = embedder
         self._timeout_s = timeout_s
@@ -64,8 +72,11 @@ class KnownMemories:
         near = await self._near(user_id, text, TOLD)
         return [item.text for item, _ in near]
 
-    async def says(self, user_id: str, line: str) -> DuplicateMatch:
-        """Whether a memory, of whatever tier, says the same."""
+    async def says(self, exchange: facts.LearnedExchange, line: str) -> DuplicateMatch:
+        """Whether a memory, of whatever tier, says the same, or a document of the conversation."""
+        user_id = exchange.user_id
+        if await self._stands_attached(exchange, line):
+            return DuplicateMatch(True)
         near = await self._near(user_id, line, COMPARED)
         same = [item for item, cosine in near if facts.known_near(line, item.text, cosine)]
         if not same:
@@ -76,6 +87,25 @@ class KnownMemories:
         if all(facts.adds(line, item.text) for item in same):
             return DuplicateMatch(True, next((item for item in same if _is_learned(item)), None))
         return DuplicateMatch(True)
+
+    async def _stands_attached(self, exchange: facts.LearnedExchange, line: str) -> bool:
+        """Whether a passage of a document that is attached to the conversation says the same, or
+        holds it: nobody else sees that document."""
+        own, conversation = exchange.own, exchange.conversation_id
+        attached = await self._books.attached(own, conversation)
+        if not attached:
+            return False
+        where = ItemFilter(
+            tiers=(Tier.BOOKS,),
+            doc_ids=tuple(book.linked_to or book.book_id for book in attached),
+            attached_to=conversation,
+        )
+        near = await self._nearest(own, line, where, LOOKED_THROUGH)
+        if any(facts.known_near(line, item.text, cosine) for item, cosine in near):
+            return True
+        worded = await self._items.text_search(own, where, line, LOOKED_THROUGH)
+        passages = (item.text for item, _ in (*near, *worded))
+        return facts.known_text(line, passages)
 
     async def around(self, user_id: str, line: str) -> list[MemoryItem]:
         """Facts near to the line, and those that wait for the index."""
@@ -91,16 +121,21 @@ class KnownMemories:
         return await self._items.by_points(ReadScope(user_id).own, points) if points else []
 
     async def _near(self, user_id: str, text: str, limit: int) -> list[tuple[MemoryItem, float]]:
-        (vector,) = await self._embedder.embed([text], "passage", timeout_s=self._timeout_s)
         # Raw turns lie near too, and are left out afterwards: they are where facts come from.
-        sub_query = SubQuery(name="known", limit=3 * limit, dense=vector, tiers=CORE_TIERS)
-        (points,) = await self._index.query(
-            ReadScope(user_id).own, ItemFilter(tiers=CORE_TIERS), [sub_query]
-        )
+        where = ItemFilter(tiers=CORE_TIERS)
+        return (await self._nearest(ReadScope(user_id).own, text, where, 3 * limit))[:limit]
+
+    async def _nearest(
+        self, own: ReadScope, text: str, where: ItemFilter, limit: int
+    ) -> list[tuple[MemoryItem, float]]:
+        """Active memories that are no raw turns with their cosines, the nearest first."""
+        (vector,) = await self._embedder.embed([text], "passage", timeout_s=self._timeout_s)
+        sub_query = SubQuery(name="known", limit=limit, dense=vector, tiers=where.tiers)
+        (points,) = await self._index.query(own, where, [sub_query])
         scores = {point.point_id: point.score for point in _order(points)}
-        found = await self._items.by_points(ReadScope(user_id).own, list(scores))
+        found = await self._items.by_points(own, list(scores))
         near = [(item, scores[item.point_id]) for item in _facts(found)]
-        return sorted(near, key=lambda one: -one[1])[:limit]
+        return sorted(near, key=lambda one: -one[1])
 
 
 def _is_learned(item: MemoryItem) -> bool:
@@ -408,7 +443,7 @@ class ExtractionPolicies:
     async def _says(self, case: Case, text: str) -> DuplicateMatch | None:
         """Whether the text is known; None = it cannot be seen, and the answer is lost."""
         try:
-            return await self.known.says(case.exchange.user_id, text)
+            return await self.known.says(case.exchange, text)
         except RayappError:
             return None
 

@@ -10,16 +10,14 @@ from typing import Any, Literal
 
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, own_name
 from rayapp.core.errors import InvalidInput
-from rayapp.inference.chat.rules.answers import refuses
+from rayapp.inference.chat.rules.answers import faithful
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import Tier
-from rayapp.text.hostile import hostile
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash
 from rayapp.text.redaction import redact, without_marks
-from rayapp.text.signature import signature
 
 # The oldest so many are compared: all of a full conversation would be read for one newcomer.
 LOOKED_AT = 50
@@ -49,21 +47,8 @@ MAX_SUMMARY_CHARS = 1_000
 
 
 def accepted_summary(reply: str, text: str) -> str | None:
-    """The answer of a model as one line; None when it is none that may be kept.
-
-    What tools bring comes from anywhere, so a summary that refuses, gives orders, forges a frame,
-    speaks another language than the text or names a number that the text does not say is dropped.
-    """
-    line = " ".join(reply.split())
-    if not line or len(line) > MAX_SUMMARY_CHARS or len(line) >= len(text):
-        return None
-    if hostile(reply) is not None or refuses(line):
-        return None
-    said, spoken = detect_language(line), detect_language(text)
-    if said != spoken and "mixed" not in (said, spoken):
-        return None
-    invented = set(signature(line).numbers) - set(signature(text).numbers)
-    return None if invented else line
+    """The answer of a model as one line; None when it is none that may be kept."""
+    return faithful(reply, text, MAX_SUMMARY_CHARS)
 
 
 # Colours and cursor moves of terminals.

@@ -167,7 +167,7 @@ class ToolsService(ToolWrites):
         reads, ids = ReadScope(scope.user_id), None
         if args.titles is not None:
             ids = await self._books.with_passages(
-                reads, await self._books.named(reads, args.titles)
+                reads, await self._books.named(reads, args.titles, call.conversation_id)
             )
         where = ItemFilter(
             doc_ids=ids,

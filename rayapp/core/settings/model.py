@@ -116,6 +116,10 @@ class HelperFlags(SettingsSection):
     answer_reading: bool = Field(
         True, description="Read whether a search found an answer, where a request asks for it."
     )
+    document_notes: bool = Field(
+        True, description="Sum up documents in the background: a call per six passages."
+    )
+    document_summary: bool = Field(True, description="Make one summary of those of the passages.")
 
 
 class ModelsSettings(SettingsSection):

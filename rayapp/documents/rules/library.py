@@ -54,7 +54,10 @@ def words_hash(text: str) -> str:
     return sha256_of("".join(text.split()).encode("utf-8"))
 
 
-def book_id_of(file_hash: str) -> str:
+def book_id_of(file_hash: str, attached_to: str | None = None) -> str:
+    """The same file has another id in each conversation that it is attached to."""
+    if attached_to is not None:
+        file_hash = sha256_of(f"{file_hash}\n{attached_to}".encode())
     return f"doc_{file_hash[:ID_DIGITS]}"
 
 
@@ -185,6 +188,7 @@ def _memory(book: Book, chunk: Chunk) -> NewMemory:
         tier=Tier.BOOKS,
         memory_id=chunk_id(book.book_id, chunk.index),
         created_at=book.uploaded_at,
+        attached_to=book.attached_to,
         source=Source(
             type=SourceType.DOCUMENT,
             doc_id=book.book_id,

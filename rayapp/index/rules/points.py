@@ -69,6 +69,8 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
         "first_page": first_page,
         "last_page": last_page,
         "has_code": book.get("has_code"),
+        "attached": True if item.attached_to is not None else None,
+        "attached_to": item.attached_to,
         "created_at": epoch_s(item.created_at),
         "expires_at": epoch_s(item.expires_at),
         "valid_from": epoch_s(item.valid_from),

@@ -138,10 +138,9 @@ def _added(
         book = client.upload(path, title=title, author=author, replace=replace, on_progress=show)
     except Conflict as error:
         # What cuts documents is slow to load, and no other command needs it.
-        from rayapp.documents.rules.library import book_id_of, sha256_of
+        from rayapp.documents.rules.library import sha256_of
 
-        own = book_id_of(sha256_of(path.read_bytes()))
-        return error.message, error.details.get("existing_book_id") == own
+        return error.message, error.details.get("file_hash") == sha256_of(path.read_bytes())
     except InvalidInput as error:
         return error.message, False
     if book.linkedToBookId is not None:

@@ -187,6 +187,7 @@ def new_item(
         supersedes=new.supersedes,
         sequence=sequence_at(now),
         instruction=instruction,
+        attached_to=new.attached_to,
         index=IndexState(next_attempt_at=now),
     )
 

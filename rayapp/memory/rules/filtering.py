@@ -14,7 +14,7 @@ from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
 from rayapp.memory.item import MemoryItem, Source, Status
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.memory.tiers import DATAGOV_TIERS, SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.memory.tiers import DATAGOV_TIERS, FOLLOWED_TIERS, SURVIVES_EXPIRY_SCORE, Tier
 
 # Label of items that no tool stored, in growth charts.
 MANUAL_SOURCE = "manual"
@@ -94,7 +94,18 @@ def kept(items: Iterable[MemoryItem], where: ItemFilter) -> list[MemoryItem]:
         and _traits_match(item, where)
         and _place_matches(item, where)
         and _times_match(item, where)
+        and is_seen(item, where)
     ]
+
+
+def is_seen(item: MemoryItem, where: ItemFilter) -> bool:
+    """Whether `item` is attached to no conversation, or to the one that asks."""
+    return where.include_attached or item.attached_to in (None, where.attached_to)
+
+
+def is_followed(item: MemoryItem) -> bool:
+    """Whether a change of `item` is due for the graphs, which every conversation sees."""
+    return item.tier in FOLLOWED_TIERS and item.attached_to is None
 
 
 def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:

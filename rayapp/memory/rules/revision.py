@@ -37,9 +37,11 @@ def combined_op(state: IndexState, op: IndexOp) -> IndexOp:
 
 
 def requeued(state: IndexState, op: IndexOp, at: datetime) -> IndexState:
-    """`state` asked to be indexed again from `at`: next rev, no claim, no back-off."""
+    """`state` asked to be indexed again from `at`: next rev, no claim, no back-off. What was put
+    away has no vectors any more."""
     return replace(
         state,
+        vector_hash=None if state.op is IndexOp.DELETE else state.vector_hash,
         op=combined_op(state, op),
         rev=state.rev + 1,
         sync_state=SyncState.PENDING,

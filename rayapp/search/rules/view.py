@@ -38,7 +38,12 @@ MOST_PENDING = 200
 TIERS = {tier: code for code, tier in enumerate(Tier)}
 _ID, _SCORE = itemgetter(0), itemgetter(1)  # of a scored point
 # Conditions that columns answer; a filter with others is asked of the memories themselves.
-COLUMNS = frozenset({"tiers", "statuses", "now", "valid_at", "include_superseded"})
+COLUMNS = frozenset(
+    {
+        *("tiers", "statuses", "now", "valid_at", "include_superseded"),
+        *("attached_to", "include_attached"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,7 @@ class _Part:
         self.valid_from = np.array([_seconds(item.valid_from, -np.inf) for item in items])
         self.valid_to = np.array([_seconds(item.valid_to, np.inf) for item in items])
         self.superseded = np.array([item.superseded_by is not None for item in items], np.bool_)
+        self.attached = np.array([item.attached_to is not None for item in items], np.bool_)
         self.postings = _postings(*words)
         self.text_bytes = sum(2 * len(item.text) + ITEM_BYTES for item in items)
 
@@ -133,11 +139,20 @@ class _Part:
             ok &= (self.valid_from <= at) & (self.valid_to > at)
         if not where.include_superseded:
             ok &= ~self.superseded
+        if not where.include_attached and self.attached.any():
+            ok &= ~self.attached | self._attached_to(where.attached_to)
         if not _by_columns(where):
             there = np.flatnonzero(ok)
             wanted = {id(item) for item in kept((self.items[at] for at in there), where)}
             ok[there] = [id(self.items[at]) in wanted for at in there]
         return ok
+
+    def _attached_to(self, conversation: str | None) -> Bools:
+        mine = np.zeros(len(self.items), np.bool_)
+        if conversation is not None:
+            there = np.flatnonzero(self.attached)
+            mine[there] = [self.items[at].attached_to == conversation for at in there]
+        return mine
 
     def found(self, slots: Ints) -> Found:
         """What the passages hold of the words."""
@@ -251,6 +266,7 @@ class UserView:
             part.valid_from[at] = _seconds(item.valid_from, -np.inf)
             part.valid_to[at] = _seconds(item.valid_to, np.inf)
             part.superseded[at] = item.superseded_by is not None
+            part.attached[at] = item.attached_to is not None
 
     def drop(self, point_ids: Iterable[str]) -> None:
         for point_id in point_ids:

@@ -13,6 +13,7 @@ from rayapp.container.services import Container
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.settings.model import Settings
+from rayapp.documents.digest import BookDigests
 from rayapp.documents.service import BookWork
 from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
@@ -174,6 +175,7 @@ class Maintenance(Role):
             self._act(service),
             self._learn(service),
             *(self._read(container.book_work, container.disk) for _ in range(READERS)),
+            self._read(container.book_digests, container.disk),
         )
 
     async def _drain(self, service: MaintenanceService) -> None:
@@ -206,7 +208,7 @@ class Maintenance(Role):
             if learned == 0:
                 await asyncio.sleep(LEARN_PAUSE_S)
 
-    async def _read(self, work: BookWork, disk: DiskSpace) -> None:
+    async def _read(self, work: BookWork | BookDigests, disk: DiskSpace) -> None:
         """Documents, one after the other."""
         while not self.loops.stopping:
             try:

@@ -12,8 +12,7 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 from rayapp.memory.item import IndexState, MemoryItem, MemoryVersion, Quality, SyncState
-from rayapp.memory.rules.filtering import flag_names
-from rayapp.memory.tiers import FOLLOWED_TIERS
+from rayapp.memory.rules.filtering import flag_names, is_followed
 from rayapp.storage.mongo.rows import may_lack, reader, to_row
 
 Document = dict[str, Any]
@@ -38,7 +37,7 @@ ITEM_TIMES = (
 STATS_TIMES = ("last_outcome_at",)
 INDEX_TIMES = ("next_attempt_at", "indexed_at")
 
-may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction")
+may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction", "attached_to")
 from_document = reader(MemoryItem)
 version_from_document = reader(MemoryVersion)
 
@@ -67,7 +66,7 @@ def to_document(item: MemoryItem) -> Document:
         "quality": quality_document(item.quality),
         "index": index_document(item.index, pending_since=item.stored_at),
         "flags": list(flag_names(item.source)),
-        "follow_up_at": item.stored_at if item.tier in FOLLOWED_TIERS else None,
+        "follow_up_at": item.stored_at if is_followed(item) else None,
         "contribution": None,
     }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -16,26 +17,29 @@ from rayapp.documents.ports import (
     HELD,
     OPEN,
     Book,
+    BookDigest,
     BookQuery,
     BookStage,
     BookState,
     TitleTaken,
     title_key,
 )
-from rayapp.memory.item import MemoryItem, Status, SyncState
-from rayapp.memory.rules.revision import queued, revived
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
+from rayapp.memory.rules.revision import queued, revived, touch
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.memory_store import revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 from rayapp.storage.mongo.rows import from_row, may_lack, to_row
 from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
 may_lack(Book)
+may_lack(BookDigest)
 # A row of an upload, bytes: far below the server's 16 MB.
 PART_BYTES = 4 * 1024 * 1024
 # An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
@@ -101,8 +105,7 @@ class MongoBookStore:
 
     async def add(self, book: Book) -> Book | None:
         key = _key(book)
-        new = _keyed(book) | {"claim": None}
-        change = [{"$replaceWith": {"$mergeObjects": [{"$literal": new}, {"due_at": "$$NOW"}]}}]
+        change = [{"$replaceWith": {"$mergeObjects": [{"$literal": _keyed(book)}, DUE]}}]
         try:
             with translated(passing=DuplicateKeyError):
                 await self._rows.update_one(
@@ -125,6 +128,7 @@ class MongoBookStore:
         where |= {"kind": query.kind} if query.kind is not None else {}
         where |= {"language": query.language} if query.language is not None else {}
         where |= {"title": {"$in": list(query.titles)}} if query.titles is not None else {}
+        where |= _seen_by(query.attached_to) if query.books else {"attached_to": query.attached_to}
         found = await listed(
             self._rows, where, _book, sort=NEWEST, skip=query.offset, limit=query.limit
         )
@@ -136,11 +140,15 @@ class MongoBookStore:
         if not book.titled:
             same.append({"file_name": book.file_name, "titled": False})
         others = {**_owned(book), "book_id": {"$ne": book.book_id}, **IS_HELD}
+        others["attached_to"] = book.attached_to
         return await listed(self._rows, {**others, "$or": same}, _book, sort=OLDEST)
 
-    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
+    async def hashed(
+        self, scope: ReadScope, *hashes: str, attached_to: str | None = None
+    ) -> Book | None:
         where = {
             **mine(scope),
+            **_seen_by(attached_to),
             "$or": [{name: {"$in": list(hashes)}} for name in HASHES],
             "$and": [{"$or": [{"chunks": {"$gt": 0}}, {"linked_to": {"$ne": None}}]}],
             **IS_HELD,
@@ -263,8 +271,10 @@ class MongoBookStore:
         if book.state is not BookState.COMPLETED:
             await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
         free = {"claim": "", "due_at": "", "pages_stored": ""}
+        waits = book.state is BookState.COMPLETED and book.chunks and not book.digest.done
+        read = {"digest_due_at": book.updated_at} if waits else {}
         # One that took another's place may meet its title given away in the meantime.
-        for row in (_keyed(book), to_row(book)):
+        for row in (_keyed(book) | read, to_row(book) | read):
             with contextlib.suppress(DuplicateKeyError), translated(passing=DuplicateKeyError):
                 done = await self._rows.update_one(
                     _held(book, token), {"$set": row, "$unset": free}
@@ -289,6 +299,62 @@ class MongoBookStore:
         while found := await self._database.transaction(page):
             gone += found
         return gone
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        due = {"digest_due_at": {"$type": "date"}, "$expr": {"$lte": ["$digest_due_at", "$$NOW"]}}
+        change = {"$set": {"digest_claim": {"$literal": token}, "digest_due_at": _in(claim_s)}}
+        with translated():
+            doc = await self._rows.find_one_and_update(
+                {**due, "state": BookState.COMPLETED.value},
+                [change],
+                sort=[("digest_due_at", 1)],
+                return_document=ReturnDocument.AFTER,
+            )
+        return None if doc is None else _book(doc)
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        key = {**_key(book), "state": BookState.COMPLETED.value, "digest_claim": token}
+        read = {"summary": book.summary, "digest": to_row(book.digest)}
+        later = None if book.digest.done else _in(delay_s)
+        steps: list[Document] = [
+            {"$set": {name: {"$literal": one} for name, one in read.items()}},
+            {"$set": {"digest_due_at": later, "digest_claim": None}},
+        ]
+        with translated():
+            done = await self._rows.update_one(key, steps)
+        return bool(done.matched_count)
+
+    async def publish(self, book: Book) -> bool:
+        key = {**_key(book), "upload_id": book.upload_id, "state": BookState.COMPLETED.value}
+        change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", {"$literal": _keyed(book)}, DUE]}}]
+        try:
+            with translated(passing=DuplicateKeyError):
+                done = await self._rows.update_one(key, change)
+        except DuplicateKeyError:
+            raise TitleTaken(f"A document with the title {book.title} is here already.") from None
+        return bool(done.matched_count)
+
+    async def open_chunks(self, book: Book, token: str) -> bool:
+        """In pages, as they are stored."""
+        wanted = {**_chunks(book), "attached_to": {"$type": "string"}}
+
+        async def page(session: AsyncClientSession) -> None:
+            docs = await self._items.find(wanted, limit=CHUNK_PAGE, session=session).to_list()
+            await self._changes.note(((book.user_id, doc["point_id"]) for doc in docs), session)
+            opened = [ReplaceOne({"_id": doc["_id"]}, _opened(doc, book)) for doc in docs]
+            if opened:
+                await self._items.bulk_write(opened, ordered=False, session=session)
+            begun = {"$inc": {"pages_stored": 1}}
+            done = await self._rows.update_one(_held(book, token), begun, session=session)
+            if not done.matched_count:
+                raise _NotHeldError
+
+        try:
+            while await first(self._items, wanted, convert.from_document) is not None:
+                await self._database.transaction(page, passing=_NotHeldError)
+        except _NotHeldError:
+            return False
+        return True
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:
         where = {**mine(scope), "linked_to": book_id}
@@ -334,6 +400,8 @@ class MongoBookStore:
         return bool(done.matched_count)
 
 
+# Free to be claimed.
+DUE: Document = {"claim": None, "due_at": "$$NOW"}
 EXPIRES: Document = {"expires_at": {"$add": ["$$NOW", UPLOAD_TTL_S * 1000]}}
 
 
@@ -344,6 +412,18 @@ def _in(seconds: float) -> Document:
 
 def _keyed(book: Book) -> Document:
     return to_row(book) | {"title_key": title_key(book)}
+
+
+def _seen_by(conversation: str | None) -> Document:
+    """Books, and what is attached to this conversation; rows of before lack the field."""
+    return {"attached_to": {"$in": [None, conversation]} if conversation is not None else None}
+
+
+def _opened(doc: Document, book: Book) -> Document:
+    """The row of a chunk that all conversations see, as an edit leaves it."""
+    item = convert.from_document(doc)
+    seen = touch(item, IndexOp.PAYLOAD, book.updated_at, attached_to=None)
+    return revision_document(replace(seen, version=item.version + 1), doc)
 
 
 def _owned(book: Book) -> Document:

@@ -27,7 +27,7 @@ from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document
-from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.predicates import UNATTACHED, own
 from rayapp.storage.mongo.rows import to_row, utc
 
 # What the graphs remember of a memory goes to the one it was merged into, in that transaction.
@@ -206,6 +206,7 @@ class FollowUps:
             "tier": {"$in": sorted(CONTENT_TIERS)},
             "status": Status.ACTIVE.value,
             "contribution": None,
+            **UNATTACHED,
         }
         with translated():
             if dry_run:

@@ -331,6 +331,8 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         ),
         # What somebody is to work on: about empty.
         index("document_due", "due_at", only={"due_at": {"$type": "date"}}),
+        # What a language model is to read: about empty where there is one.
+        index("digest_due", "digest_due_at", only={"digest_due_at": {"$type": "date"}}),
     ),
     UPLOADS: (
         index("user_upload", "user_id", "upload_id", "part", unique=True),

@@ -18,10 +18,10 @@ from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted
-from rayapp.memory.rules.filtering import MANUAL_SOURCE
+from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
@@ -32,6 +32,7 @@ from rayapp.storage.mongo.index_queue import IndexQueue
 from rayapp.storage.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
 from rayapp.storage.mongo.predicates import (
     NOT_DELETED,
+    UNATTACHED,
     Predicate,
     after,
     mine,
@@ -62,7 +63,7 @@ class ItemCounts:
             "failed": {"$sum": "$stats.failed_count"},
             "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
         }
-        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED}
+        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED, **UNATTACHED}
         nothing = dict.fromkeys(sums, 0)
         with translated():
             cursor = await self._items.aggregate(
@@ -80,7 +81,7 @@ class ItemCounts:
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
         """The base row counts what was stored before `since`; its label is empty."""
-        own = {**mine(scope), **NOT_DELETED}
+        own = {**mine(scope), **NOT_DELETED, **UNATTACHED}
         day = {"$dateToString": {"format": "%Y-%m-%d", "date": "$stored_at"}}
         label = {"$ifNull": ["$source.tool_name", MANUAL_SOURCE]}
         pipeline = [
@@ -531,7 +532,7 @@ def revision_document(new: MemoryItem, old: Document) -> Document:
     was_pending = old["index"]["sync_state"] == SyncState.PENDING.value
     since = old["index"]["pending_since"] if was_pending else new.updated_at
     contribution = old.get("contribution")
-    followed = contribution is not None or new.tier in FOLLOWED_TIERS
+    followed = contribution is not None or is_followed(new)
     return {
         **convert.to_document(new),
         "index": convert.index_document(new.index, pending_since=since),

@@ -12,6 +12,8 @@ from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 
 Predicate = dict[str, Any]
 
+# What no conversation has for itself; rows of before lack the field.
+UNATTACHED: Predicate = {"attached_to": None}
 NOT_DELETED: Predicate = {"status": {"$ne": Status.DELETED.value}}
 
 # `$text` reads the posting list of every term: more of them cost time and find little
@@ -109,6 +111,9 @@ def _conditions(where: ItemFilter) -> Predicate:
         predicate["instruction"] = {"$type": "string"} if where.instruction else None
     if not where.include_superseded:
         predicate["superseded_by"] = None
+    # Of documents alone, so that lists of other tiers are answered as before.
+    if not where.include_attached and (where.tiers is None or Tier.BOOKS in where.tiers):
+        predicate |= _seen_by(where.attached_to)
     predicate |= _place(where)
     created = _range(where)
     if created:
@@ -117,6 +122,10 @@ def _conditions(where: ItemFilter) -> Predicate:
     if alternatives:
         predicate["$and"] = alternatives
     return predicate
+
+
+def _seen_by(conversation: str | None) -> Predicate:
+    return UNATTACHED if conversation is None else {"attached_to": {"$in": [None, conversation]}}
 
 
 def _place(where: ItemFilter) -> Predicate:

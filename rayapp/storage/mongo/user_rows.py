@@ -26,7 +26,7 @@ from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, own
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -88,7 +88,7 @@ class MongoUserRows:
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         items, where = (
             self._database.collection(indexes.ITEMS),
-            {**mine(scope), **indexes.HIDDEN_ONLY},
+            {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED},
         )
         return await listed(items, where, from_document, sort=NEWEST_HIDDEN, limit=limit)
 

@@ -22,9 +22,9 @@ FIELD_KINDS: Final = {
     **dict.fromkeys(("tier", "status", "lang", "tags", "entities", "flags"), "keyword"),
     **dict.fromkeys(("conversation_id", "source_type", "tool_name", "doc_id"), "keyword"),
     **dict.fromkeys(("subject_id", "category", "format", "organization"), "keyword"),
-    **dict.fromkeys(("author", "headings"), "keyword"),
+    **dict.fromkeys(("author", "headings", "attached_to"), "keyword"),
     **dict.fromkeys(("created_at", "expires_at", "valid_from", "valid_to", "score"), "float"),
-    **dict.fromkeys(("superseded", "always_inject", "has_code"), "bool"),
+    **dict.fromkeys(("superseded", "always_inject", "has_code", "attached"), "bool"),
     **dict.fromkeys(("rev", PASSAGE, "first_page", "last_page"), "integer"),
 }
 
@@ -83,7 +83,7 @@ class Predicate:
         return any(isinstance(clause, AnyOf) and not clause.values for clause in self.must)
 
 
-EVERYTHING = ItemFilter(statuses=None, include_superseded=True)
+EVERYTHING = ItemFilter(statuses=None, include_superseded=True, include_attached=True)
 
 # `ItemFilter` field -> payload key, for conditions of the form "any of these values".
 ANY_OF_FIELDS: tuple[tuple[str, str], ...] = (
@@ -111,7 +111,7 @@ def predicate_of(
     """Points that `scope` may read and `where` keeps, in `tiers` too when given."""
     wanted = _both(where.tiers, tiers)
     owner: tuple[Clause, ...] = (_readable(scope, wanted),)
-    return Predicate(owner + _conditions(where, wanted), _exclusions(where))
+    return Predicate(owner + _conditions(where, wanted), _exclusions(where, wanted))
 
 
 def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predicate:
@@ -121,7 +121,9 @@ def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predic
     if scope is not None:
         owner = (_readable(scope, where.tiers),)
     others = Range(key=PASSAGE, gte=1.0)
-    return Predicate(owner + _conditions(where, where.tiers), (*_exclusions(where), others))
+    return Predicate(
+        owner + _conditions(where, where.tiers), (*_exclusions(where, where.tiers), others)
+    )
 
 
 def not_newer_than(rev: int, point_ids: tuple[str, ...] | None = None) -> Predicate:
@@ -176,11 +178,15 @@ def _conditions(where: ItemFilter, tiers: tuple[Tier, ...] | None) -> tuple[Clau
     return tuple(clauses)
 
 
-def _exclusions(where: ItemFilter) -> tuple[Clause, ...]:
+def _exclusions(where: ItemFilter, tiers: tuple[Tier, ...] | None) -> tuple[Clause, ...]:
     """Written as exclusions so that a point without the key passes."""
     clauses: list[Clause] = []
     if not where.include_superseded:
         clauses.append(Flag("superseded", True))
+    # Of documents alone, so that the other tiers are asked as before.
+    if not where.include_attached and (tiers is None or Tier.BOOKS in tiers):
+        own = () if where.attached_to is None else (AnyOf("attached_to", (where.attached_to,)),)
+        clauses.append(OneOf((Predicate((Flag("attached", True),), own),)))
     if where.now is not None:
         over = Range(key="expires_at", lte=epoch_s(where.now))
         survives = Range(key="score", gte=SURVIVES_EXPIRY_SCORE)

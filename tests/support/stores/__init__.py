@@ -6,7 +6,7 @@ It passes the same contract suite as the MongoDB store, with times cut to millis
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,12 +26,13 @@ from rayapp.memory.rules.filtering import (
     MANUAL_SOURCE,
     bare_words,
     checked_user,
+    is_followed,
     matches,
     readable,
 )
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
+from rayapp.memory.tiers import Tier
 from tests.support.stores.queue import InMemoryQueue
 from tests.support.stores.rows import Row, stored_form, to_ms, version_form
 
@@ -73,7 +74,7 @@ class InMemoryMemoryStore(InMemoryQueue):
             item = revived(by_id.item, item)
         pending = item.index.sync_state is SyncState.PENDING
         contributed = by_id.contributed if by_id is not None else None
-        followed = contributed is not None or item.tier in FOLLOWED_TIERS
+        followed = contributed is not None or is_followed(item)
         self._rows[item.point_id] = Row(
             item,
             item.stored_at if pending else None,
@@ -232,7 +233,7 @@ class InMemoryMemoryStore(InMemoryQueue):
 
     async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
         everyone = (row.item for row in self._rows.values())
-        rows = list(everyone) if scope is None else self._readable(scope)
+        rows = list(everyone) if scope is None else _unattached(self._readable(scope))
         living = [item for item in rows if item.status is not Status.DELETED]
         by_tier = {tier: [item for item in living if item.tier is tier] for tier in Tier}
         gone = {tier: self._deleted(scope, tier) for tier in Tier}
@@ -254,7 +255,8 @@ class InMemoryMemoryStore(InMemoryQueue):
         return sorted({tag for item in items for tag in item.tags})
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:
-        items = [item for item in self._living(scope) if item.user_id == scope.user_id]
+        found = _unattached(self._living(scope))
+        items = [item for item in found if item.user_id == scope.user_id]
         days = Counter(
             (i.stored_at.astimezone(UTC).strftime("%Y-%m-%d"), i.source.tool_name or MANUAL_SOURCE)
             for i in items
@@ -311,6 +313,10 @@ def _text_score(item: MemoryItem, words: list[str]) -> float:
     return float(
         sum(weight for text, weight in parts + tagged for word in bare_words(text) if word in words)
     )
+
+
+def _unattached(items: Iterable[MemoryItem]) -> list[MemoryItem]:
+    return [item for item in items if item.attached_to is None]
 
 
 def _tier_count(tier: Tier, items: list[MemoryItem], deleted_ever: int) -> TierCount:

@@ -19,9 +19,10 @@ from rayapp.documents.ports import (
     alike,
     title_key,
 )
-from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.revision import touch
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.stores import InMemoryMemoryStore
@@ -34,6 +35,8 @@ class _Row:
     due_at: datetime | None
     claim: str | None = None
     title_key: str | None = None
+    digest_due_at: datetime | None = None
+    digest_claim: str | None = None
 
 
 class InMemoryBookStore:
@@ -61,7 +64,7 @@ class InMemoryBookStore:
         if known is not None and known.book.state in HELD:
             return known.book
         if self._title_taken(book):
-            return next(one for one in self._of(book) if title_key(one) == book.title)
+            return next(one for one in self._of(book) if title_key(one) == title_key(book))
         self.rows[key] = _Row(_stored(book), self._clock.now(), title_key=title_key(book))
         return None
 
@@ -76,6 +79,7 @@ class InMemoryBookStore:
             if query.kind in (None, book.kind)
             and query.language in (None, book.language)
             and (query.titles is None or book.title in query.titles)
+            and book.attached_to in ((None, query.attached_to)[not query.books :])
         ]
         found.sort(key=lambda book: (book.uploaded_at, book.book_id), reverse=True)
         return found[query.offset :][: max(0, query.limit)], len(found)
@@ -83,13 +87,16 @@ class InMemoryBookStore:
     async def alike(self, book: Book) -> list[Book]:
         return sorted((one for one in self._of(book) if alike(book, one)), key=_age)
 
-    async def hashed(self, scope: ReadScope, *hashes: str) -> Book | None:
+    async def hashed(
+        self, scope: ReadScope, *hashes: str, attached_to: str | None = None
+    ) -> Book | None:
         found = [
             book
             for book in self._of(scope)
             if {book.text_hash, book.file_hash, book.words_hash} & set(hashes)
             and (book.chunks or book.linked_to)
             and book.state in HELD
+            and book.is_seen(attached_to)
         ]
         return min(found, key=lambda book: (book.linked_to or "", _age(book)), default=None)
 
@@ -153,8 +160,52 @@ class InMemoryBookStore:
             return False
         row.book, row.claim, row.due_at = _stored(book), None, None
         row.title_key = None if self._title_taken(book) else title_key(book)
+        if book.state is BookState.COMPLETED and book.chunks and not book.digest.done:
+            row.digest_due_at = book.updated_at
         if book.state is not BookState.COMPLETED:
             self._delete_chunks(book.user_id, book.book_id, book.updated_at)
+        return True
+
+    async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
+        now = self._clock.now()
+        rows = [row for row in self.rows.values() if row.book.state is BookState.COMPLETED]
+        due = [(row.digest_due_at, row) for row in rows if row.digest_due_at is not None]
+        due = [(at, row) for at, row in due if at <= now]
+        if not due:
+            return None
+        _, row = min(due, key=lambda one: one[0])
+        row.digest_claim, row.digest_due_at = token, now + timedelta(seconds=claim_s)
+        return row.book
+
+    async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
+        row = self.rows.get((book.user_id, book.book_id))
+        if row is None or row.digest_claim != token or row.book.state is not BookState.COMPLETED:
+            return False
+        row.book = replace(row.book, summary=book.summary, digest=book.digest)
+        later = self._clock.now() + timedelta(seconds=delay_s)
+        row.digest_due_at, row.digest_claim = None if book.digest.done else later, None
+        return True
+
+    async def publish(self, book: Book) -> bool:
+        row = self.rows.get((book.user_id, book.book_id))
+        if row is None or row.book.upload_id != book.upload_id:
+            return False
+        if row.book.state is not BookState.COMPLETED:
+            return False
+        if self._title_taken(book):
+            raise TitleTaken("A document with this title is here already.")
+        row.book, row.claim, row.due_at = _stored(book), None, self._clock.now()
+        row.title_key = title_key(book)
+        return True
+
+    async def open_chunks(self, book: Book, token: str) -> bool:
+        if self._held(book, token) is None:
+            return False
+        for item in self._chunks(book.user_id, book.book_id):
+            if item.attached_to is not None:
+                seen = touch(item, IndexOp.PAYLOAD, to_ms(book.updated_at), attached_to=None)
+                new = stored_form(replace(seen, version=item.version + 1))
+                self._items._rows[item.point_id].revise(new)
         return True
 
     async def linked(self, scope: ReadScope, book_id: str) -> list[Book]:

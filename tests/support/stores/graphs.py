@@ -211,6 +211,7 @@ class InMemoryGraphStore:
             and row.item.tier in CONTENT_TIERS
             and row.item.status is Status.ACTIVE
             and row.contributed is None
+            and row.item.attached_to is None
         ]
         rows.sort(key=lambda row: self._followed.get(row.item.point_id, NEVER))
         chosen = rows[: max(0, limit)]

@@ -269,6 +269,7 @@ def _kept(where: ItemFilter, point: IndexPoint) -> bool:
             _on_pages(where, payload),
             where.always_inject in (None, payload.get("always_inject")),
             where.include_superseded or not payload.get("superseded"),
+            where.include_attached or payload.get("attached_to") in (None, where.attached_to),
             _in_time(where, payload),
         )
     )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from rayapp.core.errors import InvalidInput
 from rayapp.graphs.records import Contribution
 from rayapp.memory.item import IndexState, MemoryItem, MemoryVersion, Stats, SyncState
-from rayapp.memory.tiers import FOLLOWED_TIERS
+from rayapp.memory.rules.filtering import is_followed
 
 Timed = TypeVar("Timed", MemoryItem, MemoryVersion, Stats, IndexState)
 
@@ -33,7 +33,7 @@ class Row:
     def revise(self, item: MemoryItem) -> None:
         """Keep what an edit made of the item; what the graphs know of it stays, and is due."""
         self.hold(item, item.updated_at)
-        followed = self.contributed is not None or item.tier in FOLLOWED_TIERS
+        followed = self.contributed is not None or is_followed(item)
         self.follow_up_at = item.updated_at if followed else None
 
     @property

@@ -47,7 +47,9 @@ class InMemoryUserRows:
         found = [
             row.item
             for row in self._items.values()
-            if row.item.user_id == user_id and hidden_reason(row.item) is not None
+            if row.item.user_id == user_id
+            and row.item.attached_to is None
+            and hidden_reason(row.item) is not None
         ]
         found.sort(key=lambda item: (item.archived_at, item.point_id), reverse=True)
         return found[: max(0, limit)]

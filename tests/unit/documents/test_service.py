@@ -132,7 +132,7 @@ async def test_a_document_does_not_go_from_under_another_that_rests_on_it(world:
     assert second.linked_to == first.book_id
     text = await books.text(READS, first, 10_000)
     assert await books.text(READS, second, 10_000) == text != ""
-    (around,) = await books.surrounding(READS, second.book_id, f"{first.book_id}:0", 0)
+    (around,) = await books.surrounding(READS, second, f"{first.book_id}:0", 0)
     assert around.source.doc_id == first.book_id
     with pytest.raises(Conflict, match="delete them first"):
         await books.delete(DANA, first.book_id)
@@ -243,10 +243,10 @@ async def test_what_we_show_of_a_document_is_recognised(world: World) -> None:
 async def test_documents_by_what_they_are_called(world: World) -> None:
     books = world.world.services.books
     first = await world.upload(title="First, the book")
-    assert await books.named(READS, ["First, the book"]) == [first.book_id]
-    assert await books.named(READS, [first.book_id, "other"]) == [first.book_id]
+    assert await books.named(READS, ["First, the book"], None) == [first.book_id]
+    assert await books.named(READS, [first.book_id, "other"], None) == [first.book_id]
     with pytest.raises(NotFound, match="leave the name out"):
-        await books.named(READS, ["other"])
+        await books.named(READS, ["other"], None)
 
 
 async def test_chunks_that_were_changed_or_hidden(world: World) -> None:
@@ -258,11 +258,11 @@ async def test_chunks_that_were_changed_or_hidden(world: World) -> None:
     await services.memories.edit(
         DANA, before[3].memory_id, MemoryEdit(text="Somebody wrote this instead.")
     )
-    around = await books.surrounding(READS, book.book_id, "2", 1)
+    around = await books.surrounding(READS, book, "2", 1)
     assert [item.memory_id for item in around] == [before[2].memory_id, before[3].memory_id]
     assert "Somebody wrote this instead." in await books.text(READS, book, 10**6)
     with pytest.raises(NotFound):
-        await books.surrounding(READS, book.book_id, "1", 1)
+        await books.surrounding(READS, book, "1", 1)
 
 
 async def test_files_of_one_name_but_another_ending_are_two_documents(world: World) -> None:
@@ -343,13 +343,13 @@ async def test_deleting_takes_everything(world: World) -> None:
 async def test_what_stands_around_a_chunk(world: World) -> None:
     book = await world.done(await world.upload())
     books = world.world.services.books
-    around = await books.surrounding(READS, book.book_id, f"{book.book_id}:2", 1)
+    around = await books.surrounding(READS, book, f"{book.book_id}:2", 1)
     assert [item.memory_id.rpartition(":")[2] for item in around] == ["1", "2", "3"]
-    assert len(await books.surrounding(READS, book.book_id, "0", 2)) == 3
+    assert len(await books.surrounding(READS, book, "0", 2)) == 3
     assert joined(around).startswith(around[0].text)
     for strange in ("999", "x", "-1", "²", "٢"):
         with pytest.raises(NotFound):
-            await books.surrounding(READS, book.book_id, strange, 2)
+            await books.surrounding(READS, book, strange, 2)
 
 
 async def test_refusals_before_anything_is_kept(world: World) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar, cast, get_origin
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rayapp.inference.chat.rules.tolerant_json import json_values
+from rayapp.text.hostile import hostile
+from rayapp.text.language import detect_language
 from rayapp.text.normalize import normalize
+from rayapp.text.signature import signature
 
 # Answers by which a model says that it does not answer.
 #
@@ -103,6 +106,23 @@ _REFUSALS = re.compile(
 def refuses(answer: str) -> bool:
     """True for "I'm sorry, but I can't help with that." and its like."""
     return _REFUSALS.search(normalize(answer).replace("’", "'")) is not None
+
+
+def faithful(reply: str, text: str, most: int) -> str | None:
+    """What a model says of `text` in one line of up to `most` characters; None when it is none that
+    may be kept: a text comes from anywhere, so an answer that refuses, gives orders, forges a
+    frame, speaks another language than the text or names a number that it does not say is dropped.
+    """
+    line = " ".join(reply.split())
+    if not line or len(line) > most or len(line) >= len(text):
+        return None
+    if hostile(reply) is not None or refuses(line):
+        return None
+    said, spoken = detect_language(line), detect_language(text)
+    if said != spoken and "mixed" not in (said, spoken):
+        return None
+    invented = set(signature(line).numbers) - set(signature(text).numbers)
+    return None if invented else line
 
 
 # Prices are quoted per million tokens everywhere.
@@ -261,6 +281,58 @@ class AnswerReading(ModelAnswer):
     text: int = Field(ge=0)
 
 
+Category = Literal[
+    "philosophy",
+    "psychology",
+    "business",
+    "science",
+    "technology",
+    "health",
+    "relationships",
+    "creativity",
+    "leadership",
+    "religion",
+    "education",
+    "economics",
+    "politics",
+    "history",
+    "literature",
+    "art",
+    "law",
+    "society",
+    "other",
+]
+
+
+class DocumentNote(ModelAnswer):
+    """What one of the numbered passages says. `quote`: word for word, or empty."""
+
+    number: int = Field(ge=1, le=MAX_LIST)
+    summary: Line
+    category: Category = "other"
+    quote: str = Field("", max_length=MAX_ANSWER_CHARS)
+
+    @field_validator("category", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        """Models invent categories; what a passage says counts all the same."""
+        name = str(value).strip().lower()
+        return name if name in get_args(Category) else "other"
+
+
+class DocumentNotes(ModelAnswer):
+    """Of passages that say nothing there is no note."""
+
+    passages: list[DocumentNote] = Field(max_length=MAX_LIST)
+
+
+class DocumentSummary(ModelAnswer):
+    """A document in a few sentences, and the subjects that run through it."""
+
+    summary: Line
+    themes: list[Line] = Field([], max_length=MAX_LIST)
+
+
 # The name in a prompt's front matter -> what its answer must be.
 ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "text": str,
@@ -269,6 +341,8 @@ ANSWERS: dict[str, type[ModelAnswer] | type[str]] = {
     "history_summary": HistorySummary,
     "merged_memory": MergedMemory,
     "answer_reading": AnswerReading,
+    "document_notes": DocumentNotes,
+    "document_summary": DocumentSummary,
 }
 
 

@@ -9,12 +9,14 @@ import pytest
 
 from rayapp.assistant.extraction.service import TRIES
 from rayapp.core.errors import IndexDown
+from rayapp.documents.ports import BookStage, BookState
 from rayapp.inference.chat.rules.answers import HistorySummary, MergedMemory, ProfileFindings
 from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
+from tests.support.document_contract import a_book
 from tests.unit.assistant.extraction.world import DANA, READS, World, judgement
 
 
@@ -529,3 +531,51 @@ async def test_a_fact_that_the_user_stored_meanwhile_is_one_memory() -> None:
     exchange = await world.say("I live in Haifa", "ok")
     await world.learn()
     assert (await world.texts(), world.notes(exchange)["fact"]) == ([], "known")
+
+
+# --- what a document of the conversation says
+
+
+ATTACHED = "The deposit of the flat in Haifa is 5000 shekels. הפיקדון של הדירה הוא 5000 שקלים."
+
+
+@pytest.mark.parametrize(
+    ("line", "conversation", "learned"),
+    [
+        ("The deposit of the flat in Haifa is 5000 shekels", "c-1", False),
+        ("הפיקדון של הדירה הוא 5000 שקלים", "c-1", False),
+        ("The deposit of the flat in Haifa is 5000 shekels", "c-2", True),
+        ("The deposit of the flat in Haifa is 7000 shekels", "c-1", True),
+    ],
+)
+@pytest.mark.parametrize("indexed", [True, False])
+async def test_what_an_attached_document_says_is_known_there(
+    line: str, conversation: str, learned: bool, indexed: bool
+) -> None:
+    world = await World.open()
+    await attached(world, ATTACHED + " " + "Other things are said as well. " * 20)
+    if indexed:
+        await world.index_all()
+    world.script.answers["fact_extraction"] = fact(line)
+    await world.say("What of the deposit?", line, conversation=conversation)
+    await world.learn()
+    assert bool(await world.learned()) is learned
+
+
+async def attached(world: World, text: str) -> None:
+    """A completed document of c-1 with one passage."""
+    book = a_book(world.clock, attached_to="c-1")
+    await world.book_rows.add(book)
+    held = await world.book_rows.claim(token="t", claim_s=60.0)
+    assert held is not None
+    new = NewMemory(
+        text=text,
+        tier=Tier.BOOKS,
+        memory_id=f"{book.book_id}:0",
+        source=Source(type=SourceType.DOCUMENT, doc_id=book.book_id),
+        attached_to="c-1",
+    )
+    items = world.memories.made(DANA, [new])
+    assert await world.book_rows.store(replace(held, chunks=1), "t", items)
+    done = replace(held, chunks=1, state=BookState.COMPLETED, stage=BookStage.COMPLETED)
+    assert await world.book_rows.end(done, "t")

@@ -14,6 +14,7 @@ from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.container import bootstrap
 from rayapp.core.vectors import IndexSchema
+from rayapp.documents.service import BooksService
 from rayapp.index.point_builder import PointBuilder
 from rayapp.index.service import IndexingService
 from rayapp.inference.chat.rules.answers import (
@@ -28,6 +29,7 @@ from rayapp.memory.requests import ItemQuery, NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import ModelEmbedder, Switchable
 from tests.support.outcome_services import OutcomeServices
+from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
 from tests.support.stores.stores import (
@@ -108,6 +110,8 @@ class World(OutcomeServices):
         self.index: Any = Switchable(InMemoryIndex())
         self.embedder = ModelEmbedder()
         self.numbers = itertools.count(1)
+        self.book_rows = InMemoryBookStore(self.items, self.clock)
+        self.books = BooksService(self.book_rows, self.items, runtime=self.runtime)
         self.learning = self.worker()
 
     @classmethod
@@ -135,7 +139,7 @@ class World(OutcomeServices):
             models=self.models,
             queue=queue,
             receipts=self.receipts,
-            known=KnownMemories(self.items, self.index, self.embedder, timeout_s=5.0),
+            known=KnownMemories(self.items, self.index, self.embedder, self.books, timeout_s=5.0),
             versions=lambda helper, language: f"{language}1",
         )
         executor = ExtractionExecutor(

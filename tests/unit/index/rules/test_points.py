@@ -92,6 +92,8 @@ def test_payload_holds_what_the_data_model_lists() -> None:
         "first_page": 3,
         "last_page": 4,
         "has_code": False,
+        "attached": None,
+        "attached_to": None,
         "tags": ["עיר", "b"],
         "entities": ["Haifa"],
         "conversation_id": "c",

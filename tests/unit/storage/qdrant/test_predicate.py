@@ -71,6 +71,7 @@ def test_every_filter_field_is_translated() -> None:
     assert {f.name for f in fields(ItemFilter)} - set(FILTER_CANARIES) == {
         "valid_at",
         "include_superseded",
+        "include_attached",
         "instruction",
     }
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
@@ -111,7 +112,7 @@ def test_a_count_takes_every_item_once() -> None:
     others = Range(key="passage", gte=1.0)
     assert count_predicate(None, None) == Predicate((), (others,))
     assert count_predicate(ReadScope("ann", False), None) == Predicate((MINE,), (others,))
-    everyone = count_predicate(None, ItemFilter())
+    everyone = count_predicate(None, ItemFilter(include_attached=True))
     active = AnyOf("status", ("active",))
     assert everyone == Predicate((active,), (Flag("superseded", True), others))
 
