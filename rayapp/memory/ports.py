@@ -135,7 +135,8 @@ class MemoryStore(Protocol):
     async def pending(
         self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
     ) -> list[MemoryItem]:
-        """The newest items that the index does not hold yet in their current state.
+        """The newest items that the index does not hold yet in their current state, but for
+        chunks of documents that are coming (`rules.filtering.is_coming`).
 
         `with_failed`: also those it never will, unless they are tried again.
         """

@@ -30,6 +30,7 @@ from rayapp.index.rules.points import (
 )
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import ChangeLog, Changes, MemoryStore
+from rayapp.memory.rules.filtering import is_coming
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.search.priors import is_bare
 from rayapp.search.rules.view import Row, UserView
@@ -278,7 +279,7 @@ class ResidentViews:
         """The items with their vectors, those that wait for the index with their words alone; None
         when too many wait, or the index lacks some that it should have."""
         indexed = [item for item in items if was_embedded(item)]
-        waiting = [item for item in items if not was_embedded(item)]
+        waiting = [item for item in items if not (was_embedded(item) or is_coming(item))]
         if len(waiting) > MOST_WAITING:
             return None
         rows: list[Row] = []

@@ -19,7 +19,7 @@ from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
-from rayapp.memory.rules.filtering import kept
+from rayapp.memory.rules.filtering import is_coming, kept
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.priors import NOTHING, PriorsRead
@@ -323,7 +323,9 @@ class Retrievers:
         return waiting + [
             item
             for item, _ in found
-            if item.point_id not in known and item.index.sync_state is not SyncState.SYNCED
+            if item.point_id not in known
+            and item.index.sync_state is not SyncState.SYNCED
+            and not is_coming(item)
         ]
 
     def _question(self, request: RetrievalRequest) -> SparseVector:

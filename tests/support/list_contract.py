@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.memory.item import MemoryItem, Source, SourceType, Stats, Status, SyncState
+from rayapp.memory.item import IndexState, MemoryItem, Source, SourceType, Stats, Status, SyncState
 from rayapp.memory.ports import IndexResult, MemoryStore
 from rayapp.memory.requests import SORT_KEYS, SortKey, sort_values
 from rayapp.memory.rules.filtering import matches
@@ -240,6 +240,26 @@ class ListContract:
             DANA, ItemFilter(), sort="recent", limit=5, text_query='"-"'
         )
         assert empty.items == []
+
+    async def test_chunks_that_are_coming_are_not_among_what_waits(self, stores: Stores) -> None:
+        """A document is searched when the index has taken it up; what was edited since is read."""
+        chunk = Source(type=SourceType.DOCUMENT, doc_id="d", chunk_id="0")
+        taken = IndexState(sync_state=SyncState.PENDING, vector_hash="h")
+        failed = IndexState(sync_state=SyncState.FAILED)
+        for name, source, state in (
+            ("coming", chunk, IndexState()),
+            ("edited", chunk, taken),
+            ("gave up", chunk, failed),
+            ("stored", Source(type=SourceType.DOCUMENT, doc_id="d"), IndexState()),
+        ):
+            item = an_item(memory_id=name, text=name, tier=Tier.BOOKS, source=source, index=state)
+            await stores.memories.insert(item)
+        for with_failed, names in (
+            (False, {"edited", "stored"}),
+            (True, {"edited", "stored", "gave up"}),
+        ):
+            found = await stores.memories.pending(DANA, ItemFilter(), 9, with_failed=with_failed)
+            assert {item.memory_id for item in found} == names
 
     async def test_pending_gives_the_newest_unsynced(self, stores: Stores) -> None:
         for n in range(4):

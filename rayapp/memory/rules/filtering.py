@@ -12,7 +12,7 @@ from typing import Any
 
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
-from rayapp.memory.item import MemoryItem, Source, Status
+from rayapp.memory.item import MemoryItem, Source, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, FOLLOWED_TIERS, SURVIVES_EXPIRY_SCORE, Tier
 
@@ -106,6 +106,15 @@ def is_seen(item: MemoryItem, where: ItemFilter) -> bool:
 def is_followed(item: MemoryItem) -> bool:
     """Whether a change of `item` is due for the graphs, which every conversation sees."""
     return item.tier in FOLLOWED_TIERS and item.attached_to is None
+
+
+def is_coming(item: MemoryItem) -> bool:
+    """Whether `item` is a chunk of a document that the index is still to take up. It is searched
+    with the rest of its document, not by its words before: a book has a thousand, and reading the
+    words of one takes 4 ms of every search beside it."""
+    state = item.index
+    waits = state.sync_state is SyncState.PENDING and state.vector_hash is None
+    return waits and item.source.chunk_id is not None
 
 
 def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:

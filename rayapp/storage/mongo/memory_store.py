@@ -96,6 +96,12 @@ class ItemCounts:
         return [("", "", base), *rows]
 
 
+# What the index is to take up, without chunks of documents that are coming.
+WAITS: Document = {
+    "index.sync_state": SyncState.PENDING.value,
+    "$nor": [{"source.chunk_id": {"$type": "string"}, "index.vector_hash": None}],
+}
+FAILED: Document = {"index.sync_state": SyncState.FAILED.value}
 TEXT_SCORE = {"$meta": "textScore"}
 
 
@@ -199,14 +205,12 @@ class ItemReads:
         """One query per state, because each partial index holds one state."""
         if limit < 1:
             return []
-        states = [SyncState.PENDING, *([SyncState.FAILED] if with_failed else [])]
+        states = [WAITS, *([FAILED] if with_failed else [])]
         order = [("stored_at", DESCENDING)]
         with translated():
             lists = await asyncio.gather(
                 *(
-                    self._plain.find(
-                        {**owned, "index.sync_state": state.value}, sort=order, limit=limit
-                    ).to_list()
+                    self._plain.find({**owned, **state}, sort=order, limit=limit).to_list()
                     for owned in selected(scope, where)
                     for state in states
                 )

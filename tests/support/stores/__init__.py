@@ -26,6 +26,7 @@ from rayapp.memory.rules.filtering import (
     MANUAL_SOURCE,
     bare_words,
     checked_user,
+    is_coming,
     is_followed,
     matches,
     readable,
@@ -192,7 +193,8 @@ class InMemoryMemoryStore(InMemoryQueue):
         self, scope: ReadScope, where: ItemFilter, limit: int, *, with_failed: bool = False
     ) -> list[MemoryItem]:
         states = {SyncState.PENDING, SyncState.FAILED} if with_failed else {SyncState.PENDING}
-        waiting = [item for item in self._select(scope, where) if item.index.sync_state in states]
+        found = [item for item in self._select(scope, where) if not is_coming(item)]
+        waiting = [item for item in found if item.index.sync_state in states]
         waiting.sort(key=lambda item: item.stored_at, reverse=True)
         return waiting[: max(0, limit)]
 

@@ -368,3 +368,16 @@ async def test_refusals_before_anything_is_kept(world: World) -> None:
             await books.upload(DANA, data, name, **options)
     assert not world.world.books.uploads
     assert not world.world.books.rows
+
+
+async def test_a_document_is_searched_when_the_index_has_it(world: World) -> None:
+    """Before, each search would read the words of a thousand chunks."""
+    book = await world.upload()
+    await world.work.run_once()
+    assert await world.world.found("children in the yard", user="dana") == []
+    await world.done(book)
+    found = await world.world.found("children in the yard", user="dana")
+    assert f"{book.book_id}:1" in found
+    new = MemoryEdit(text="The kettle whistles in the attic.")
+    await world.world.services.memories.edit(DANA, f"{book.book_id}:1", new)
+    assert (await world.world.found("kettle attic", user="dana"))[0] == f"{book.book_id}:1"
