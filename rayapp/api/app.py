@@ -25,6 +25,7 @@ from rayapp.api.routes import (
     backup,
     bank,
     books,
+    completions,
     context,
     events,
     graphs,
@@ -57,6 +58,7 @@ ROUTERS = (
     graphs,
     context,
     hooks,
+    completions,
     insights,
     tools,
     mcp,
@@ -148,7 +150,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
         found = InvalidInput(f"No route {wanted}; see /docs.", code="method_not_allowed")
     else:
         found = InvalidInput(f"{error.detail}", code="http_error")
-    response = error_answer(found)
+    response = error_answer(found, request.url.path)
     response.headers.update(error.headers or {})
     if error.status_code == 405:
         response.headers["Allow"] = ", ".join(_allowed(request))

@@ -13,6 +13,8 @@ from rayapp.api.json_answer import answer
 from rayapp.core import errors as e
 
 INTERNAL = "internal"
+# Beginning of the routes of a foreign protocol, whose clients look for errors in its shape.
+PROTOCOL = "/v1/"
 # Without a better estimate, one second: long enough for a restart of a replica to show.
 DEFAULT_RETRY_AFTER_S = 1.0
 # A caller reads the first few problems; a batch of junk must not answer with megabytes.
@@ -166,8 +168,15 @@ def error_body(error: e.RayappError) -> dict[str, Any]:
     }
 
 
-def error_answer(error: e.RayappError) -> Response:
-    """The answer to `error`, with `Retry-After` where a retry makes sense."""
+def in_protocol(body: dict[str, Any]) -> dict[str, Any]:
+    """The body of an error as clients of OpenAI read it."""
+    message, code, field = body["message"], body["code"], body["details"].get("field")
+    return {"error": {"message": message, "type": code, "code": code, "param": field}}
+
+
+def error_answer(error: e.RayappError, path: str = "") -> Response:
+    """The answer to `error`, with `Retry-After` where a retry makes sense. `path`: of the request,
+    which says who reads it."""
     headers = {}
     wait_s = error.retry_after_s
     if wait_s is None and error.retryable:
@@ -176,13 +185,16 @@ def error_answer(error: e.RayappError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if isinstance(error, e.Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
-    return answer(error_body(error), status=status_of(error), headers=headers)
+    body = error_body(error)
+    if path.startswith(PROTOCOL):
+        body = in_protocol(body)
+    return answer(body, status=status_of(error), headers=headers)
 
 
-def internal_answer(request_id: str) -> Response:
+def internal_answer(request_id: str, path: str = "") -> Response:
     """What a caller sees of an unexpected exception: the id to look up in the log."""
     error = e.RayappError(f"Internal error, request id {request_id}.", code=INTERNAL)
-    return error_answer(error)
+    return error_answer(error, path)
 
 
 def invalid(error: ValidationError) -> e.InvalidInput:

@@ -170,10 +170,10 @@ class RequestMiddleware:
             await self._app(scope, receive, reply.send)
         except errors.RayappError as error:
             told = error if services is None else explained(error, services.disk)
-            await reply.send_answer(error_answer(told))
+            await reply.send_answer(error_answer(told, scope["path"]))
         except Exception:  # the last frame: the caller gets an id, the log the trace
             logger.exception("request %s failed", reply.request_id)
-            await reply.send_answer(internal_answer(reply.request_id))
+            await reply.send_answer(internal_answer(reply.request_id, scope["path"]))
         finally:
             self._in_flight -= 1
             if services is not None:

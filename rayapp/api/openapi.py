@@ -15,6 +15,7 @@ from rayapp.api.errors import error_table
 from rayapp.api.responses import JSON
 from rayapp.api.route import Route
 from rayapp.wire.bases import ErrorAnswer
+from rayapp.wire.completions import ProtocolError
 from rayapp.wire.memories import StoreItem
 from rayapp.wire.system import AliveAnswer, ReadyAnswer
 
@@ -38,6 +39,7 @@ GROUPS: Mapping[str, str] = {
     "books": "Documents: upload, follow, search, quote and delete them.",
     "context": "What an assistant should know before it answers.",
     "hooks": "The calls of a chat program around each turn.",
+    "completions": "For programs with a client of OpenAI: a model with memory, and vectors.",
     "memory bank": "Lasting facts about a person, with goals and values.",
     "tools": "What an assistant may call by itself, over HTTP and MCP.",
     "graphs": "Which concepts, tiers and actions belong together.",
@@ -118,7 +120,7 @@ def document(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
         routes=routes,
     )
     schemas: dict[str, Any] = made["components"]["schemas"]
-    schemas |= _schemas(ErrorAnswer, AliveAnswer, ReadyAnswer, StoreItem)
+    schemas |= _schemas(ErrorAnswer, ProtocolError, AliveAnswer, ReadyAnswer, StoreItem)
     if ambiguous := [name for name in schemas if "__" in name]:
         # Pydantic then names them by their modules, and generators drop one of them.
         raise ValueError(f"Two models share one name; rename one of {', '.join(ambiguous)}.")

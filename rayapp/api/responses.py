@@ -5,12 +5,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from rayapp.api.errors import CODES, ERRORS, INTERNAL, error_body, row_of
+from rayapp.api.errors import CODES, ERRORS, INTERNAL, PROTOCOL, error_body, in_protocol, row_of
 from rayapp.api.middleware import READS, STORES_NOTHING
 from rayapp.core import errors as e
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
 ERROR_SCHEMA = {"$ref": "#/components/schemas/ErrorAnswer"}
+PROTOCOL_SCHEMA = {"$ref": "#/components/schemas/ProtocolError"}
 UNREADABLE = "Invalid HTTP request received."
 # What any route behind the guard may answer.
 COMMON: tuple[type[e.RayappError], ...] = (
@@ -75,6 +76,24 @@ def merged(*several: Mapping[int | str, dict[str, Any]]) -> Responses:
         known = found.get(status)
         found[status] = one if known is None else _both(known, one)
     return dict(sorted(found.items(), key=lambda entry: str(entry[0])))
+
+
+def spoken(responses: Responses, path: str) -> Responses:
+    """Errors in the shape of those who read them: routes of the protocol of OpenAI have its own."""
+    if not path.startswith(PROTOCOL):
+        return responses
+    return {status: _in_protocol(one) for status, one in responses.items()}
+
+
+def _in_protocol(response: dict[str, Any]) -> dict[str, Any]:
+    media = response.get("content", {}).get(JSON, {})
+    if media.get("schema") != ERROR_SCHEMA:
+        return response
+    examples = {
+        name: {"value": in_protocol(one["value"])} for name, one in media["examples"].items()
+    }
+    told = {JSON: {"schema": PROTOCOL_SCHEMA, "examples": examples}}
+    return response | {"content": response["content"] | told}
 
 
 def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from rayapp.api.idempotency import once
 from rayapp.api.json_answer import model_answer
 from rayapp.api.json_body import read_model, read_query
 from rayapp.api.paths import ID_PATTERN, read_path
-from rayapp.api.responses import JSON, common_responses, merged, raises
+from rayapp.api.responses import JSON, common_responses, merged, raises, spoken
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.wire.bases import IDEMPOTENCY_KEY_PATTERN, Body
 
@@ -126,12 +126,10 @@ class Route(APIRoute):
     def __init__(self, path: str, endpoint: Handler, **options: Any) -> None:
         options |= {"generate_unique_id_function": operation_id, "response_description": "Done."}
         super().__init__(path, endpoint, **options)
-        self.responses = merged(
-            self.responses,
-            common_responses(
-                self.method, path, writes=self.writes, reads_body=self.body is not None
-            ),
+        common = common_responses(
+            self.method, path, writes=self.writes, reads_body=self.body is not None
         )
+        self.responses = spoken(merged(self.responses, common), path)
         scope = ROUTE_SCOPES.get((self.method, path))
         self.description = f"{self.description} Scope: `{scope}`.".strip()
         # FastAPI's own wrapper opens two exit stacks that no dependency here needs.

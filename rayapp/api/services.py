@@ -9,6 +9,7 @@ from rayapp.admin.health import HealthService
 from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
+from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.personality.service import PersonalityService
@@ -24,6 +25,7 @@ from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.service import ConsistencyService
 from rayapp.index.deferred import DeferredService
 from rayapp.inference.chat.service import ModelCalls
+from rayapp.inference.ports import Embedder
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
@@ -66,6 +68,8 @@ class Services:
     insights: InsightsService
     context: ContextService
     hooks: HooksService
+    completions: CompletionsService
+    embedder: Embedder
     tools: ToolsService
     tool_results: ToolResultService
     events: EventStreamService

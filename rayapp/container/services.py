@@ -15,6 +15,7 @@ from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
+from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService
@@ -53,7 +54,7 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import ReindexCleanup
 from rayapp.index.service import IndexingService
 from rayapp.index.write_barrier import IndexMonitor
-from rayapp.inference.backends.chat_model import HttpChatModel
+from rayapp.inference.backends.chat_model import ChatEndpoint, HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import Embedder, EmbedderInfo, Reranker
 from rayapp.inference.prompts.loader import load_prompts
@@ -484,6 +485,19 @@ class Container:
     @cached_property
     def personality(self) -> PersonalityService:
         return PersonalityService(self.stores.personality, presets(), clock=self.clock)
+
+    @cached_property
+    def completions(self) -> CompletionsService:
+        """Memory around the model for programs that speak its protocol."""
+        settings, endpoint = self.settings.models, None
+        if settings.on:
+            endpoint = ChatEndpoint(
+                settings.base_url,
+                model=settings.model,
+                api_key=settings.api_key,
+                timeout_s=settings.chat_timeout_s,
+            )
+        return CompletionsService(self.hooks, endpoint, self.stores.usage, runtime=self.runtime)
 
     @cached_property
     def prompt(self) -> PromptService:

@@ -72,6 +72,30 @@ def good(text: str, *, finish: str = "stop", usage: tuple[int, int] | None = (11
     return Reply(body=orjson.dumps(body))
 
 
+def streamed(*pieces: str, calls: str = "") -> Reply:
+    """An answer in pieces, as server-sent events. calls: a tool that is called instead of an end."""
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": piece} for piece in pieces]
+    if calls:
+        function = {"name": calls, "arguments": "{}"}
+        deltas.append({"tool_calls": [{"index": 0, "id": "c1", "function": function}]})
+    rows = [_chunk(delta) for delta in deltas]
+    rows.append(_chunk({}, "tool_calls" if calls else "stop"))
+    body = b"".join(b"data: %s\n\n" % orjson.dumps(row) for row in rows) + b"data: [DONE]\n\n"
+    return Reply(body=body, headers={"content-type": "text/event-stream"})
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {
+        "id": "chat-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "scripted",
+        "choices": [choice],
+    }
+
+
 def late(text: str, seconds: float) -> Reply:
     """Good, but slow."""
     return Reply(body=good(text).body, after_s=seconds)
@@ -225,7 +249,8 @@ async def _read(reader: asyncio.StreamReader) -> ChatRequest | None:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ChatRequest(first.decode("latin-1").split(" ")[1], headers, orjson.loads(body))
+    path = first.decode("latin-1").split(" ")[1]
+    return ChatRequest(path, headers, orjson.loads(body) if body else {})
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,10 +13,12 @@ import httpx
 from rayapp.api.app import create_api
 from rayapp.api.openapi import examples
 from rayapp.api.route import Route
+from rayapp.assistant.completions.service import CompletionsService
 from rayapp.bulk.model import JobState
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.service import CLAIM_S
+from rayapp.inference.backends.chat_model import ChatEndpoint
 from rayapp.memory.item import Quality
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
@@ -83,7 +86,34 @@ async def example_world() -> Harness:
         await world.indexed()
         await world.settle()
     await add_books(world)
+    world.services = replace(
+        world.services,
+        completions=CompletionsService(
+            world.services.hooks, Endpoint(), world.container.stores.usage, runtime=world.runtime
+        ),
+    )
     return world
+
+
+class Endpoint(ChatEndpoint):
+    """A model that knows where Dana lives."""
+
+    def __init__(self) -> None:
+        self.model = "gpt-oss-20b"
+
+    async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
+        said = {"role": "assistant", "content": "Dana lives in Haifa with Omri."}
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1767225600,
+            "model": self.model,
+            "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 212, "completion_tokens": 8, "total_tokens": 220},
+        }
+
+    async def models(self) -> list[dict[str, Any]]:
+        return [{"id": self.model, "object": "model"}]
 
 
 async def add_books(world: Harness) -> None:

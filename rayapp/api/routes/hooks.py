@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
-from rayapp.assistant.conversations.rules import only_block
-from rayapp.assistant.records import ExchangeAnswer, ExchangeRequest, PendingFeedback, ScoreRequest
+from rayapp.assistant.conversations.rules import tools_called, with_fields
+from rayapp.assistant.records import ExchangeRequest, PendingFeedback, ScoreRequest
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.core.errors import Conflict
 from rayapp.inference.ports import Message
@@ -73,7 +72,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         ExchangeRequest,
         messages=tuple(Message(one.role, one.content) for one in body.messages),
         limit=min(body.limit, call.services.settings.search.max_limit),
-        tools_called=_all_calls(body.tools_called, _tools_called(raw)),
+        tools_called=_all_calls(body.tools_called, tools_called(raw)),
         recorder=call.recorder,
     )
     found = await call.services.hooks.exchange(call.writes, request)
@@ -82,7 +81,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
     owed = PendingFeedback(message_id=found.owed) if found.owed is not None else None
     return wire.ExchangeAnswerView.of(
         found,
-        messages=_messages(request.messages, raw, found),
+        messages=with_fields(request.messages, raw, found.messages),
         memory_meta=memory_meta(
             context,
             user_id=call.user_id,
@@ -121,26 +120,6 @@ async def score_state(
     return wire.HookScoreState.of(found, scored=scored_at is not None, timestamp=scored_at)
 
 
-def _messages(
-    given: Sequence[Message], raw: Sequence[dict[str, Any]], found: ExchangeAnswer
-) -> list[dict[str, Any]]:
-    """The given messages with all their fields; only what changed is written anew."""
-    fields = list(raw)
-    if len(found.messages) > len(given):
-        given, fields = (Message("system", ""), *given), [{"role": "system"}, *fields]
-    elif len(found.messages) < len(given):
-        fields = [kept for kept, old in zip(raw, given, strict=True) if not only_block(old)]
-        given = [old for old in given if not only_block(old)]
-    return [
-        {**_plain(new), **kept} if new == old and "content" in kept else {**kept, **_plain(new)}
-        for new, old, kept in zip(found.messages, given, fields, strict=True)
-    ]
-
-
-def _plain(message: Message) -> dict[str, Any]:
-    return {"role": message.role, "content": message.content}
-
-
 def _all_calls(named: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
     """Calls that are named, and those seen in the messages; one that is both is one call."""
     twice = Counter(own_name(one) for one in seen)
@@ -151,18 +130,3 @@ def _all_calls(named: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
         else:
             more.append(one)
     return (*more, *seen)
-
-
-def _tools_called(raw: Sequence[dict[str, Any]]) -> list[str]:
-    """Names in the `tool_calls` of this turn: what comes after the user's last message."""
-    names: list[str] = []
-    for message in reversed(raw):
-        if message.get("role", "user") == "user":
-            break
-        calls = message.get("tool_calls")
-        for one in calls if isinstance(calls, list) else ():
-            function = one.get("function") if isinstance(one, dict) else None
-            name = function.get("name") if isinstance(function, dict) else None
-            if isinstance(name, str) and name.strip():
-                names.append(name.strip())
-    return names[::-1]

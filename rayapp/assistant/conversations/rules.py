@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.inference.chat.rules.integrity import find_thinking
@@ -400,6 +401,42 @@ def enrich(messages: Sequence[Message], block: str) -> tuple[Message, ...]:
     said = clean[at].content
     clean[at] = Message("system", f"{said}\n\n{wrapped}" if said else wrapped)
     return tuple(clean)
+
+
+def with_fields(
+    given: Sequence[Message], raw: Sequence[Mapping[str, Any]], new: Sequence[Message]
+) -> list[dict[str, Any]]:
+    """What `enrich` made of the given messages, with all fields that they were sent with; only what
+    changed is written anew."""
+    fields = list(raw)
+    if len(new) > len(given):
+        given, fields = (Message("system", ""), *given), [{"role": "system"}, *fields]
+    elif len(new) < len(given):
+        fields = [kept for kept, old in zip(raw, given, strict=True) if not only_block(old)]
+        given = [old for old in given if not only_block(old)]
+    return [
+        {**_plain(one), **kept} if one == old and "content" in kept else {**kept, **_plain(one)}
+        for one, old, kept in zip(new, given, fields, strict=True)
+    ]
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": message.content}
+
+
+def tools_called(raw: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names in the `tool_calls` of this turn: what comes after the user's last message."""
+    names: list[str] = []
+    for message in reversed(raw):
+        if message.get("role", "user") == "user":
+            break
+        calls = message.get("tool_calls")
+        for one in calls if isinstance(calls, list) else ():
+            function = one.get("function") if isinstance(one, dict) else None
+            name = function.get("name") if isinstance(function, dict) else None
+            if isinstance(name, str) and name.strip():
+                names.append(name.strip())
+    return names[::-1]
 
 
 def only_block(message: Message) -> bool:

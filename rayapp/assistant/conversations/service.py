@@ -102,6 +102,14 @@ class HooksService:
             owed=owed.message_id if owed else None,
         )
 
+    async def keep(self, scope: WriteScope, request: ExchangeRequest) -> StoredExchange | None:
+        """Keep a finished turn whose context an earlier `exchange` gave; None: it has no end."""
+        turn = rules.finished_turn(request.messages, request.tools_called)
+        if turn is None:
+            return None
+        session = await self._sessions.get(ReadScope(scope.user_id), request.conversation_id)
+        return await self._keep(scope, request, turn, session)
+
     async def owed(self, scope: ReadScope, conversation_id: str) -> PendingFeedback | None:
         """The answer of this conversation that still waits for its score."""
         session = await self._sessions.get(scope, conversation_id)

@@ -133,6 +133,9 @@ class ModelsSettings(SettingsSection):
     prefix_timeout_s: float = Field(
         5.0, gt=0, le=60, description="The same for the contextual prefix."
     )
+    chat_timeout_s: float = Field(
+        120.0, gt=0, le=3_600, description="Longest silence of the model in `/v1/chat/completions`."
+    )
     concurrency: int = Field(5, ge=1, le=256, description="Calls in flight per process.")
     price_prompt: float = Field(0.0, ge=0, description="Price of a million tokens asked.")
     price_completion: float = Field(0.0, ge=0, description="Price of a million tokens answered.")

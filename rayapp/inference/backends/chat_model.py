@@ -1,8 +1,11 @@
 """Chat models behind any endpoint that speaks the completions protocol of OpenAI."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
+
+import orjson
 
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, ModelDown, TooLarge
 from rayapp.inference.backends.http import JsonServer
@@ -17,6 +20,9 @@ REPLY_BYTES = 1 << 20
 MOST_TOKENS = 100_000_000
 # Each call brings its own limit; this one only bounds a wait that nobody limits.
 LONGEST_WAIT_S = 120.0
+# An answer to a chat program: a long text, and sounds or pictures beside it.
+ANSWER_BYTES = 16 << 20
+OTHER_SHAPE = "The language model's reply has another shape: check models.base_url."
 
 
 class HttpChatModel:
@@ -88,19 +94,71 @@ class HttpChatModel:
             if not isinstance(content, str):
                 content = "".join(str(part.get("text", "")) for part in content)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ModelDown(
-                "The language model's reply has another shape: check models.base_url."
-            ) from error
+            raise ModelDown(OTHER_SHAPE) from error
         text, _ = split_thinking(content)
         return ChatAnswer(
             text=text,
             finish=finish,
-            usage=_usage(reply.get("usage"), messages, content),
+            usage=usage_of(reply.get("usage"), messages, content),
             model=self._model,
         )
 
 
-def _usage(said: Any, messages: Sequence[Message], content: str) -> ChatUsage:
+class ChatEndpoint:
+    """The same endpoint for chat programs: what they ask goes there as it is, and comes back so."""
+
+    def __init__(self, base_url: str, *, model: str, api_key: str, timeout_s: float) -> None:
+        """`model`: for whoever names none. `timeout_s` bounds each wait for bytes."""
+        self.model = model
+        self._server = JsonServer(
+            base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            down=ModelDown,
+            setting="models",
+            quotes=True,
+        )
+
+    async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A whole answer. Raises as `JsonServer.post`."""
+        found = await self._server.post(PATH, body, max_bytes=ANSWER_BYTES)
+        if not isinstance(found, dict) or not isinstance(found.get("choices"), list):
+            raise ModelDown(OTHER_SHAPE)
+        return found
+
+    @asynccontextmanager
+    async def stream(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """The chunks of an answer as they come. Raises as `JsonServer.post`."""
+        async with self._server.opened("POST", PATH, body | {"stream": True}) as response:
+            yield _chunks(response.aiter_lines())
+
+    async def models(self) -> list[dict[str, Any]]:
+        """What the endpoint offers. Raises as `JsonServer.post`."""
+        found = await self._server.get("/models", max_bytes=REPLY_BYTES)
+        rows = found.get("data") if isinstance(found, dict) else None
+        return [one for one in rows or () if isinstance(one, dict)]
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """The data of server-sent events, until the last one says so."""
+    async for line in lines:
+        data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
+        if data == "[DONE]":
+            return
+        if not data:
+            continue
+        try:
+            chunk = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise ModelDown(OTHER_SHAPE) from error
+        if isinstance(chunk, dict):
+            yield chunk
+
+
+def usage_of(said: Any, messages: Sequence[Message], content: str) -> ChatUsage:
     """Tokens as the endpoint counts them; what it leaves out is estimated."""
     prompt, completion = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
     if prompt is not None and completion is not None:

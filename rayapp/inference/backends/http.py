@@ -1,6 +1,7 @@
 """Embedding and reranking over a model server: one table of errors, replies of bounded size."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import httpx
@@ -28,15 +29,25 @@ BUSY = frozenset({429, 503})
 # What torch, CUDA and llama.cpp servers pass on in the text of a 5xx.
 OOM_MARK = b"out of memory"
 ERROR_BYTES = 64 * 1024
+# Of what a server says about its refusal.
+QUOTED_CHARS = 300
 
 
 class JsonServer:
     """One model server. `down` is the error class of its trouble."""
 
     def __init__(
-        self, url: str, *, api_key: str, timeout_s: float, down: type[DependencyDown], setting: str
+        self,
+        url: str,
+        *,
+        api_key: str,
+        timeout_s: float,
+        down: type[DependencyDown],
+        setting: str,
+        quotes: bool = False,
     ) -> None:
-        """`timeout_s` bounds each wait for bytes; `setting` is the section that messages name."""
+        """`timeout_s` bounds each wait for bytes; `setting` is the section that messages name;
+        `quotes`: a refusal repeats what the server says of it."""
         try:
             valid = httpx.URL(url).scheme in ("http", "https")
         except httpx.InvalidURL:
@@ -46,6 +57,7 @@ class JsonServer:
         self._url = url.rstrip("/")
         self._down = down
         self._setting = setting
+        self._quotes = quotes
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
@@ -64,20 +76,38 @@ class JsonServer:
                 a reply above `max_bytes` or not JSON.
             InvalidInput: the server refuses these texts (400, 422); TooLarge for 413.
         """
+        return await self._json("POST", path, body, max_bytes)
+
+    async def get(self, path: str, *, max_bytes: int) -> Any:
+        """The decoded reply. Raises as `post`."""
+        return await self._json("GET", path, None, max_bytes)
+
+    @asynccontextmanager
+    async def opened(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """A reply of status 200 whose body is still to come. Raises as `post`, while it is read
+        too."""
         try:
             async with self._client.stream(
-                "POST",
+                method,
                 self._url + path,
-                content=orjson.dumps(body),
-                headers={"Content-Type": "application/json"},
+                content=orjson.dumps(body) if body is not None else None,
+                headers={"Content-Type": "application/json"} if body is not None else {},
             ) as response:
                 await self._check(response, path)
-                raw = await self._read(response, max_bytes)
+                yield response
         except httpx.HTTPError as error:
             raise self._down(
                 f"No answer from the model server ({type(error).__name__}): check "
                 f"{self._setting}.url and that the server runs."
             ) from error
+
+    async def _json(
+        self, method: str, path: str, body: dict[str, Any] | None, max_bytes: int
+    ) -> Any:
+        async with self.opened(method, path, body) as response:
+            raw = await self._read(response, max_bytes)
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError as error:
@@ -96,7 +126,10 @@ class JsonServer:
         if status == 413:
             raise TooLarge("The model server refuses so much text; shorten it.")
         if status in REFUSED:
-            raise InvalidInput(f"The model server refuses the text (status {status}); change it.")
+            said = await self._said(response)
+            raise InvalidInput(
+                f"The model server refuses the text (status {status}); change it.{said}"
+            )
         if status in (401, 403):
             raise self._down(
                 f"The model server refuses the key (status {status}): set {self._setting}.api_key."
@@ -110,8 +143,19 @@ class JsonServer:
             raise self._down("The batch did not fit the server's memory.", code=OUT_OF_MEMORY)
         raise self._down(
             f"The model server answers {status} at {path}: check {self._setting}.url, "
-            f"{self._setting}.api and the server's log."
+            f"{self._setting}.api and the server's log.{await self._said(response)}"
         )
+
+    async def _said(self, response: httpx.Response) -> str:
+        if not self._quotes:
+            return ""
+        raw = await self._read(response, ERROR_BYTES)
+        try:
+            error = orjson.loads(raw)["error"]
+            text = str(error["message"] if isinstance(error, dict) else error)
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return ""
+        return f" It says: {' '.join(text.split())[:QUOTED_CHARS]}"
 
     async def _read(self, response: httpx.Response, max_bytes: int) -> bytes:
         raw = bytearray()

@@ -65,6 +65,7 @@ class SearchDeployment:
         self._process.stop()
         if self._services is not None:
             await self._services.models.close()
+            await self._services.completions.close()
         if self._receipts is not None:
             await self._receipts.flush()
 

@@ -1,0 +1,210 @@
+"""Chat completions with memory around them: prefetch, gate, forward, stream, keep.
+
+For whoever has a client of the completions protocol and nothing else: what is remembered reaches
+the model, and what was said is learned from, without a call of ours.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from rayapp.assistant.completions import rules
+from rayapp.assistant.completions.rules import Asked, MarkFilter
+from rayapp.assistant.conversations.rules import tools_called
+from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.records import ExchangeRequest
+from rayapp.core.errors import ModelDown, RateLimited, RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.inference.backends.chat_model import ChatEndpoint, usage_of
+from rayapp.inference.chat.rules.answers import (
+    Budget,
+    Prices,
+    Spent,
+    cost_of,
+    day_start,
+    refused_by,
+)
+from rayapp.inference.ports import ChatUsage, Message, UsageRow, UsageStore
+from rayapp.learning.records import Recorder
+from rayapp.memory.scope import ReadScope, WriteScope
+
+logger = logging.getLogger(__name__)
+
+# The name of these calls in the ledger, beside those of the helpers.
+LEDGER = "chat"
+OFF = (
+    "No language model is configured, so there is nobody to answer: set models.base_url and "
+    "models.model."
+)
+# Memories put before the model, as the exchange hook takes when it is not told.
+LIMIT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A call whose context is read. `memory`: `on`, or the code of what kept memory out of it."""
+
+    asked: Asked
+    body: dict[str, Any]
+    memory: str
+    receipt_id: str | None = None
+
+
+class CompletionsService:
+    """`endpoint` None: there is no model, and every call says so."""
+
+    def __init__(
+        self,
+        hooks: HooksService,
+        endpoint: ChatEndpoint | None,
+        usage: UsageStore,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._hooks = hooks
+        self._endpoint = endpoint
+        self._usage = usage
+        self._clock = runtime.clock
+        self._metrics = runtime.metrics
+        self._settings = runtime.settings.models
+        rules_ = self._settings
+        self._budget = Budget(
+            calls=rules_.calls_per_day, tokens=rules_.tokens_per_day, cost=rules_.cost_per_day
+        )
+        self._prices = Prices(prompt=rules_.price_prompt, completion=rules_.price_completion)
+
+    @property
+    def endpoint(self) -> ChatEndpoint:
+        if self._endpoint is None:
+            raise ModelDown(OFF)
+        return self._endpoint
+
+    async def begin(self, scope: WriteScope, asked: Asked, recorder: Recorder) -> Begun:
+        """Memory for the question; where memory is away the model is asked without it.
+
+        Raises ModelDown: there is no model; RateLimited: the day's budget of the user is used up.
+        """
+        model = self.endpoint.model
+        await self._check_budget(scope)
+        told, allowed, memory, receipt = asked.told, None, "on", None
+        if asked.question is None:
+            memory = "no_question"
+        else:
+            try:
+                found = await self._hooks.exchange(scope, _request(asked, asked.told, recorder))
+            except RayappError as error:
+                memory = error.code
+                logger.warning("a chat goes on without memory: %s", error.code)
+            else:
+                told, receipt = found.messages, found.context.receipt_id
+                gating = found.context.gating
+                # In the middle of a turn the model needs the tools that it was offered.
+                answering = len(asked.messages) > len(asked.told)
+                allowed = gating.allowed if gating.reduced and not answering else None
+        self._metrics.count("chats", memory=memory)
+        body = rules.forwarded(asked, told, model=model, allowed=allowed)
+        return Begun(asked, body, memory, receipt)
+
+    async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
+        """The answer of the model, kept as a turn. Raises as `ChatEndpoint.ask`."""
+        body = await self.endpoint.ask(begun.body)
+        said = rules.answer_of(body)
+        await self._keep(scope, begun, said, recorder)
+        await self._record(scope, begun, body.get("usage"), said.content if said else "")
+        return rules.without_marks(body)
+
+    async def stream(
+        self, scope: WriteScope, begun: Begun, recorder: Recorder
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The chunks as the model makes them; the turn is kept when it has ended."""
+        filters: dict[int, MarkFilter] = {}
+        usage: Any = None
+        called = False
+        async with self.endpoint.stream(begun.body) as chunks:
+            async for chunk in chunks:
+                usage = chunk.get("usage") or usage
+                for choice in chunk.get("choices") or ():
+                    called = _filtered(choice, filters) or called
+                yield chunk
+        said = filters[0].said if 0 in filters else ""
+        whole = Message("assistant", said) if said.strip() and not called else None
+        await self._keep(scope, begun, whole, recorder)
+        await self._record(scope, begun, usage, said)
+
+    async def models(self) -> list[dict[str, Any]]:
+        """Those of the endpoint; the one of the settings where it does not say."""
+        return await self.endpoint.models()
+
+    async def close(self) -> None:
+        """Connections of the endpoint."""
+        if self._endpoint is not None:
+            await self._endpoint.close()
+
+    async def _keep(
+        self, scope: WriteScope, begun: Begun, said: Message | None, recorder: Recorder
+    ) -> None:
+        """The model has answered, so whatever fails here costs the turn's memory alone."""
+        asked = begun.asked
+        if said is None or asked.question is None:
+            return
+        messages = (*asked.messages, said)
+        try:
+            await self._hooks.keep(scope, _request(asked, messages, recorder))
+        except RayappError as error:
+            self._metrics.count("chats_lost", what="turn", reason=error.code)
+            logger.warning("a turn of a chat was not kept: %s", error.code)
+
+    async def _check_budget(self, scope: WriteScope) -> None:
+        if self._budget == Budget():
+            return
+        total = await self._usage.total(ReadScope(scope.user_id), day_start(self._clock.now()))
+        spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
+        limit = refused_by(self._budget, spent, Spent(calls=1))
+        if limit is not None:
+            raise RateLimited(
+                f"The day's {limit} of this user are used up: wait for midnight UTC or raise "
+                f"models.{limit}_per_day."
+            )
+
+    async def _record(self, scope: WriteScope, begun: Begun, said: Any, text: str) -> None:
+        usage: ChatUsage = usage_of(said, begun.asked.messages, text)
+        row = UsageRow(
+            user_id=scope.user_id,
+            helper=LEDGER,
+            model=str(begun.body["model"]),
+            prompt_version="",
+            at=self._clock.now(),
+            usage=usage,
+            cost=cost_of(usage.prompt_tokens, usage.completion_tokens, self._prices),
+        )
+        try:
+            await self._usage.add(row)
+        except RayappError as error:
+            self._metrics.count("chats_lost", what="cost", reason=error.code)
+
+
+def _request(asked: Asked, messages: tuple[Message, ...], recorder: Recorder) -> ExchangeRequest:
+    return ExchangeRequest(
+        conversation_id=asked.conversation_id,
+        message_id=asked.message_id,
+        messages=messages,
+        limit=LIMIT,
+        tools=asked.tools,
+        tools_called=tuple(tools_called(asked.raw)),
+        recorder=recorder,
+    )
+
+
+def _filtered(choice: dict[str, Any], filters: dict[int, MarkFilter]) -> bool:
+    """Take the marks out of a chunk's choice, in place; whether it calls a tool."""
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        return False
+    held = filters.setdefault(int(choice.get("index") or 0), MarkFilter())
+    content = delta.get("content")
+    if isinstance(content, str):
+        delta["content"] = held.feed(content)
+    if choice.get("finish_reason") and (rest := held.end()):
+        delta["content"] = f"{delta.get('content') or ''}{rest}"
+    return bool(delta.get("tool_calls"))

@@ -1,0 +1,252 @@
+"""Chats, models and vectors with the real client of OpenAI, over sockets, before a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from rayapp.api.app import create_api
+from rayapp.core.errors import StoreDown
+from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.tiers import Tier
+from tests.support import chat_server as replies
+from tests.support.builders import an_item
+from tests.support.chat_server import ChatServer, Reply, chat_server
+from tests.support.harness import Harness
+from tests.support.socket_server import listening
+from tests.unit.api.serving import settings_with
+
+ADMIN = ReadScope("admin")
+KNOWN = "Dana lives in Haifa near the port; דנה גרה בחיפה ליד הנמל"
+ASKED = "Where does Dana live these days? איפה דנה גרה?"
+SAID = "Dana lives in Haifa, near the port, as she told you in May. דנה גרה בחיפה."
+MARKED = f"{SAID}\n<!-- MEM: 1👍 -->"
+WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+
+
+class Chat:
+    """A service in front of a scripted model, and a client of it."""
+
+    def __init__(self, world: Harness, server: ChatServer, client: AsyncOpenAI) -> None:
+        self.world, self.server, self.client = world, server, client
+
+    async def ask(self, *messages: str, **fields: Any) -> Any:
+        rows: list[Any] = [
+            {"role": ("user", "assistant")[at % 2], "content": text}
+            for at, text in enumerate(messages)
+        ]
+        fields = {"model": "rayapp", "user": "c-1", **fields}
+        return await self.client.chat.completions.create(messages=rows, **fields)
+
+    @property
+    def prompt(self) -> str:
+        return self.server.requests[-1].text
+
+    async def turns(self) -> list[str]:
+        found = await self.world.items.page(
+            ADMIN, ItemFilter(tiers=(Tier.WORKING,)), sort="recent", limit=50
+        )
+        return [item.text for item in found.items]
+
+
+@asynccontextmanager
+async def chat_of(
+    script: replies.Script | None = None, *, model: bool = True, **models: Any
+) -> AsyncIterator[Chat]:
+    async with chat_server(script) as server:
+        where = {"base_url": server.url, "model": "scripted"} if model else {}
+        world = Harness.ready(settings_with(models={**where, **models}))
+        now = world.clock.now()
+        await world.items.insert(
+            an_item(
+                user_id="admin", memory_id="mem-1", text=KNOWN, tier=Tier.HISTORY, stored_at=now
+            )
+        )
+        async with listening(create_api(world.services)) as url:
+            client = AsyncOpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0)
+            async with client:
+                yield Chat(world, server, client)
+        await world.services.completions.close()
+
+
+async def test_the_model_is_told_what_is_known_and_the_turn_is_kept() -> None:
+    async with chat_of(replies.in_turn(replies.good(MARKED))) as chat:
+        found = await chat.ask(ASKED, temperature=0.3)
+        assert found.choices[0].message.content == SAID
+        assert KNOWN in chat.prompt
+        sent = chat.server.requests[-1]
+        assert sent.path == "/v1/chat/completions"
+        assert sent.body["model"] == "scripted"
+        assert sent.body["temperature"] == 0.3
+        assert sent.body["messages"][-1] == {"role": "user", "content": ASKED}
+        (turn,) = await chat.turns()
+        assert ASKED in turn
+        assert "MEM:" not in turn
+        stats = (await chat.world.services.memories.get(ADMIN, "mem-1")).stats
+        assert stats.success_count == 1.0
+
+
+async def test_headers_say_what_a_score_needs() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+        raw = await chat.client.chat.completions.with_raw_response.create(
+            model="rayapp",
+            messages=[{"role": "user", "content": ASKED}],
+            extra_headers={"X-Conversation-Id": "c-9"},
+        )
+        assert raw.headers["x-conversation-id"] == "c-9"
+        assert raw.headers["x-memory"] == "on"
+        async with httpx.AsyncClient() as plain:
+            base = str(chat.client.base_url).removesuffix("/v1/")
+            body = {
+                "conversation_id": "c-9",
+                "message_id": raw.headers["x-message-id"],
+                "score": 1,
+            }
+            answer = await plain.post(f"{base}/api/hooks/score", json=body)
+        assert answer.json()["updated"] == 1
+
+
+async def test_an_answer_streams_without_marks_and_is_kept_at_its_end() -> None:
+    pieces = [MARKED[at : at + 5] for at in range(0, len(MARKED), 5)]
+    async with chat_of(replies.in_turn(replies.streamed(*pieces))) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        chunks = [chunk async for chunk in stream]
+        said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        assert said == SAID
+        assert len(chunks) == len(pieces) + 2
+        assert chunks[-1].choices[0].finish_reason == "stop"
+        assert len(await chat.turns()) == 1
+
+
+async def test_a_call_of_a_tool_is_no_turn_and_its_result_is_one() -> None:
+    def script(request: replies.ChatRequest) -> Reply:
+        if request.body["messages"][-1]["role"] == "tool":
+            return replies.good(SAID)
+        return replies.tool_call("weather")
+
+    async with chat_of(script) as chat:
+        asked: list[Any] = [{"role": "user", "content": ASKED}]
+        create = chat.client.chat.completions.create
+        first = await create(model="m", user="c-1", messages=asked, tools=[WEATHER])
+        (call,) = first.choices[0].message.tool_calls or ()
+        assert await chat.turns() == []
+        asked.append(first.choices[0].message.model_dump(exclude_none=True))
+        asked.append({"role": "tool", "tool_call_id": call.id, "content": "sunny"})
+        await create(model="m", user="c-1", messages=asked, tools=[WEATHER])
+        assert len(await chat.turns()) == 1
+        sent = chat.server.requests[-1].body
+        assert [one["role"] for one in sent["messages"]] == ["system", "user", "assistant", "tool"]
+        assert sent["tools"] == [WEATHER]
+
+
+async def test_a_streamed_call_of_a_tool_is_no_turn() -> None:
+    async with chat_of(replies.in_turn(replies.streamed("Let me look", calls="weather"))) as chat:
+        stream = await chat.ask(ASKED, stream=True, tools=[WEATHER])
+        chunks = [chunk async for chunk in stream]
+        assert chunks[-1].choices[0].finish_reason == "tool_calls"
+        assert await chat.turns() == []
+
+
+async def test_where_memory_is_away_the_model_answers_without_it() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+
+        async def away(*_: Any) -> Any:
+            raise StoreDown("away")
+
+        chat.world.services.hooks.exchange = away  # type: ignore[method-assign]
+        raw = await chat.client.chat.completions.with_raw_response.create(
+            model="rayapp", messages=[{"role": "user", "content": ASKED}]
+        )
+        assert raw.headers["x-memory"] == "store_down"
+        assert raw.parse().choices[0].message.content == SAID
+        assert KNOWN not in chat.prompt
+
+
+async def test_users_do_not_meet() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+        await chat.ask(ASKED, extra_headers={"X-User-Id": "omri"})
+        assert KNOWN not in chat.prompt
+        assert await chat.turns() == []
+
+
+async def test_without_a_model_it_says_what_to_set() -> None:
+    async with chat_of(model=False) as chat:
+        with pytest.raises(openai.APIStatusError) as refused:
+            await chat.ask(ASKED)
+        assert refused.value.status_code == 503
+        assert "set models.base_url and models.model" in refused.value.message
+        with pytest.raises(openai.APIStatusError, match=r"models\.base_url"):
+            await chat.client.models.list()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_refusal_of_the_model_comes_with_its_reason(*, stream: bool) -> None:
+    script = replies.in_turn(replies.status(400, "max_tokens is too large"))
+    async with chat_of(script) as chat:
+        with pytest.raises(openai.UnprocessableEntityError) as refused:
+            await chat.ask(ASKED, stream=stream)
+        assert "max_tokens is too large" in refused.value.message
+        assert await chat.turns() == []
+
+
+@pytest.mark.parametrize("reply", [replies.garbage(), replies.html(), replies.shape([1])])
+async def test_a_broken_model_is_a_503_with_one_sentence(reply: Reply) -> None:
+    async with chat_of(replies.in_turn(reply)) as chat:
+        with pytest.raises(openai.InternalServerError) as broken:
+            await chat.ask(ASKED)
+        assert "models" in broken.value.response.json()["error"]["message"]
+
+
+async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_nothing() -> None:
+    cut = replace(replies.streamed("Dana lives in Haifa", " near the port."), reset=True)
+    async with chat_of(replies.in_turn(cut)) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        with pytest.raises(openai.APIError):
+            async for _ in stream:
+                pass
+        assert await chat.turns() == []
+
+
+async def test_the_budget_of_a_user_counts_chats() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID)), calls_per_day=1) as chat:
+        await chat.ask(ASKED)
+        total = await chat.world.services.models.usage(ADMIN, chat.world.clock.now() - timedelta(1))
+        assert total.by_helper["chat"][:2] == (1, 18)
+        with pytest.raises(openai.RateLimitError, match="calls of this user are used up"):
+            await chat.ask(ASKED)
+
+
+async def test_what_a_terminal_said_goes_through() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+        await chat.ask("what is \x1b[31mred\x1b[0m here, in this long line of output?")
+        assert "\x1b[31m" in chat.prompt
+        (turn,) = await chat.turns()
+        assert "\x1b" not in turn
+
+
+async def test_models_are_those_of_the_endpoint() -> None:
+    listed = replies.shape({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+    async with chat_of(replies.in_turn(listed)) as chat:
+        page = await chat.client.models.list()
+        assert [one.id for one in page.data] == ["scripted"]
+        assert chat.server.requests[-1].path == "/v1/models"
+
+
+@pytest.mark.parametrize("fields", [{}, {"encoding_format": "float"}])
+async def test_vectors_are_those_of_the_search(fields: dict[str, Any]) -> None:
+    async with chat_of() as chat:
+        found = await chat.client.embeddings.create(model="any", input=["Haifa", "חיפה"], **fields)
+        wanted = await chat.world.embedder.embed(["Haifa", "חיפה"], "passage", timeout_s=5)
+        assert [one.index for one in found.data] == [0, 1]
+        for row, vector in zip(found.data, wanted, strict=True):
+            assert np.allclose(row.embedding, vector, atol=1e-6)
+        assert found.usage.total_tokens > 0
