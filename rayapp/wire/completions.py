@@ -48,7 +48,7 @@ class ProtocolErrorBody(bases.Answer):
     message: str = Field(description="One sentence that says what to do.")
     type: str = Field(description="The code again.")
     code: str = Field(description="Stable name; the table of codes is in the description.")
-    param: str | None = Field(description="The field that was refused.")
+    param: str | None = Field(None, description="The field that was refused.")
 
 
 class ProtocolError(bases.Answer):

@@ -73,7 +73,7 @@ def good(text: str, *, finish: str = "stop", usage: tuple[int, int] | None = (11
 
 
 def streamed(*pieces: str, calls: str = "") -> Reply:
-    """An answer in pieces, as server-sent events. calls: a tool that is called instead of an end."""
+    """An answer in pieces, as server-sent events. calls: a tool that is called before its end."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": piece} for piece in pieces]
     if calls:

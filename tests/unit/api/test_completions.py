@@ -1,4 +1,4 @@
-"""Chats, models and vectors with the real client of OpenAI, over sockets, before a scripted model."""
+"""Chats, models and vectors with the real client of OpenAI, before a scripted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a chat, what goes on to the model, and marks that nobody sees while it streams."""
+"""What is read of a chat, what goes on to the model, and marks that nobody sees in a stream."""
 
 from __future__ import annotations
 
