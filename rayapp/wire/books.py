@@ -318,11 +318,14 @@ class SurroundingQuery(bases.Strict):
 
 
 class ChunkView(bases.Answer):
-    """A part of a document. `overlap`: characters at its beginning that end the one before."""
+    """A part of a document. `overlap`: characters at its beginning that end the one before;
+    `previous`, `next`: the places of those around it."""
 
     chunk_id: str
     memory_id: str
     chunk_index: int
+    previous: int | None
+    next: int | None
     text: str
     section: str
     pages: tuple[int, int] | None
@@ -334,7 +337,9 @@ class ChunkView(bases.Answer):
     @classmethod
     def from_item(cls, item: MemoryItem) -> Self:
         said = {"section": "", "pages": None, "position": 0.0, "has_code": False}
-        said |= {"token_count": 0, "overlap": 0} | (item.source.book or {})
+        said |= {"token_count": 0, "overlap": 0, "previous": None, "next": None} | (
+            item.source.book or {}
+        )
         names = cls.model_fields.keys() & said.keys()
         index = index_of(item)
         return cls.model_validate(

@@ -26,6 +26,9 @@ OVERLAP_TOKENS = int(OVERLAP * TARGET)
 OVERLAP_CHARS = 8 * OVERLAP_TOKENS
 # Sentences are put together up to here, tokens: no cut is needed more exactly.
 ATOM = 64
+# A block is cut by windows of so many characters: the splitter takes 47 us for each character of a
+# text of 2,000,000 without words or sentences, and 2 us of one of 2,000 (measured).
+WINDOW_CHARS = 2_000
 # A chunk may end with a block from this share of its length on.
 NEARLY = 0.85
 
@@ -37,6 +40,7 @@ _GAP, _LINE = "\n\n\n", "\n"
 _SENTENCES = TextSplitter.from_callback(estimate_tokens, ATOM)
 # What ends a sentence, with what closes after it: Latin, Hebrew, Arabic and CJK; and a line.
 _ENDING = re.compile(r"""(?:[.!?…:;׃؟۔。！？；：]["'”’»)\]״׳」』]*|\n)\s*$""")
+_CUT = re.compile(r"""[.!?…;׃؟۔。！？；]["'”’»)\]״׳」』]*\s|\n""")
 _SPACES = re.compile(r"[^\S\n]{2,}")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -138,8 +142,7 @@ def _atoms(blocks: Sequence[Block], laid: _Laid) -> list[_Atom]:
         if tokens <= (LONGEST if block.kind in _WHOLE else ATOM):
             found.append(_Atom(start, end, tokens, closes=not heading, ends=True, opens=opens))
             continue
-        begins = [0, *(index for index, _ in _SENTENCES.chunk_indices(text)[1:])]
-        for first, last in pairwise([*begins, len(text)]):
+        for first, last in pairwise([*_sentences(text), len(text)]):
             ends = last == len(text)
             closes = _ENDING.search(text[first:last]) is not None or (ends and not heading)
             found.append(
@@ -153,6 +156,27 @@ def _atoms(blocks: Sequence[Block], laid: _Laid) -> list[_Atom]:
                 )
             )
     return found
+
+
+def _sentences(text: str) -> Iterator[int]:
+    """Where its pieces of whole sentences begin."""
+    begin = 0
+    while begin < len(text):
+        end = _window_end(text, begin)
+        yield begin
+        found = _SENTENCES.chunk_indices(text[begin:end])
+        yield from (begin + index for index, _ in found[1:])
+        begin = end
+
+
+def _window_end(text: str, begin: int) -> int:
+    """After a sentence, a line or a word, whichever there is."""
+    middle, end = begin + WINDOW_CHARS // 2, begin + WINDOW_CHARS
+    if end >= len(text):
+        return len(text)
+    cuts = [found.end() for found in _CUT.finditer(text, middle, end)]
+    space = text.rfind(" ", middle, end)
+    return cuts[-1] if cuts else space + 1 if space > 0 else end
 
 
 def _groups(atoms: Sequence[_Atom]) -> list[Sequence[_Atom]]:

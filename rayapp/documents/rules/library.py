@@ -151,12 +151,13 @@ def read_book(book: Book, found: Extracted, now: datetime) -> Book:
 def cut_book(book: Book, chunks: Sequence[Chunk], now: datetime) -> tuple[Book, list[NewMemory]]:
     """The memories of a document, and its row as it is when they are stored. What a document says
     twice in the same words is one memory, as everywhere."""
-    memories, seen = [], set()
-    for chunk in chunks:
-        hashed = content_hash(chunk.text)
-        if hashed not in seen:
-            seen.add(hashed)
-            memories.append(_memory(book, chunk))
+    once = {content_hash(chunk.text): chunk for chunk in reversed(chunks)}
+    kept = list(reversed(once.values()))
+    around = [None, *(chunk.index for chunk in kept), None]
+    memories = [
+        _memory(book, chunk, previous=around[at], following=around[at + 2])
+        for at, chunk in enumerate(kept)
+    ]
     cut = replace(
         book,
         stage=BookStage.INGESTING,
@@ -167,12 +168,14 @@ def cut_book(book: Book, chunks: Sequence[Chunk], now: datetime) -> tuple[Book, 
     return cut, memories
 
 
-def _memory(book: Book, chunk: Chunk) -> NewMemory:
+def _memory(book: Book, chunk: Chunk, *, previous: int | None, following: int | None) -> NewMemory:
     said = {
         "book_id": book.book_id,
         "title": book.title,
         "author": book.author,
         "chunk_index": chunk.index,
+        "previous": previous,
+        "next": following,
         "section": " > ".join(chunk.section),
         "headings": list(chunk.section),
         "pages": list(chunk.pages) if chunk.pages else None,

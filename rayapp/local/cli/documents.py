@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
@@ -16,6 +16,7 @@ from rayapp.local.cli.output import console, table_of
 
 if TYPE_CHECKING:
     from rayapp.client import SyncMemoryClient
+    from rayapp.client.books import Described
     from rayapp.wire.books import BookDetail
 
 documents = typer.Typer(no_args_is_help=True, help="Files that can be asked about.")
@@ -30,6 +31,9 @@ def add(
     replace: Annotated[
         bool, typer.Option(help="Take the place of the document with this title.")
     ] = False,
+    conversation: Annotated[
+        str | None, typer.Option(help="Attach them to it; nothing else sees them.")
+    ] = None,
     user: User = None,
     data_dir: DataDir = None,
     api_key_file: KeyFile = None,
@@ -46,7 +50,15 @@ def add(
                 called = title or (
                     f"{path.parent.name}/{path.stem}" if path.stem in names else None
                 )
-                said, done = _added(client, path, bar, called, author, replace)
+                said, done = _added(
+                    client,
+                    path,
+                    bar,
+                    title=called,
+                    author=author,
+                    replace=replace,
+                    conversation_id=conversation,
+                )
             names.add(path.stem)
             console.print(f"{path}: {said.removeprefix(f'{path} ')}", soft_wrap=True)
             failed += not done
@@ -56,11 +68,16 @@ def add(
 
 @documents.command("list")
 def list_documents(
-    user: User = None, data_dir: DataDir = None, api_key_file: KeyFile = None
+    conversation: Annotated[
+        str | None, typer.Option(help="Also what is attached to this conversation.")
+    ] = None,
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
 ) -> None:
     """The documents of a user, newest first."""
     with client_of(data_dir, user, api_key_file) as client:
-        found = client.books(limit=200).books
+        found = client.books(limit=200, conversation_id=conversation).books
     table = table_of("id", "title", "state", "passages", "uploaded (UTC)")
     for name in (0, -1):
         table.columns[name].no_wrap = True
@@ -99,6 +116,20 @@ def search(
 
 
 @documents.command()
+def publish(
+    book_ids: Annotated[list[str], typer.Argument(help="Ids of documents of a conversation.")],
+    user: User = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+) -> None:
+    """Make books of what is attached to a conversation."""
+    with client_of(data_dir, user, api_key_file) as client:
+        for book_id in book_ids:
+            done = client.publish_book(book_id)
+            console.print(f"{book_id}: {done.message}", soft_wrap=True)
+
+
+@documents.command()
 def delete(
     book_ids: Annotated[list[str], typer.Argument(help="Ids, as `list` shows them.")],
     user: User = None,
@@ -124,9 +155,7 @@ def _added(
     client: SyncMemoryClient,
     path: Path,
     bar: Bar,
-    title: str | None,
-    author: str | None,
-    replace: bool,
+    **described: Unpack[Described],
 ) -> tuple[str, bool]:
     """What became of a file, and whether it can be asked about."""
 
@@ -135,7 +164,7 @@ def _added(
         bar.at(stats.chunks_processed, stats.total_chunks, book.processingStage)
 
     try:
-        book = client.upload(path, title=title, author=author, replace=replace, on_progress=show)
+        book = client.upload(path, on_progress=show, **described)
     except Conflict as error:
         # What cuts documents is slow to load, and no other command needs it.
         from rayapp.documents.rules.library import sha256_of

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,3 +126,12 @@ def test_code_is_marked_and_never_repeated() -> None:
     chunks = chunks_of([paragraph(ENGLISH, 20), code, paragraph(ENGLISH, 20)])
     assert [one.has_code for one in chunks].count(True) == 1
     assert sum(one.text.count("x = 1") for one in chunks) == 60
+
+
+@pytest.mark.parametrize("text", ["琼扡敬㰾牴㰾摴㰾慴汢㹥", "> > d>", "- ", "אבגדה"])
+def test_a_text_without_sentences_takes_no_longer_than_others(text: str) -> None:
+    """A file that was made bad is one block of two million such characters."""
+    begun = time.process_time()
+    found = chunks_of([Block(BlockKind.PARAGRAPH, text * (300_000 // len(text)))])
+    assert time.process_time() - begun < 5.0
+    assert all(chunk.tokens <= LONGEST for chunk in found)

@@ -148,3 +148,17 @@ def test_one_title_is_for_one_file(service: RealApi, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["documents", "add", str(tmp_path), "--title", "x"])
     assert result.exit_code != 0
     assert "--title names one document" in str(result.exception)
+
+
+def test_a_document_of_a_conversation_is_published(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    (tmp_path / "lease.txt").write_text("The lease ends in May.")
+    code, said = run("add", str(tmp_path / "lease.txt"), "--conversation", "c1")
+    assert code == 0, said
+    book_id = book_id_of(sha256_of(b"The lease ends in May."), "c1")
+    assert book_id in said
+    assert book_id not in run("list").said
+    assert book_id in run("list", "--conversation", "c1").said
+    assert run("publish", book_id) == (0, f"{book_id}: The document is a book.")
+    assert book_id in run("list").said
