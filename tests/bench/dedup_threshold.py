@@ -1,4 +1,4 @@
-"""From which cosine on do two facts say the same? Measured on `dedup_pairs.yaml`.
+"""From which cosine on do two facts say the same? Measured on `dedup_pairs.yaml` and the held out.
 
 Prints, for each language and threshold, how many of the pairs that say the same would merge and
 how many of those that do not, by the cosine alone and with the cohesion check of
@@ -27,6 +27,7 @@ from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 
 PAIRS = Path(__file__).with_name("dedup_pairs.yaml")
+HELD_OUT = Path(__file__).with_name("dedup_pairs_held_out.yaml")
 SAME = "same"
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995)
 # Any cosine passes it: what is left is the check of the words.
@@ -58,11 +59,13 @@ class Measured:
     cosine: float
 
 
-def load_pairs() -> list[Pair]:
+def load_pairs(*files: Path) -> list[Pair]:
+    """Of both files, when none is named."""
     pairs = []
-    for lang, groups in yaml.safe_load(PAIRS.read_text(encoding="utf-8")).items():
-        for kind, rows in {SAME: groups[SAME], **groups["other"]}.items():
-            pairs += [Pair(lang, kind, (one, other)) for one, other in rows]
+    for file in files or (PAIRS, HELD_OUT):
+        for lang, groups in yaml.safe_load(file.read_text(encoding="utf-8")).items():
+            for kind, rows in {SAME: groups[SAME], **groups["other"]}.items():
+                pairs += [Pair(lang, kind, (one, other)) for one, other in rows]
     return pairs
 
 

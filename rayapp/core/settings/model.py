@@ -433,11 +433,9 @@ class DedupSettings(SettingsSection):
     similarity: float = Field(
         0.95, gt=0, le=1, description="Least cosine of a transformer's vectors (its own scale)."
     )
-    # Measured by tests/bench/dedup_threshold.py: for the bundled model no cosine is safe. "flew to"
-    # and "flew from" are at .997 (.996 in Hebrew), while true repetitions have a median of .973
-    # (.990); at .99, words checked, 1 of 5 repetitions merges and 3 of 72 others do.
+    # The words decide (decision 0068); a cosine only keeps apart what has nothing in common.
     static_similarity: float = Field(
-        0.0, ge=0, le=1, description="The same for the static embedder; 0 = off: none is safe."
+        0.8, ge=0, le=1, description="The same for the static embedder; 0 = off."
     )
     neighbours: int = Field(5, ge=1, le=50, description="Nearest items compared with a new one.")
 

@@ -11,11 +11,9 @@ from rayapp.memory.rules.creation import MAX_TAGS
 from rayapp.memory.rules.lifecycle import rate, round_stored
 from rayapp.memory.rules.revision import replaced_state, requeued
 from rayapp.memory.tiers import Tier
-from rayapp.text.hebrew import STOP_WORDS, unify_finals
-from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
+from rayapp.text.paraphrase import says_the_same
 from rayapp.text.signature import difference
-from rayapp.text.tokens import tokens
 
 # Where a fact is kept for good; elsewhere a repetition runs out by itself.
 DEDUP_TIERS = frozenset({Tier.MEMORY_BANK, Tier.PATTERNS})
@@ -47,12 +45,6 @@ def pair(a: MemoryItem, b: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
     """(winner, loser)."""
     kept = winner(a, b)
     return kept, b if kept is a else a
-
-
-def content_words(text: str) -> tuple[str, ...]:
-    """Lemmas in the order they stand, stop words left out."""
-    words = (token.text for token in tokens(normalize(text)))
-    return tuple(unify_finals(lemma(word)) for word in words if word not in STOP_WORDS)
 
 
 def _standing(item: MemoryItem) -> tuple[object, ...]:
@@ -88,18 +80,14 @@ def _distance(cosine: float, similarity: float) -> str | None:
 
 
 def _unlike(item: MemoryItem, other: MemoryItem) -> str | None:
-    """The cohesion check: what one of the two says and the other does not. Beyond `difference`, the
-    content words must be the same ones ("peanuts" is near "walnuts", and one "almost" changes a
-    fact) in the same order ("Dana owes Noa" is not "Noa owes Dana")."""
+    """What one of the two says and the other does not."""
     if not _labels_agree(item.entities, other.entities):
         return "entities"
     told_apart = difference(item.text, other.text)
-    if told_apart is not None:
+    # Every word is compared next, so none can be another name.
+    if told_apart not in (None, "names"):
         return told_apart
-    words, others = content_words(item.text), content_words(other.text)
-    if words == others:
-        return None
-    return "order" if sorted(words) == sorted(others) else "words"
+    return None if says_the_same(item.text, other.text) else "words"
 
 
 def _labels_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:

@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
-from rayapp.learning.rules.dedup import content_words
 from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, MemoryItem, SourceType
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical, content_hash, normalize
+from rayapp.text.paraphrase import content_words
 from rayapp.text.signature import Signature, difference, signature
 from rayapp.text.slots import replaces
 from rayapp.text.tokens import tokens

@@ -8,12 +8,12 @@ from typing import Literal
 from rayapp.assistant.extraction.rules import facts
 from rayapp.assistant.extraction.rules.facts import Checked, Learned, Turn
 from rayapp.inference.chat.rules.answers import ProfileFinding
-from rayapp.learning.rules.dedup import content_words
 from rayapp.memory.item import POINT_NAMESPACE
 from rayapp.memory.tiers import Tier
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical
+from rayapp.text.paraphrase import content_words
 from rayapp.text.signature import signature
 
 # Who noticed the outcome; a receipt and a row of outcomes say it.

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.learning.rules.dedup import content_words, pair, twin, winner
+from rayapp.learning.rules.dedup import pair, twin, winner
 from rayapp.memory.item import MemoryItem, Quality, Stats, Status
 from rayapp.memory.tiers import Tier
+from rayapp.text.paraphrase import content_words
 from tests.support.builders import STORED_AT, an_item
 
 SIMILARITY = 0.9
@@ -58,11 +59,11 @@ def test_the_same_said_twice_is_one_memory(a: str, b: str) -> None:
         ("The shop opens before noon", "The shop opens after noon", "polarity"),
         ("Dana works at Google", "Dana works at Amazon", "entities"),
         ("The exam is on Monday", "The exam is on Tuesday", "entities"),
-        ("dana owes me money", "noa owes me money", "names"),
+        ("dana owes me money", "noa owes me money", "words"),
         ("Dana is allergic to peanuts", "Dana is allergic to walnuts", "words"),
         ("The contract was signed", "The contract was almost signed", "words"),
         ("Dana lives in Haifa", "Dana's mother lives in Haifa", "words"),
-        ("Dana owes Noa money", "Noa owes Dana money", "order"),
+        ("Dana owes Noa money", "Noa owes Dana money", "words"),
         ("שכר הדירה הוא 4500", "שכר הדירה הוא 4700", "numbers"),
         ("יש לי שלושה ילדים", "יש לי ארבעה ילדים", "numbers"),
         ("החוזה נגמר ב-1.5.2025", "החוזה נגמר ב-1.6.2025", "numbers"),
@@ -71,13 +72,13 @@ def test_the_same_said_twice_is_one_memory(a: str, b: str) -> None:
         ("תה עם סוכר", "תה בלי סוכר", "polarity"),
         ("דנה אוהבת תה", "דנה שונאת תה", "polarity"),
         ("החנות נפתחת לפני הצהריים", "החנות נפתחת אחרי הצהריים", "polarity"),
-        ("דנה עובדת בגוגל", "דנה עובדת באמזון", "names"),
-        ("המבחן ביום שני", "המבחן ביום שלישי", "names"),
-        ("דנה אלרגית לבוטנים", "דנה אלרגית לאגוזים", "names"),
+        ("דנה עובדת בגוגל", "דנה עובדת באמזון", "words"),
+        ("המבחן ביום שני", "המבחן ביום שלישי", "words"),
+        ("דנה אלרגית לבוטנים", "דנה אלרגית לאגוזים", "words"),
         ('דנה עובדת בצה"ל', 'דנה עובדת בשב"כ', "entities"),
         ("החוזה נחתם", "החוזה כמעט נחתם", "words"),
         ("דנה גרה בחיפה", "אמא של דנה גרה בחיפה", "words"),
-        ("הרכבת נוסעת מחיפה לאילת", "הרכבת נוסעת מאילת לחיפה", "order"),
+        ("הרכבת נוסעת מחיפה לאילת", "הרכבת נוסעת מאילת לחיפה", "words"),
     ],
 )
 def test_a_near_miss_stays_two_memories(a: str, b: str, why: str) -> None:
@@ -214,7 +215,7 @@ def test_a_merge_stays_within_user_tier_and_active(a: MemoryItem, b: MemoryItem,
         assert (a.user_id, a.tier) == (b.user_id, b.tier)
         assert a.status is b.status is Status.ACTIVE
         assert c >= SIMILARITY
-        assert content_words(a.text) == content_words(b.text)
+        assert sorted(content_words(a.text)) == sorted(content_words(b.text))
 
 
 @given(TEXTS, st.sampled_from(["not", "never", "לא", "אין"]))
