@@ -466,7 +466,6 @@ class BookWork:
         if not await self._store.store(stored, token, items):
             raise _LetGo
         self._metrics.count("documents", result="stored")
-        await self._settle_upload(stored)
         await self._follow(stored, token)
 
     async def _titled(self, book: Book, token: str, found: Extracted) -> Book:
@@ -499,6 +498,8 @@ class BookWork:
     async def _follow(self, book: Book, token: str) -> None:
         """What is stored is completed when the index has it, and then takes its place. Of what was
         published the chunks follow first."""
+        # Here and not where it was stored: whoever stored it may have died since.
+        await self._settle_upload(book)
         if book.attached_to is None and not await self._store.open_chunks(book, token):
             raise _LetGo
         if await self._store.unindexed(book):

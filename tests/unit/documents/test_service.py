@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -316,6 +317,24 @@ async def test_a_worker_that_died_is_followed_by_another(world: World) -> None:
     assert await world.another().run_once() == 0
     await world.world.clock.elapse(CLAIM_S)
     assert (await world.done(book)).state is BookState.COMPLETED
+
+
+async def test_the_file_goes_though_its_worker_died_when_all_was_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = await world.upload()
+
+    async def killed(*_: Any) -> None:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.work, "_settle_upload", killed)
+        with suppress(asyncio.CancelledError):
+            await world.work.run_once()
+    assert await world.chunks() > 0
+    await world.world.clock.elapse(CLAIM_S)
+    assert (await world.done(book)).state is BookState.COMPLETED
+    assert not world.world.books.uploads
 
 
 async def test_cancelling_ends_the_work(world: World) -> None:
