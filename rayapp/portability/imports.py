@@ -1,7 +1,7 @@
 """Imports: an archive is checked as a whole, then written; a repeat goes on where one ended."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -24,6 +24,7 @@ from rayapp.portability.rules.archive import BadArchive, Row, RowCheck, UserMapp
 from rayapp.portability.rules.collections import EXPORTED, Collection
 from rayapp.portability.rules.kinds import Kind, Merge
 
+ReadRow = Callable[[Collection, bytes], Row]
 # Rows of one write: a transaction of 500 memories takes some tenths of a second.
 BATCH = 500
 # Beside their rows nothing is in the way of an exact import.
@@ -47,14 +48,14 @@ class ImportService:
     async def restore(self, scope: WriteScope, found: Archive, request: ImportRequest) -> Restored:
         """An import after an export of all there is."""
         mapping = _mapping(found, scope, request)
-        await self._check(found, scope, mapping)
+        await self._check(found, self._row_check(found), mapping)
         before = await self._exports.safety(scope.own)
         return Restored(before=before, report=await self.run(scope, found, request))
 
     async def run(self, scope: WriteScope, found: Archive, request: ImportRequest) -> ImportReport:
         """Check all, then write; the same archive again changes nothing."""
-        mapping = _mapping(found, scope, request)
-        await self._check(found, scope, mapping)
+        mapping, check = _mapping(found, scope, request), self._row_check(found)
+        await self._check(found, check, mapping)
         state, resumed = await self._state(scope, found, request)
         cleared, ended = await self._cleared(scope, found, state, request)
         report = ImportReport(counts={}, cleared=cleared, resumed=resumed, complete=ended)
@@ -68,14 +69,17 @@ class ImportService:
             dry_run=request.dry_run,
         )
         report = replace(report, derived=how.derive)
-        return await self._write(scope, found, mapping, state, how, report)
+        return await self._write(scope, found, (check, mapping), state, how, report)
 
     # --- steps
 
-    async def _check(self, found: Archive, scope: WriteScope, mapping: UserMapping | None) -> None:
+    def _row_check(self, found: Archive) -> RowCheck:
+        return RowCheck(found.manifest.user_id, self._limits)
+
+    async def _check(self, found: Archive, check: RowCheck, mapping: UserMapping | None) -> None:
         """Read every row once; BadArchive names the first that cannot be taken."""
         for collection in found.collections():
-            async for _ in self._rows(found, collection, scope, mapping):
+            async for _ in _rows(found, collection, check.row, mapping):
                 pass
 
     async def _state(
@@ -122,11 +126,12 @@ class ImportService:
         self,
         scope: WriteScope,
         found: Archive,
-        mapping: UserMapping | None,
+        reading: tuple[RowCheck, UserMapping | None],
         state: ImportState,
         how: Putting,
         report: ImportReport,
     ) -> ImportReport:
+        check, mapping = reading
         until = self._clock.monotonic() + self._budget_s
         lines, counts, left_out = dict(state.lines), dict(report.counts), dict(report.left_out)
         kept_at = 0
@@ -139,7 +144,7 @@ class ImportService:
                 continue
             counts.setdefault(collection.name, PutCounts())
             skipped = 0 if how.dry_run else lines.get(collection.name, 0)
-            async for rows in self._rows(found, collection, scope, mapping, skipped):
+            async for rows in _rows(found, collection, check.known, mapping, skipped):
                 counts[collection.name] += await self._archive.put(scope, collection, rows, how)
                 lines[collection.name] = lines.get(collection.name, 0) + len(rows)
                 if how.dry_run:
@@ -154,35 +159,33 @@ class ImportService:
             await self._archive.keep_state(scope, replace(state, lines=lines, done=True))
         return replace(report, counts=counts, left_out=left_out)
 
-    async def _rows(
-        self,
-        found: Archive,
-        collection: Collection,
-        scope: WriteScope,
-        mapping: UserMapping | None,
-        skipped: int = 0,
-    ) -> AsyncIterator[list[Row]]:
-        """Checked rows, some hundred at a time. Reading them is work: it must not hold up the
-        loop. Raises BadArchive."""
-        source = found.manifest.user_id if mapping is not None else scope.user_id
-        check = RowCheck(source, self._limits)
-        lines = enumerate(found.checked_lines(collection.name), 1)
-        for _ in range(skipped // BATCH):
-            await asyncio.to_thread(lambda: list(islice(lines, BATCH)))
-        while rows := await asyncio.to_thread(_read, lines, collection, check, mapping):
-            yield rows
+
+async def _rows(
+    found: Archive,
+    collection: Collection,
+    read: ReadRow,
+    mapping: UserMapping | None,
+    skipped: int = 0,
+) -> AsyncIterator[list[Row]]:
+    """Some hundred rows at a time. Reading them is work: it must not hold up the loop. Raises
+    BadArchive."""
+    lines = enumerate(found.checked_lines(collection.name), 1)
+    for _ in range(skipped // BATCH):
+        await asyncio.to_thread(lambda: list(islice(lines, BATCH)))
+    while rows := await asyncio.to_thread(_read, lines, collection, read, mapping):
+        yield rows
 
 
 def _read(
     lines: Iterator[tuple[int, bytes]],
     collection: Collection,
-    check: RowCheck,
+    read: ReadRow,
     mapping: UserMapping | None,
 ) -> list[Row]:
     rows = []
     for number, line in islice(lines, BATCH):
         try:
-            row = check.row(collection, line)
+            row = read(collection, line)
         except ValueError as error:
             raise BadArchive(
                 f"Row {number} of {collection.name} in the archive {error}; remove it, or export "

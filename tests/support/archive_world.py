@@ -17,6 +17,7 @@ from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.index.passages import PassageIndex
+from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.ports import ExportRequest
 from tests.support.harness import AT_ONCE, ModelEmbedder
@@ -67,11 +68,13 @@ class ArchiveWorld:
         return b"".join([chunk async for chunk in stream])
 
 
-async def on_stores(stores: Stores, settings: Settings, clock: Any = None) -> ArchiveWorld:
-    """A world over these stores, with an index in memory."""
-    embedder, index = ModelEmbedder(), PassageIndex(InMemoryIndex())
+async def on_stores(
+    stores: Stores, settings: Settings, index: VectorIndex | None = None
+) -> ArchiveWorld:
+    """A world over these stores; without an `index`, with one in memory."""
+    embedder, index = ModelEmbedder(), index or PassageIndex(InMemoryIndex())
     container = Container(
-        bootstrap.runtime_of(settings, InMemoryMetrics(), clock),
+        bootstrap.runtime_of(settings, InMemoryMetrics()),
         stores,
         index=index,
         embedder=embedder,

@@ -41,8 +41,9 @@ def mongod_binary() -> Path:
 class MongoServer:
     """Start, stop and kill one mongod; data stays in `folder` between starts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, oplog_mb: int | None = None) -> None:
         self._folder = folder
+        self._oplog = () if oplog_mb is None else ("--oplogSize", str(oplog_mb))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -74,6 +75,7 @@ class MongoServer:
                 # the server would remove them while a test looks: it does when a test asks for it.
                 *("--setParameter", "ttlMonitorEnabled=false"),
                 *("--logpath", str(log), "--logappend"),
+                *self._oplog,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BACKUP
 from rayapp.api.call import Call
-from rayapp.api.responses import JSON, raises, raises_code
+from rayapp.api.responses import JSON, merged, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.books import form_of
 from rayapp.core.errors import InvalidInput, NotFound, Overloaded, TooLarge
@@ -118,7 +118,10 @@ async def import_(call: CurrentCall, body: wire.ImportBody) -> wire.ImportAnswer
 @routes.post(
     UPLOAD,
     summary="Import an archive file",
-    responses={**raises(TooLarge, Overloaded), **raises_code("bad_archive")},
+    responses=merged(
+        raises(TooLarge, Overloaded),
+        *map(raises_code, ("bad_archive", "malformed_form", "unsupported_media_type")),
+    ),
     openapi_extra=FORM,
 )
 async def upload(call: CurrentCall) -> wire.ImportAnswer:

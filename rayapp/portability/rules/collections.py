@@ -127,6 +127,7 @@ class Collection:
         schema: of its rows, as they stand in an archive; raised when older rows must be changed.
         owner_field: the field that names the user.
         sparse: its rows hold only the fields that were set; others lack none.
+        backed_up: a backup of the whole store holds it.
         mapped: its rows may become another user's; others hold ids that belong to one alone.
     """
 
@@ -142,6 +143,7 @@ class Collection:
     erasing: Erasing = Erasing.ROWS
     owner_field: str = "user_id"
     sparse: bool = False
+    backed_up: bool = True
     mapped: bool = True
     why: str = ""
 
@@ -267,7 +269,9 @@ COLLECTIONS: tuple[Collection, ...] = (
         why="points that were taken out of the index; an import makes them anew",
     ),
     Collection(name="imports", why="how far imports have come"),
-    Collection(name="idempotency", why="answers to requests that are over within a day"),
+    Collection(
+        name="idempotency", backed_up=False, why="answers to requests that are over within a day"
+    ),
     Collection(name="model_usage", why="the operator's ledger of what models cost"),
     Collection(
         name=LEGACY_BANK,
@@ -277,6 +281,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection(
         name="memory_changes",
         owner=Owner.SERVICE,
+        backed_up=False,
         erasing=Erasing.EXPIRES,
         why="which points changed within the last hour, under a hash of the user",
     ),
@@ -293,7 +298,13 @@ COLLECTIONS: tuple[Collection, ...] = (
         why="work of the operator, without texts of users",
     ),
     Collection(name="job_partitions", owner=Owner.SERVICE, erasing=Erasing.KEPT, why="as jobs"),
-    Collection(name="leases", owner=Owner.SERVICE, erasing=Erasing.KEPT, why="names of processes"),
+    Collection(
+        name="leases",
+        owner=Owner.SERVICE,
+        backed_up=False,
+        erasing=Erasing.KEPT,
+        why="names of processes",
+    ),
 )
 
 BY_NAME: Mapping[str, Collection] = MappingProxyType({one.name: one for one in COLLECTIONS})
