@@ -1,5 +1,6 @@
 """The tasks of the owner of maintenance besides tiers: sweeps, lost jobs, old collections, ..."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -7,13 +8,15 @@ from datetime import timedelta
 from rayapp.bulk.params import CONSISTENCY
 from rayapp.bulk.service import JobsService
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.core.runtime import Runtime
-from rayapp.core.settings.model import ConsistencySettings
+from rayapp.core.runtime import Clock, Runtime
+from rayapp.core.settings.model import ConsistencySettings, Settings
 from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.service import REPORT, ConsistencyService, count_drift
 from rayapp.learning.leader import ONCE, PeriodicTask
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
+from rayapp.portability.backup import BackupService
+from rayapp.storage.mongo.backup import MongoBackups
 
 log = logging.getLogger("rayapp.maintenance")
 # The first sweep after a start, seconds: late enough that a start is over, soon enough that what a
@@ -30,6 +33,9 @@ REPORT_FRESH_S = 300.0
 REPORTS = 20
 # After the service started, before the catalogue is asked for, seconds: searches come first.
 PRELOAD_FIRST_S = 5.0
+# The first look at backups after a start, and between two, seconds: the age of the newest decides.
+FIRST_BACKUP_S, BACKUP_LOOK_S = 60.0, 600.0
+HOUR_S = 3_600.0
 
 
 def sweep_task(consistency: ConsistencyService, settings: ConsistencySettings) -> PeriodicTask:
@@ -91,3 +97,29 @@ def cleanup_task(drop_expired: Callable[[], Awaitable[object]]) -> PeriodicTask:
 def preload_task(preload: DatagovPreload) -> PeriodicTask:
     """Ask for the open-data catalogue once after a start."""
     return PeriodicTask(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)
+
+
+def backup_tasks(settings: Settings, clock: Clock) -> list[PeriodicTask]:
+    """A backup of the whole store, if any are wanted; an owner that is new looks for the newest
+    one first."""
+    every_s = settings.backup.every_h * HOUR_S
+    folder = settings.backup.folder_in(settings.data.dir)
+
+    async def run() -> bool:
+        database = MongoBackups(settings.mongo)
+        try:
+            service = BackupService(database, folder, clock)
+            kept = await asyncio.to_thread(service.kept)
+            due_at = kept[0].at + timedelta(seconds=every_s) if kept else clock.now()
+            if due_at <= clock.now():
+                made = await service.create()
+                gone = await asyncio.to_thread(service.cleanup, settings.backup.keep)
+                log.info("backup %s, %d bytes; %d removed", made.name, made.bytes, len(gone))
+            return True
+        finally:
+            await database.close()
+
+    look_s = min(every_s, BACKUP_LOOK_S)
+    if not every_s:
+        return []
+    return [PeriodicTask(name="backup", every_s=look_s, first_s=FIRST_BACKUP_S, run=run)]

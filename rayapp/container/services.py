@@ -33,6 +33,7 @@ from rayapp.bulk.service import JobsService
 from rayapp.container.bootstrap import Stores, load_texts, remote_cache, schema_of
 from rayapp.container.inference import breaker, rerank_service
 from rayapp.container.leader_tasks import (
+    backup_tasks,
     cleanup_task,
     drift_task,
     preload_task,
@@ -396,6 +397,7 @@ class Container:
                 resume_task(self.jobs),
                 cleanup_task(cleanup.run),
                 preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
+                *backup_tasks(self.settings, self.clock),
             ],
             learning=self.learning,
             runtime=self.runtime,
@@ -540,7 +542,7 @@ class Container:
 
     @cached_property
     def exports(self) -> ExportService:
-        folder = self.settings.backup.dir or self.settings.data.dir / "backups"
+        folder = self.settings.backup.folder_in(self.settings.data.dir)
         return ExportService(self.stores.archive, ArchiveFiles(folder), self.index, self.clock)
 
     @cached_property

@@ -45,6 +45,8 @@ class Command:
 
 NOTHING = "/no-such-folder"
 COMMANDS = (
+    Command("backup", ("create",), "rows", module=True),
+    Command("backup", ("verify",), "is whole"),
     Command("consistency_sweep", ("--full",), "is done", module=True),
     Command("consistency_sweep", ("--sample", "100", "--repair"), "is done"),
     Command("deferred", (), "is done", module=True),

@@ -520,6 +520,14 @@ class BackupSettings(SettingsSection):
     max_unpacked_bytes: int = Field(
         20 << 30, ge=1024, description="Largest archive, unpacked, that an import reads."
     )
+    every_h: float = Field(
+        0.0, ge=0, description="Pause between backups of the whole store, hours; 0 = none."
+    )
+    keep: int = Field(7, ge=1, le=1_000, description="Newest backups that stay after one is made.")
+
+    def folder_in(self, data: Path) -> Path:
+        """Of archives and backups, for this data directory."""
+        return self.dir or data / "backups"
 
 
 class BreakerSettings(SettingsSection):

@@ -1,0 +1,109 @@
+"""Backups of the whole store.
+
+    python -m jobs.backup create|list|verify|restore|cleanup [NAME] [--dir FOLDER] [--data-dir DIR]
+
+`create` writes one file of all collections as they stand at one moment. `verify` restores a backup
+into a scratch database and compares counts and hashes. `restore` puts one into the empty database
+of a stack that runs, or with `--replace DELETE` into the place of all there is; the index is built
+anew from it in the background. Without a name the newest backup is taken. Exit codes: 0 done,
+2 bad arguments or a backup that is none, 4 MongoDB is away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from jobs.frame import attached
+from rayapp.bulk.rules import EXIT_BAD_ARGUMENTS, EXIT_DEPENDENCY, EXIT_DONE
+from rayapp.core.errors import DependencyDown, InvalidInput, NotFound, RayappError
+from rayapp.core.runtime import SystemClock
+from rayapp.core.settings.model import Settings
+from rayapp.local.cli.output import report_console
+from rayapp.portability.backup import BackupService
+from rayapp.storage.mongo.backup import MongoBackups
+from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.memory_store import MongoMemoryStore
+
+DOES = ("create", "list", "verify", "restore", "cleanup")
+CONFIRM = "DELETE"
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="backup", description="Backups of the whole store.")
+    made.add_argument("what", choices=DOES)
+    made.add_argument("name", nargs="?", help="Of a backup; without it the newest.")
+    made.add_argument("--data-dir", type=Path, help="Stack to attach to.")
+    made.add_argument("--dir", type=Path, help="Folder of backups; else the one of the settings.")
+    made.add_argument("--keep", type=int, help="cleanup: the newest so many; else backup.keep.")
+    made.add_argument("--replace", metavar=CONFIRM, help="restore: everything there is goes first.")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    console = report_console()
+    try:
+        options = parser().parse_args(argv)
+        settings = attached(options.data_dir)
+        return asyncio.run(_run(options, settings, console))
+    except RayappError as error:
+        console.print(error.message)
+        return EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_BAD_ARGUMENTS
+
+
+async def _run(options: argparse.Namespace, settings: Settings, console: Console) -> int:
+    folder = options.dir or settings.backup.folder_in(settings.data.dir)
+    database = MongoBackups(settings.mongo)
+    service = BackupService(database, folder, SystemClock())
+    begun = time.monotonic()
+    try:
+        said = await _do(options, settings, service)
+    finally:
+        await database.close()
+    console.print(f"{said} ({time.monotonic() - begun:.1f} s, {folder})")
+    return EXIT_DONE
+
+
+async def _do(options: argparse.Namespace, settings: Settings, service: BackupService) -> str:
+    if options.what == "create":
+        made = await service.create()
+        return f"{made.name}: {service.manifest(made.name).rows:,} rows, {made.bytes:,} bytes"
+    if options.what == "list":
+        lines = [f"{one.name}  {one.bytes:,} bytes" for one in service.kept()]
+        return "\n".join([*lines, f"{len(lines)} backups"])
+    if options.what == "cleanup":
+        keep = settings.backup.keep if options.keep is None else options.keep
+        return f"{len(service.cleanup(max(0, keep)))} backups removed, {len(service.kept())} kept"
+    name = options.name or _newest(service)
+    if options.what == "verify":
+        return f"{name} is whole: {(await service.verify(name)).rows:,} rows came back as they were"
+    if options.replace not in (None, CONFIRM):
+        raise InvalidInput(f"--replace removes everything there is; type {CONFIRM} after it.")
+    found = await service.restore(name, replace=options.replace == CONFIRM)
+    waiting = await _index_anew(settings)
+    return f"{name}: {found.rows:,} rows are back, {waiting:,} memories wait for the index"
+
+
+def _newest(service: BackupService) -> str:
+    kept = service.kept()
+    if not kept:
+        raise NotFound("There is no backup here; make one with `create`, or name its folder.")
+    return kept[0].name
+
+
+async def _index_anew(settings: Settings) -> int:
+    database = MongoDatabase(settings.mongo)
+    try:
+        return await MongoMemoryStore(database).mark_all_pending()
+    finally:
+        await database.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""The whole database as it stood at one moment, collection by collection, as BSON."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pymongo
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from rayapp.core.settings.model import MongoSettings
+from rayapp.portability.rules.collections import COLLECTIONS
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.errors import translated
+
+RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+PAGE = 1_000
+NAMES = tuple(one.name for one in COLLECTIONS if one.backed_up)
+
+
+class MongoSnapshot:
+    """Documents as the server sends them."""
+
+    def __init__(self, database: MongoDatabase, session: AsyncClientSession | None) -> None:
+        self._database, self._session = database, session
+
+    async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
+        """In the order of their ids."""
+        rows = self._database.collection(name).with_options(codec_options=RAW)
+        page: list[bytes] = []
+        with translated():
+            found = rows.find({}, sort=[("_id", 1)], batch_size=PAGE, session=self._session)
+            async with found as cursor:
+                async for row in cursor:
+                    page.append(bytes(row.raw))
+                    if len(page) == PAGE:
+                        yield page
+                        page = []
+        if page:
+            yield page
+
+
+class MongoBackups:
+    """Implements what `portability.backup.BackupService` reads and writes."""
+
+    names: Sequence[str] = NAMES
+
+    def __init__(self, settings: MongoSettings) -> None:
+        self._settings = settings
+        self._database = MongoDatabase(settings)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[MongoSnapshot]:
+        """All collections as of one time of the cluster."""
+        async with self._database.client.start_session(snapshot=True) as session:
+            yield MongoSnapshot(self._database, session)
+
+    @asynccontextmanager
+    async def scratch(self, name: str) -> "AsyncIterator[MongoBackups]":
+        """Another database on the same server, which is dropped afterwards."""
+        other = MongoBackups(self._settings.model_copy(update={"database": name}))
+        try:
+            yield other
+        finally:
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                await other._database.client.drop_database(name)
+            await other.close()
+
+    async def prepare(self) -> None:
+        """Collections and indexes."""
+        await self._database.ensure_schema()
+
+    async def total(self) -> int:
+        """Documents of all collections of a backup."""
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return sum(
+                [await self._database.collection(name).count_documents({}) for name in self.names]
+            )
+
+    async def empty(self) -> None:
+        for name in self.names:
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                await self._database.collection(name).delete_many({})
+
+    async def load(self, name: str, rows: Iterable[bytes]) -> None:
+        """Write documents; those that are there (a repeat) are replaced."""
+        writes: list[Any] = [
+            pymongo.ReplaceOne({"_id": doc["_id"]}, doc, upsert=True)
+            for doc in map(RawBSONDocument, rows)
+        ]
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            if writes:
+                await self._database.collection(name).bulk_write(writes, ordered=False)
+
+    async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
+        async for page in MongoSnapshot(self._database, None).pages(name):
+            yield page
+
+    async def close(self) -> None:
+        await self._database.close()
