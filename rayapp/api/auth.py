@@ -61,6 +61,8 @@ BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 USER = "/api/memory/user"
+CONVERSATIONS = "/api/memory/conversations"
+CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 TOOL = "/api/memory/tools/{tool_name}"
 MCP = "/mcp"
@@ -131,6 +133,12 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/memory/prompt": {"POST": "read"},
     "/api/model/contexts": {"GET": "read"},
     "/api/model/context": {"GET": "read"},
+    "/api/model/context/{model_name}": {"GET": "read", "POST": "write", "DELETE": "write"},
+    CONVERSATIONS: {"GET": "read"},
+    f"{CONVERSATIONS}/switch": {"POST": "write"},
+    CONVERSATION: {"GET": "read", "PATCH": "write", "DELETE": "write"},
+    f"{CONVERSATION}/messages": {"GET": "read"},
+    f"{CONVERSATION}/export": {"GET": "read"},
     "/api/hooks/context": {"POST": "read", "GET": "read"},
     "/api/hooks/exchange": {"POST": "write"},
     "/api/hooks/score": {"POST": "write", "GET": "read"},

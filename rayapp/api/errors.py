@@ -132,12 +132,14 @@ CODES: Mapping[str, ErrorRow] = {
     "bad_target": ErrorRow(422, "Nothing of this name can be cleared; the message lists them."),
     "bad_template": ErrorRow(400, "The personality template breaks a rule; the message names it."),
     "personality_full": ErrorRow(409, "The user keeps as many templates as there may be."),
+    "windows_full": ErrorRow(409, "As many models have a window of their own as there may be."),
     "preset": ErrorRow(409, "A preset is read-only; use another name."),
     "template_in_use": ErrorRow(409, "The template is in use; activate another one first."),
     "confirm_needed": ErrorRow(400, "A reset needs `confirm: true`, an erasure `confirm=DELETE`."),
     "bad_archive": ErrorRow(422, "An archive that is not imported; the message says why."),
     "other_user_archive": ErrorRow(422, "The archive is of another user."),
     "no_archive": ErrorRow(404, "No kept archive has this name."),
+    "conversation_active": ErrorRow(400, "The active conversation; switch to another one first."),
     "not_implemented": ErrorRow(
         501, "This version does not do it yet; the message says what to do."
     ),

@@ -40,6 +40,7 @@ GROUPS: Mapping[str, str] = {
     "context": "What an assistant should know before it answers.",
     "hooks": "The calls of a chat program around each turn.",
     "completions": "For programs with a client of OpenAI: a model with memory, and vectors.",
+    "conversations": "List, search, read again, switch, rename, export and delete them.",
     "memory bank": "Lasting facts about a person, with goals and values.",
     "tools": "What an assistant may call by itself, over HTTP and MCP.",
     "graphs": "Which concepts, tiers and actions belong together.",

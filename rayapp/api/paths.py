@@ -11,7 +11,7 @@ from rayapp.api.json_body import refuse_forbidden
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.memory.requests import ClearTarget
-from rayapp.wire.bases import MAX_CONCEPT_CHARS
+from rayapp.wire.bases import MAX_CONCEPT_CHARS, MAX_ID_CHARS, MAX_MODEL_CHARS
 
 ID_PATTERN = "^[A-Za-z0-9._:@-]{1,128}$"
 # Ids that were stored, and the code of a refusal.
@@ -32,6 +32,22 @@ BookId = Annotated[str, Path(description="Id of the book.")]
 ChunkId = Annotated[str, Path(description="Id of the chunk: its memory, or its place from 0.")]
 DocumentId = Annotated[str, Path(description="Id of the document.")]
 TaskId = Annotated[str, Path(description="Id of the upload.")]
+ConversationId = Annotated[
+    str,
+    Path(
+        description="Id of the conversation; percent-encoded, slashes too.",
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+    ),
+]
+ModelPart = Annotated[
+    str,
+    Path(
+        description="Name of the model; percent-encoded, slashes too.",
+        min_length=1,
+        max_length=MAX_MODEL_CHARS,
+    ),
+]
 ConceptId = Annotated[
     str,
     Path(
@@ -43,10 +59,21 @@ ConceptId = Annotated[
 ]
 
 
+# Parts that are no ids of ours: their longest form, characters, and where to take one from.
+NAMES = {
+    "concept_id": (MAX_CONCEPT_CHARS, "take the id of a node"),
+    "model_name": (MAX_MODEL_CHARS, "send the model's name as its server calls it"),
+    "conversation_id": (MAX_ID_CHARS, "take an id of GET /api/memory/conversations"),
+}
+
+
 @cache
 def path_pattern(path: str) -> re.Pattern[str]:
-    """What a whole path must match. A concept may hold slashes: servers decode before routing."""
-    found = compile_path(path.replace("{concept_id}", "{concept_id:path}"))[0]
+    """What a whole path must match. What people and programs name may hold slashes: servers decode
+    before routing."""
+    for name in NAMES:
+        path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
+    found = compile_path(path)[0]
     # Starlette ends its pattern with `$`, which lets a line break follow.
     return re.compile(found.pattern.removesuffix("$") + r"\Z")
 
@@ -54,8 +81,8 @@ def path_pattern(path: str) -> re.Pattern[str]:
 def read_path(name: str, value: str) -> str:
     """A decoded part of a path.
 
-    Raises InvalidInput: an id of no form that was ever stored; a concept that is blank, too long,
-    or has control characters. Other parts are looked up as they are.
+    Raises InvalidInput: an id of no form that was ever stored; a name that is blank, too long, or
+    has control characters. Other parts are looked up as they are.
     """
     if name in ID_CODES and not MEMORY_ID_PATTERN.fullmatch(value):
         raise InvalidInput(
@@ -63,11 +90,13 @@ def read_path(name: str, value: str) -> str:
             code=ID_CODES[name],
             details={"field": name},
         )
-    if name == "concept_id":
+    if name in NAMES:
+        most, advice = NAMES[name]
         refuse_forbidden({name: value})
-        if not value.strip() or len(value) > MAX_CONCEPT_CHARS:
+        if not value.strip() or len(value) > most:
             raise InvalidInput(
-                f"{name}: must be 1 to {MAX_CONCEPT_CHARS} characters; take the id of a node.",
-                details={"field": name},
+                f"{name}: must be 1 to {most} characters; {advice}.", details={"field": name}
             )
+        if name == "model_name" and not {"", ".", ".."}.isdisjoint(value.split("/")):
+            raise InvalidInput(f"{name}: names no model; {advice}.", details={"field": name})
     return value

@@ -12,6 +12,7 @@ from rayapp.admin.upkeep import UpkeepService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.history.service import ConversationsService
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
@@ -70,6 +71,7 @@ class Services:
     hooks: HooksService
     completions: CompletionsService
     embedder: Embedder
+    conversations: ConversationsService
     tools: ToolsService
     tool_results: ToolResultService
     events: EventStreamService

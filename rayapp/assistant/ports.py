@@ -12,6 +12,7 @@ from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import Checked, Template, TemplateLibrary
 from rayapp.learning.ports import ScoredSessions
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
 
 
 class PersonalityStore(Protocol):
@@ -31,6 +32,37 @@ class PersonalityStore(Protocol):
 
     async def delete(self, scope: WriteScope, template_id: str) -> bool:
         """Forget a template, unless it is in use or not there; whether it was."""
+
+
+# Models that one user may give a window of their own.
+MAX_WINDOWS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWindow:
+    """What somebody set instead of the table. `model`: its name as `prompt.rules.plain_name`.
+
+    everybody: an operator set it, for all users who have none of their own.
+    """
+
+    model: str
+    name: str
+    tokens: int
+    at: datetime
+    everybody: bool = False
+
+
+class WindowStore(Protocol):
+    """`model_windows`: one row per user and model; an operator's belong to the shared user."""
+
+    async def windows(self, scope: ReadScope) -> list[OwnWindow]:
+        """The user's, then an operator's; each by name."""
+
+    async def put(self, scope: WriteScope, window: OwnWindow) -> None:
+        """Raises Conflict, code `windows_full`, when it would be one more than may be kept."""
+
+    async def delete(self, scope: WriteScope, model: str, *, everybody: bool) -> bool:
+        """Whether there was one."""
 
 
 # Turns of a conversation whose scores are kept; older ones count as unknown.
@@ -61,7 +93,8 @@ class TurnRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What one conversation of a user has seen.
+    """What one conversation of a user has seen; its row also holds a `Conversation` from the first
+    kept turn on.
 
     Attributes:
         injected: fingerprints of the texts that were put before the assistant, newest last.
@@ -91,7 +124,8 @@ class Session:
 
 
 class SessionStore(ScoredSessions, Protocol):
-    """`sessions`: one row per user and conversation, removed some days after the last word."""
+    """`sessions`: one row per user and conversation. One without a kept turn is removed some days
+    after its last context; one with turns stays until it is deleted."""
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None: ...
     async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
@@ -116,10 +150,141 @@ class SessionStore(ScoredSessions, Protocol):
         False, with nothing changed, when the message is known.
         """
 
+    async def replace_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> None:
+        """The turn in the place of the kept one of its message; it owes a score when `required`,
+        and whatever the earlier one owed is paid."""
+
     async def refine(
         self, scope: WriteScope, conversation_id: str, turn_id: str, at: datetime
     ) -> int:
         """One search of the assistant in this turn more; how many it made in this turn."""
+
+
+# Who gave a conversation its title. A person's is never replaced, a model's only by a person.
+TitledBy = Literal["words", "model", "person"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What a list shows of one.
+
+    Attributes:
+        last_at: of its newest turn.
+        exchanges: kept turns; each is a question and an answer.
+        active_at: when somebody switched to it last.
+        bullets: what a model said of its first `summed` turns, each a line.
+    """
+
+    user_id: str
+    conversation_id: str
+    title: str
+    titled_by: TitledBy
+    created_at: datetime
+    last_at: datetime
+    exchanges: int = 0
+    active_at: datetime | None = None
+    bullets: tuple[str, ...] = ()
+    summed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A memory that an answer was given with, and the position that it had there."""
+
+    memory_id: str
+    tier: Tier
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTurn:
+    """A question and its answer as a person may read them again.
+
+    Attributes:
+        memory_id: the memory that holds the turn.
+        tools: called for the answer, each call once.
+        citations: what the answer was given with, under `receipt_id`.
+        edited_at: when the same message came again with other words; None = never.
+
+    One whose memory was deleted has no words: it only holds its place.
+    """
+
+    user_id: str
+    conversation_id: str
+    message_id: str
+    question: str
+    answer: str
+    at: datetime
+    memory_id: str
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    receipt_id: str | None = None
+    edited_at: datetime | None = None
+
+    @property
+    def erased(self) -> bool:
+        return not (self.question or self.answer)
+
+
+# A place in a list that is sorted by time and, among equal times, by id.
+Place = tuple[datetime, str]
+
+
+class ConversationStore(Protocol):
+    """`sessions` and `turns`: the words of each kept turn, until its conversation is deleted."""
+
+    async def keep(self, scope: WriteScope, turn: KeptTurn, title: str) -> None:
+        """Keep a turn in place of an earlier one of its message. The first turn of a conversation
+        makes it one, with this title. Harmless to repeat."""
+
+    async def turn(
+        self, scope: ReadScope, conversation_id: str, message_id: str
+    ) -> KeptTurn | None: ...
+
+    async def get(self, scope: ReadScope, conversation_id: str) -> Conversation | None:
+        """None too for one of which no turn was kept."""
+
+    async def page(
+        self, scope: ReadScope, *, limit: int, before: Place | None = None
+    ) -> list[Conversation]:
+        """Those whose last turn is newest first; `before`: (last_at, conversation id)."""
+
+    async def turns(
+        self, scope: ReadScope, conversation_id: str, *, limit: int, before: Place | None = None
+    ) -> list[KeptTurn]:
+        """Newest first; `before`: (at, message id)."""
+
+    async def find(
+        self, scope: ReadScope, words: Sequence[Sequence[int]], limit: int
+    ) -> list[KeptTurn]:
+        """The newest turn of each conversation that has one with all these words, newest first.
+
+        A word is the terms of its readings (`history.rules.search_words`): one of them must fit.
+        """
+
+    async def name(self, scope: WriteScope, conversation_id: str, title: str, by: TitledBy) -> bool:
+        """Give a title. A model's only replaces first words; False when it does not, or there is
+        no such conversation."""
+
+    async def sum_up(
+        self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int
+    ) -> bool:
+        """Keep bullets over so many turns; False when there are some over as many, or no such
+        conversation."""
+
+    async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
+        """It is the one that its user is in, from now on; None: they are in none."""
+
+    async def active(self, scope: ReadScope) -> str | None:
+        """Id of the conversation that was switched to last."""
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        """Blank the turns that these memories held: their words are gone for good."""
+
+    async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
+        """Remove its rows that are neither memories nor outcomes, its own last: turns, receipts,
+        what waits to be learned, what was noted of it; how many, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +328,10 @@ class ExchangeSink(Protocol):
 
         Raises Forbidden when it is not the scope's own.
         """
+
+    async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
+        """Queue a turn in the place of the one of its message, whatever became of that. Whoever
+        works on the earlier one has lost its claim. Raises Forbidden as `offer` does."""
 
 
 class ExchangeQueue(ExchangeSink, Protocol):

@@ -140,7 +140,8 @@ class ColdStart:
 class ExchangeRequest:
     """One call of the exchange hook: the messages so far, the newest last.
 
-    `tools_called`: names of the tools that the assistant called in this turn.
+    `tools_called`: names of the tools that the assistant called in this turn; `model`: which one
+    answers. `prompt`: the whole prompt is asked for too, for its window or for `window` tokens.
     """
 
     conversation_id: str
@@ -150,6 +151,9 @@ class ExchangeRequest:
     token_budget: int | None = None
     tools: tuple[str, ...] = ()
     tools_called: tuple[str, ...] = ()
+    model: str | None = None
+    prompt: bool = False
+    window: int | None = None
     recorder: Recorder = field(default_factory=Recorder)
 
 
@@ -159,6 +163,7 @@ class StoredExchange:
 
     Attributes:
         scoring_required: the assistant owes a record_response; `reason` says why, or why not.
+        replaced: the message was known with other words, and this turn took its place.
         truncated: the text was too long to be kept whole.
         attributed: memories that the marks of the answer moved.
         skipped_positions: marks that name nothing that was shown.
@@ -168,22 +173,10 @@ class StoredExchange:
     duplicate: bool
     scoring_required: bool
     reason: str = ""
+    replaced: bool = False
     truncated: bool = False
     attributed: int = 0
     skipped_positions: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeAnswer:
-    """`messages` are the given ones with the context in the first system message.
-
-    `owed`: the message whose score is still waited for.
-    """
-
-    messages: tuple[Message, ...]
-    context: AssistantContext
-    stored: StoredExchange | None = None
-    owed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,26 @@ class ContextCalls(Core):
     @call
     def model_window(self, model: str, **who: Unpack[Reader]) -> Talk[WindowAnswer]:
         """The context window of one model."""
-        return self.reading(WindowAnswer, asked("/api/model/context", model=model), **who)
+        path = at("/api/model/context/{model_name}", model_name=model)
+        return self.reading(WindowAnswer, path, **who)
+
+    @call
+    def set_model_window(
+        self, model: str, tokens: int, *, everybody: bool = False, **who: Unpack[Writer]
+    ) -> Talk[WindowAnswer]:
+        """A window of one's own, or of all users who set none. Raises Conflict, Forbidden."""
+        path = at("/api/model/context/{model_name}", model_name=model)
+        body = {"tokens": tokens, "everybody": everybody}
+        return self.writing(WindowAnswer, path, body, **who)
+
+    @call
+    def unset_model_window(
+        self, model: str, *, everybody: bool = False, **who: Unpack[Writer]
+    ) -> Talk[WindowAnswer]:
+        """The window of the table again. Raises NotFound."""
+        path = at("/api/model/context/{model_name}", model_name=model)
+        path = asked(path, everybody=True if everybody else None)
+        return self.writing(WindowAnswer, path, method="DELETE", **who)
 
     @call
     def cold_start(

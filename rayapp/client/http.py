@@ -23,6 +23,7 @@ from rayapp.client.calls import (
     at,
 )
 from rayapp.client.context import ContextCalls
+from rayapp.client.conversations import ConversationCalls
 from rayapp.client.events import Event, Stream
 from rayapp.client.learning import LearningCalls
 from rayapp.client.memories import MemoryCalls
@@ -41,7 +42,15 @@ class Listener(Reader, total=False):
     follow: bool
 
 
-class AllCalls(MemoryCalls, BookCalls, ContextCalls, LearningCalls, UserDataCalls, SystemCalls):
+class AllCalls(
+    MemoryCalls,
+    BookCalls,
+    ContextCalls,
+    ConversationCalls,
+    LearningCalls,
+    UserDataCalls,
+    SystemCalls,
+):
     """What a program with a memory calls; operators' calls are under `ops`."""
 
     def __init__(

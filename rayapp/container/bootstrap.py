@@ -14,7 +14,13 @@ from functools import lru_cache, partial
 import uuid6
 
 from rayapp.admin.ports import ApiKeyStore, EventStream, Housekeeping, IdempotencyStore, LegacyBank
-from rayapp.assistant.ports import ExchangeQueue, PersonalityStore, SessionStore
+from rayapp.assistant.ports import (
+    ConversationStore,
+    ExchangeQueue,
+    PersonalityStore,
+    SessionStore,
+    WindowStore,
+)
 from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.container.inference import breaker
 from rayapp.container.inference import embedding_service as embedding_service
@@ -38,6 +44,7 @@ from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_expansions, load_recipes, measured
 from rayapp.storage.mongo.api_keys import MongoApiKeyStore
 from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.documents import MongoBookStore
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
@@ -48,7 +55,7 @@ from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
-from rayapp.storage.mongo.personality import MongoPersonalityStore
+from rayapp.storage.mongo.personality import MongoPersonalityStore, MongoWindowStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine
 from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
@@ -88,12 +95,14 @@ class Stores:
         self.housekeeping: Housekeeping = MongoHousekeeping(database)
         self.legacy: LegacyBank = MongoLegacyBank(database)
         self.personality: PersonalityStore = MongoPersonalityStore(database)
+        self.windows: WindowStore = MongoWindowStore(database)
         self.exchanges: ExchangeQueue = MongoExchangeQueue(database)
         self.usage: UsageStore = MongoUsageStore(database)
         self.books: BookStore = MongoBookStore(database)
         self.archive: UserArchive = MongoUserArchive(database)
         lifetime = timedelta(days=settings.hooks.session_ttl_days)
         self.sessions: SessionStore = MongoSessionStore(database, lifetime)
+        self.conversations: ConversationStore = MongoConversationStore(database)
         # On a client of its own, which connects with the first stream.
         size = settings.events.max_streams + SPARE_CONNECTIONS
         own = settings.mongo.model_copy(update={"pool_size": size})

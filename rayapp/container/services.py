@@ -18,10 +18,12 @@ from rayapp.api.services import Services
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
-from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.conversations.service import HooksService, TurnStores
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
+from rayapp.assistant.history.service import ConversationsService
+from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.rules import ModelWindow
@@ -309,6 +311,7 @@ class Container:
 
     async def _forget(self, point_ids: Sequence[str]) -> None:
         """Nothing else may hold the texts of memories that were deleted."""
+        await self.stores.conversations.purge(point_ids)
         await self.stores.quarantine.purge(point_ids)
         await self.stores.exchanges.purge(point_ids)
 
@@ -326,16 +329,19 @@ class Container:
     # --- learning
 
     @cached_property
+    def effects(self) -> GraphEffects:
+        return GraphEffects(self.stores.graphs, self.texts.expansions, runtime=self.runtime)
+
+    @cached_property
     def outcomes(self) -> OutcomesService:
         """What is recorded is in the graphs before it is answered, if that is quick."""
         stores = self.stores
-        settling = GraphEffects(stores.graphs, self.texts.expansions, runtime=self.runtime)
         return OutcomesService(
             stores.outcomes,
             self.receipts,
             self.memories,
             stores.sessions,
-            on_recorded=settling.at_once,
+            on_recorded=self.effects.at_once,
             runtime=self.runtime,
         )
 
@@ -431,10 +437,41 @@ class Container:
             self.context,
             self.memories,
             self.outcomes,
-            sessions=self.stores.sessions,
-            receipts=self.receipts,
-            exchanges=self.stores.exchanges,
+            TurnStores(
+                sessions=self.stores.sessions,
+                receipts=self.receipts,
+                exchanges=self.stores.exchanges,
+                conversations=self.stores.conversations,
+            ),
+            unlearning=self.unlearning,
+            prompts=self.prompt,
             runtime=self.runtime,
+        )
+
+    @cached_property
+    def unlearning(self) -> Unlearning:
+        stores = self.stores
+        return Unlearning(
+            self.memories,
+            stores.items,
+            stores.user_rows,
+            stores.outcomes,
+            stores.events,
+            settle=self.effects.settle,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def conversations(self) -> ConversationsService:
+        stores = self.stores
+        return ConversationsService(
+            stores.conversations,
+            stores.sessions,
+            stores.items,
+            self.books,
+            self.unlearning,
+            self.promotion,
+            clock=self.clock,
         )
 
     @cached_property
@@ -467,14 +504,20 @@ class Container:
             known=KnownMemories(
                 stores.items, self.index, self.embedder, self.books, timeout_s=limit_s
             ),
+            conversations=stores.conversations,
             versions=lambda helper, language: f"{language}{prompts.get(helper, language).version}",
             judged=self.executor.judged,
         )
 
     @cached_property
     def executor(self) -> ExtractionExecutor:
+        stores = self.stores
         return ExtractionExecutor(
-            self.memories, self.outcomes, self.stores.events, runtime=self.runtime
+            self.memories,
+            self.outcomes,
+            stores.events,
+            stores.conversations,
+            runtime=self.runtime,
         )
 
     @cached_property
@@ -503,7 +546,15 @@ class Container:
 
     @cached_property
     def prompt(self) -> PromptService:
-        return PromptService(self.context, self.personality, model_windows(), self.clock)
+        stores = self.stores
+        return PromptService(
+            self.context,
+            self.personality,
+            stores.conversations,
+            stores.windows,
+            model_windows(),
+            self.clock,
+        )
 
     # --- administration
 

@@ -20,6 +20,7 @@ HelperName = Literal[
     "contextual_prefix",
     "profile_detection",
     "history_summary",
+    "conversation_title",
     "merge_duplicates",
     "tool_result_summary",
     "answer_reading",

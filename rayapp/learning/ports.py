@@ -52,6 +52,20 @@ class OutcomeLimits:
     guest_per_hour: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomesOf:
+    """The outcomes of one conversation: all of them, or those that are about one turn of it.
+
+    A turn's: those of `receipt_id`, with one of `keys`, or whose key has one of `prefixes`.
+    """
+
+    conversation_id: str
+    whole: bool = False
+    receipt_id: str | None = None
+    keys: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+
 class OutcomeStore(Protocol):
     """`memory_outcomes`, and the counters of items that they move."""
 
@@ -81,6 +95,17 @@ class OutcomeStore(Protocol):
 
     async def settle(self, effect: Effect, events: Sequence[OutcomeEvent]) -> int:
         """Clear a flag whose effect can be repeated without harm; how many were set."""
+
+    async def withdraw(self, scope: WriteScope, of: OutcomesOf, at: datetime) -> list[OutcomeEvent]:
+        """Take back all that these outcomes did, each in one transaction: items give back what they
+        counted, and the events keep what was withdrawn, under another key: their own is free.
+
+        A receipt that is named counts as not scored. Answers those events that owe the graphs now,
+        from an earlier call too.
+        """
+
+    async def forget(self, scope: WriteScope, of: OutcomesOf) -> int:
+        """Remove the rows of these outcomes that owe the graphs nothing; how many are left."""
 
     async def backlog(self) -> int:
         """Events that still owe an effect, of all users."""

@@ -271,8 +271,16 @@ class UserRows(Protocol):
         another tier goes too, for its text stands in this one; the other stays.
         """
 
+    async def delete_of_conversation(
+        self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
+    ) -> int:
+        """The same for memories of any tier whose source is this conversation."""
+
+    async def merged_into(self, scope: ReadScope, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        """What became part of these memories, as it was."""
+
     async def clear_sessions(self, scope: WriteScope) -> int:
-        """Forget the user's conversations and what was shown in them; how many there were."""
+        """Forget the user's conversations, their words and what was shown in them; how many."""
 
     async def clear_graph(self, scope: WriteScope) -> int:
         """Empty all graphs of the user, so that a backfill builds the content graph anew; how

@@ -29,6 +29,7 @@ MAX_OFFSET = 10_000
 MAX_FILTER_VALUES = 500
 MAX_REASON_CHARS = 100
 MAX_ID_CHARS = 512
+MAX_MODEL_CHARS = 200
 MAX_SUMMARY_CHARS = 10_000
 BAD_ID = "must be 1 to 128 characters of letters, digits and . _ : @ -"
 # Of a wrong value that an error names: enough to find it in a body.

@@ -11,6 +11,7 @@ from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
 from rayapp.wire import bases
 from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage, one_per_message
 from rayapp.wire.learning import MAX_SCORES, SkippedView
+from rayapp.wire.prompt import Tokens, TurnPromptAnswer
 from rayapp.wire.search import Sort, TierList
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class ExchangeBody(bases.Lenient):
         "messageId": "message_id",
         "tokenBudget": "token_budget",
         "toolsCalled": "tools_called",
+        "modelId": "model",
+        "includePrompt": "include_prompt",
+        "contextWindow": "window",
     }
     conversation_id: bases.Name = Field(description="The conversation.")
     message_id: bases.Name = Field(description="Of the answer: with it, a turn is kept once.")
@@ -122,6 +126,15 @@ class ExchangeBody(bases.Lenient):
     tools: ToolNames = Field((), description="Tools offered in this turn: names, or schemas.")
     tools_called: ToolNames = Field(
         (), description="Tools called in this turn; `tool_calls` of the messages are added."
+    )
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The model that answers; kept with the turn."
+    )
+    include_prompt: bases.Flag = Field(
+        False, description="Answer with the whole prompt too, as `POST /api/memory/prompt` does."
+    )
+    window: Tokens | None = Field(
+        None, description="Tokens of the window of that prompt, instead of the model's."
     )
 
 
@@ -222,6 +235,7 @@ class StoredView(bases.Answer):
     duplicate: bool
     scoring_required: bool
     reason: str
+    replaced: bool = Field(description="It took the place of the same message with other words.")
     truncated: bool
     attributed: int
     skipped_positions: tuple[int, ...]
@@ -240,6 +254,7 @@ class ExchangeAnswerView(bases.Answer):
     gating: GatingView
     latency_ms: float = Field(alias="latencyMs")
     degraded: tuple[str, ...]
+    prompt: TurnPromptAnswer | None = bases.Absent
     duplicate: bases.Repeated = None
 
 

@@ -10,12 +10,14 @@ from rayapp.wire import bases
 from rayapp.wire.context import GatingView, PrefetchBody
 
 if TYPE_CHECKING:
+    from rayapp.assistant.ports import OwnWindow
     from rayapp.assistant.prompt.rules import ModelWindow, Window
     from rayapp.assistant.prompt.service import Prompt
 
 # Tokens of a window that a caller may ask for.
 LEAST_WINDOW, MOST_WINDOW = 512, 2_000_000
-ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+ModelName = Annotated[str, Field(min_length=1, max_length=bases.MAX_MODEL_CHARS)]
+Tokens = Annotated[bases.Whole, Field(ge=LEAST_WINDOW, le=MOST_WINDOW)]
 
 
 class PromptBody(PrefetchBody):
@@ -25,9 +27,7 @@ class PromptBody(PrefetchBody):
     model: ModelName | None = Field(
         None, description="Its window decides how long the prompt is; models.model when absent."
     )
-    window: Annotated[bases.Whole, Field(ge=LEAST_WINDOW, le=MOST_WINDOW)] | None = Field(
-        None, description="Tokens of the window, instead of the table's."
-    )
+    window: Tokens | None = Field(None, description="Tokens of the window, instead of the table's.")
 
 
 class ModelQuery(bases.Lenient):
@@ -36,13 +36,27 @@ class ModelQuery(bases.Lenient):
     model: ModelName = Field(description="Its name, as the server calls it.")
 
 
+class WindowBody(bases.Lenient, bases.Keyed):
+    """A window of one's own."""
+
+    aliases: ClassVar = {"context_window": "tokens", "contextWindow": "tokens", "size": "tokens"}
+    tokens: Tokens = Field(description="Tokens; more than the model can hold counts as that.")
+    everybody: bases.Flag = Field(False, description="For all users who set none; operators only.")
+
+
+class UnsetQuery(bases.Lenient):
+    """Whose window ends."""
+
+    everybody: bool = Field(False, description="The one that an operator set for all users.")
+
+
 class WindowView(bases.Answer):
     """Tokens of a window; `maximum` null: not known."""
 
     model: str
     tokens: int
     maximum: int | None
-    source: str = Field(description="asked, table or fallback.")
+    source: str = Field(description="asked, own, operator, table or fallback.")
 
 
 class PartView(bases.Answer):
@@ -101,18 +115,33 @@ class ModelWindowView(bases.Answer):
     maximum: int
 
 
+class OwnWindowView(bases.Answer):
+    """What was set for one model."""
+
+    name: str
+    tokens: int
+    everybody: bool
+
+
 class WindowsAnswer(bases.Success):
-    """The table, and what a model has that no row names."""
+    """The table, what was set instead, and what a model has that nothing names."""
 
     models: tuple[ModelWindowView, ...]
+    own: tuple[OwnWindowView, ...]
     fallback: int
 
     @classmethod
-    def from_table(cls, table: tuple[ModelWindow, ...], fallback: int) -> Self:
-        return cls(models=tuple(ModelWindowView.of(one) for one in table), fallback=fallback)
+    def from_table(
+        cls, table: tuple[ModelWindow, ...], own: list[OwnWindow], fallback: int
+    ) -> Self:
+        return cls(
+            models=tuple(ModelWindowView.of(one) for one in table),
+            own=tuple(OwnWindowView.of(one) for one in own),
+            fallback=fallback,
+        )
 
 
-class WindowAnswer(bases.Success):
+class WindowAnswer(bases.Written):
     """The window of one model."""
 
     window: WindowView

@@ -31,6 +31,7 @@ TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
 LOCAL = "http://127.0.0.1:8000"
 ONE = {"memory_id": "mem-1"}
 BOOK_ID = book_id_of(sha256_of(GARDEN.encode()))
+A_TALK, A_WINDOW = {"conversation_id": "conv-7"}, {"model": "llama3.1:8b", "tokens": 4_096}
 A_BOOK = {"book_id": BOOK_ID}
 
 PAYLOAD = {
@@ -54,6 +55,7 @@ LEFT_OUT: Mapping[str, str] = {
     "GET /api/memory/context/insights": POST_FORM,
     "GET /api/memory/context/cold-start": POST_FORM,
     "GET /api/hooks/context": POST_FORM,
+    "GET /api/model/context": "the same with the name in its path",
     "POST /v1/chat/completions": "for clients of OpenAI",
     "GET /v1/models": "for clients of OpenAI",
     "POST /v1/embeddings": "for clients of OpenAI",
@@ -123,12 +125,24 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "prompt": {"query": "Where does Dana live?", "model": "llama3.1:8b"},
     "model_windows": {},
     "model_window": {"model": "llama3.1:8b"},
+    "set_model_window": A_WINDOW,
+    "unset_model_window": {"model": "llama3.1:8b"},
+    "conversations": {"query": "Dana", "limit": 5},
+    "conversation": A_TALK,
+    "messages": {**A_TALK, "limit": 10},
+    "switch_conversation": A_TALK,
+    "rename_conversation": {**A_TALK, "title": "הבית של דנה"},
+    "delete_conversation": A_TALK,
+    "export_conversation": A_TALK,
     "cold_start": {"conversation_id": "conv-7"},
     "hook_context": {"query": "Where does Dana live?", "tiers": ["history"], "limit": 3},
     "exchange": {
         "conversation_id": "conv-7",
         "message_id": "m-1",
-        "messages": [{"role": "user", "content": "Where does Dana live?"}],
+        "messages": [
+            {"role": "user", "content": "Where does Dana live?"},
+            {"role": "assistant", "content": "Dana lives in Haifa."},
+        ],
         "tools": ["search_memory"],
     },
     "hook_score": {
@@ -222,6 +236,11 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
     "restore": ("archive",),
     "unhide": ("hide",),
     "delete_personality": ("save_personality", "use_personality"),
+    "unset_model_window": ("set_model_window",),
+    **dict.fromkeys(
+        ("conversation", "messages", "rename_conversation", "delete_conversation"), ("exchange",)
+    ),
+    "export_conversation": ("exchange",),
 }
 NEEDS_A_RUNNING_JOB = frozenset(
     {"ops.reindex_wish", "ops.job", "ops.pause_job", "ops.resume_job", "ops.cancel_job"}

@@ -20,6 +20,7 @@ from tests.unit.assistant.extraction.world import READS, World
 
 FACT = "המשתמש גר בחיפה"
 MARKS: dict[str, HelperName] = {
+    "name a conversation": "conversation_title",
     "NOTHING": "fact_extraction",
     '"outcome"': "outcome_detection",
     '"bullets"': "history_summary",
@@ -40,6 +41,7 @@ def answering(**answers: Callable[[], Reply]) -> Callable[[ChatRequest], Reply]:
         "profile_detection": lambda: model.good(NOBODY),
         "outcome_detection": lambda: model.good('{"outcome": "unknown", "confidence": 0.1}'),
         "history_summary": lambda: model.good('{"bullets": []}'),
+        "conversation_title": lambda: model.good("NOTHING"),
     }
     chosen = {**usual, **answers}
     return lambda request: chosen[helper_of(request)]()
@@ -177,7 +179,10 @@ async def test_profile_and_summary_over_the_wire() -> None:
         for number in range(8):
             await world.say(f"My name is Dana Levi, trip plan {number}", "a fine trip plan")
         await world.learn()
-        assert await world.texts() == ["- Dana Levi plans a trip", "Name: Dana Levi"]
+        assert await world.texts() == ["Name: Dana Levi"]
+        found = await world.conversations.get(READS, "c-1")
+        assert found is not None
+        assert found.bullets == ("Dana Levi plans a trip",)
 
 
 async def test_the_budget_of_a_user_ends_the_learning_not_the_queue() -> None:

@@ -91,6 +91,7 @@ NAMING = {
     "POST /api/data/clear/{target}",
 }
 PATHS = {"memory_id": "book", "tool_name": "search_memory", "target": "documents"}
+PATHS |= {"conversation_id": "c-1", "model_name": "llama3"}
 PATHS |= {"concept_id": "content_dana", "template_id": "friendly"}
 # The document of the example world.
 PATHS |= dict.fromkeys(("book_id", "task_id", "document_id"), "doc_51b6763155d7deb9") | {

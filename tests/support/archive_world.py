@@ -134,6 +134,7 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         await ask(http, "POST", "/api/hooks/exchange", turn)
         template = f"identity:\n  name: Noa of {word}\ncommunication: {{tone: warm}}\n"
         await ask(http, "POST", f"{memory}/personality", {"content": template, "name": "mine"})
+        await ask(http, "POST", "/api/model/context/llama3.1", {"tokens": 4096})
         files = {"file": ("guide.md", f"# Guide to {word}\n\nThe port opens at eight.".encode())}
         assert (await http.post(f"{memory}/books", files=files)).is_success
         await world.work()

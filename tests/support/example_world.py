@@ -40,6 +40,15 @@ TURNS = (
     "Restarting the cache fixed the timeout of the payment service",
     "Raising the timeout of the payment service did not help",
 )
+AN_EXCHANGE = {
+    "conversation_id": "conv-8",
+    "message_id": "msg-1",
+    "model": "dicta-7b",
+    "messages": [
+        {"role": "user", "content": "How do I water the garden? איך משקים את הגינה?"},
+        {"role": "assistant", "content": "On Monday and Thursday; ביום שני וביום חמישי, בבוקר."},
+    ],
+}
 JOBS = ("/api/memory/jobs", "/api/memory/ops/reindex")
 
 
@@ -81,6 +90,9 @@ async def example_world() -> Harness:
                 found = await _done(http, "POST", "/api/memory/search", asked)
                 judged = {"outcome": outcome, "receipt_id": found["receipt_id"]}
                 await _done(http, "POST", "/api/memory/outcomes", judged)
+        await _done(http, "POST", "/api/hooks/exchange", AN_EXCHANGE)
+        window = {"tokens": 8192}
+        await _done(http, "POST", "/api/model/context/qwen3:8b", window)
         changed = {"tags": ["family", "goal", "value", "משפחה"], "reason": "a Hebrew tag"}
         await _done(http, "PATCH", "/api/memory/items/mem-1", changed)
         await world.indexed()

@@ -73,6 +73,25 @@ class ExchangeContract:
         assert not await stores.queue.offer(DANA, offered)
         assert await stores.queue.waiting() == 0
 
+    async def test_a_replaced_turn_waits_again_with_its_new_words(
+        self, stores: ExchangeStores
+    ) -> None:
+        offered, queue = turn(stores.clock), stores.queue
+        await queue.offer(DANA, offered)
+        (mine,) = await queue.claim(token="one", limit=5, claim_s=CLAIM_S)
+        await queue.keep(mine.exchange, "one", {"parts": {"fact": []}})
+        new = replace(offered, user_text="$other", receipt_id="r-2")
+        await queue.replace(DANA, new)
+        assert not await queue.finish(mine.exchange, "one", "done", {})
+        (again,) = await queue.claim(token="two", limit=5, claim_s=CLAIM_S)
+        assert same(new, again.exchange)
+        assert (again.attempts, dict(again.plan)) == (0, {})
+        await queue.finish(new, "two", "done", {})
+        await queue.replace(DANA, offered)
+        assert await queue.waiting() == 1
+        with pytest.raises(Forbidden):
+            await queue.replace(NOA, offered)
+
     async def test_turns_offered_at_once_are_queued_once(self, stores: ExchangeStores) -> None:
         offered = turn(stores.clock)
         new = await asyncio.gather(*(stores.queue.offer(DANA, offered) for _ in range(8)))

@@ -36,6 +36,7 @@ from rayapp.search.requests import SearchAnswer, SearchQuery
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
+from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.data import data_stores
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.event_stream import InMemoryEventStream
@@ -48,6 +49,7 @@ from tests.support.stores.jobs import (
 )
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
+from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
 from tests.support.stores.stores import (
@@ -165,7 +167,7 @@ class InMemoryStores(Stores):
         self.events = world.events
         self.leases = world.leases
         self.api_keys = InMemoryApiKeyStore()
-        self.idempotency = InMemoryIdempotencyStore()
+        self.idempotency = world.idempotency
         self.outcomes = world.outcomes
         self.lifecycle = world.lifecycle
         self.graphs = world.graphs
@@ -179,8 +181,10 @@ class InMemoryStores(Stores):
         self.housekeeping = world.data.housekeeping
         self.legacy = world.data.legacy
         self.personality = world.data.personality
+        self.windows = world.windows
         self.exchanges = world.exchanges
         self.sessions = world.sessions
+        self.conversations = world.conversations
         self.books = world.books
         self.archive = world.archive
         world.archive.also("idempotency", self.idempotency._rows)
@@ -211,6 +215,8 @@ class Harness:
         self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
         self.sessions = InMemorySessionStore(self.clock)
+        self.idempotency = InMemoryIdempotencyStore()
+        self.windows = InMemoryWindowStore()
         self.items: Any = Switchable(items)
         self.receipts: Any = Switchable(receipts)
         self.outcomes: Any = Switchable(outcomes)
@@ -233,7 +239,21 @@ class Harness:
         self.books = InMemoryBookStore(items, self.clock)
         # Over what is behind the switches: these stores reach into the rows.
         behind = (items, graphs, receipts)
-        self.data = data_stores(*behind, self.sessions.rows, self.exchanges.inner._rows, self.books)
+        self.conversations = InMemoryConversationStore(
+            self.sessions,
+            self.exchanges.inner._rows,
+            receipts,
+            self.events,
+            self.idempotency,
+        )
+        self.data = data_stores(
+            *behind,
+            self.sessions.rows,
+            self.exchanges.inner._rows,
+            self.books,
+            turns=self.conversations.words,
+            conversations=self.sessions.kept,
+        )
         self.archive = InMemoryUserArchive(
             items,
             graphs,
@@ -246,6 +266,7 @@ class Harness:
             self.data.personality,
             clock=self.clock,
         )
+        self.archive.keeping(self.conversations, self.windows)
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from rayapp.learning.ports import OutcomesOf
 from rayapp.learning.records import OutcomeEvent, Withdrawn
-from rayapp.memory.item import Outcome, Stats, point_id_of
+from rayapp.memory.item import ChangeType, Outcome, Stats, point_id_of
+from rayapp.memory.rules.creation import archived
+from rayapp.memory.rules.revision import replaced_state
+from rayapp.memory.scope import WriteScope
 from tests.support.builders import an_item
 from tests.support.outcome_contract import (
     AT,
@@ -22,6 +27,7 @@ from tests.support.outcome_contract import (
 
 A, B = point_id_of("dana", "a"), point_id_of("dana", "b")
 LATE = AT + timedelta(days=1)
+WRITES = WriteScope("dana")
 
 
 async def verdict(
@@ -134,3 +140,74 @@ class OutcomeVerdictContract:
         assert sorted(known for _, known in answers) == [False, True, True, True]
         stats = (await stores.item("a")).stats
         assert (stats.uses, stats.worked_count, stats.failed_count) == (2, 1, 1)
+
+    async def test_outcomes_that_are_taken_back_leave_nothing(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a", stats=Stats(score=0.6)), an_item(memory_id="b"))
+        kept = await stores.record("a", outcome=Outcome.PARTIAL)
+        before = [(await stores.item(name)).stats for name in ("a", "b")]
+        gone = await stores.record("a", "b", conversation_id="c-1", outcome=Outcome.FAILED)
+        await stores.record("a", conversation_id="c-1", idempotency_key="again")
+        other = await stores.record("b", conversation_id="c-2")
+        whole = OutcomesOf(conversation_id="c-1", whole=True)
+        assert await stores.outcomes.withdraw(WRITES, whole, LATE) == []
+        after = await stores.item("a")
+        assert after.stats == before[0]
+        assert after.stats.last_outcome_at == kept.at
+        assert (await stores.item("b")).stats.failed_count == 0
+        assert (await stores.item("b")).stats.last_outcome_at == other.at
+        assert await stores.outcomes.failures(DANA, [A, B]) == []
+        assert await stores.outcomes.find(DANA, gone.idempotency_key) is None
+        # A key is free again, and what was taken back is not taken back twice.
+        await stores.record("a", conversation_id="c-1", idempotency_key="again")
+        await stores.outcomes.withdraw(WRITES, whole, LATE)
+        await stores.outcomes.withdraw(WRITES, whole, LATE)
+        assert (await stores.item("a")).stats == before[0]
+        assert await stores.outcomes.forget(WRITES, whole) == 0
+        assert await stores.outcomes.find(DANA, other.idempotency_key) == other
+
+    async def test_what_the_graphs_counted_is_owed_until_it_is_settled(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"))
+        old = await stores.record("a", conversation_id="c-1")
+        assert await stores.outcomes.settle("graph", [old]) == 1
+        whole = OutcomesOf(conversation_id="c-1", whole=True)
+        (owed,) = await stores.outcomes.withdraw(WRITES, whole, LATE)
+        assert (owed.withdrawn, owed.counted) == (Withdrawn((A,)), Withdrawn())
+        assert await stores.outcomes.forget(WRITES, whole) == 1
+        assert await stores.outcomes.withdraw(WRITES, whole, LATE) == [owed]
+        await stores.outcomes.settle("graph", [owed])
+        assert await stores.outcomes.forget(WRITES, whole) == 0
+
+    async def test_only_the_outcomes_of_one_turn_are_taken_back(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"))
+        receipt = await stores.receipt("a")
+        said: dict[str, Any] = {"conversation_id": "c-1"}
+        await stores.record("a", receipt_id=receipt.receipt_id, **said)
+        await stores.record("a", idempotency_key="mark of it", **said)
+        await stores.record("a", idempotency_key="thumb 1", **said)
+        left = await stores.record("a", outcome=Outcome.FAILED, **said)
+        turn = OutcomesOf(
+            receipt_id=receipt.receipt_id, keys=("mark of it",), prefixes=("thumb ",), **said
+        )
+        await stores.outcomes.withdraw(WRITES, turn, LATE)
+        open_again = await stores.receipts.get(DANA, receipt.receipt_id)
+        assert open_again is not None
+        assert open_again.scored_at is None
+        stats = (await stores.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (1, 0, 1)
+        assert await stores.outcomes.find(DANA, left.idempotency_key) == left
+
+    async def test_a_merged_memory_gives_back_what_it_brought(self, stores: OutcomeStores) -> None:
+        await stores.put(an_item(memory_id="a"))
+        await stores.record("a", conversation_id="c-1")
+        loser = await stores.item("a")
+        await stores.put(an_item(memory_id="w", text="wins", stats=loser.stats))
+        gone = archived(replace(loser, merged_into="w"), "merged", AT)
+        row = replaced_state(loser, ChangeType.ARCHIVE, "merged", AT)
+        await stores.memories.replace(gone, expected_version=loser.version, row=row)
+        whole = OutcomesOf(conversation_id="c-1", whole=True)
+        await stores.outcomes.withdraw(WRITES, whole, LATE)
+        assert (await stores.item("w")).stats.uses == 0

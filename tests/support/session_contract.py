@@ -107,6 +107,28 @@ class SessionContract:
         assert found is not None
         assert found.owed_message == "m-2"
 
+    async def test_a_turn_takes_the_place_of_its_message(self, stores: SessionStores) -> None:
+        sessions = stores.sessions
+        for name in ("m-1", "m-2"):
+            await sessions.add_turn(DANA, "c-1", a_turn(name))
+        await sessions.scored(DANA, ScoreGiven(at=AT, message_id="m-1", score=1))
+        await sessions.replace_turn(DANA, "c-1", a_turn("m-1", required=False, receipt_id="$r"))
+        found = await sessions.get(READS, "c-1")
+        assert found is not None
+        assert [(one.message_id, one.receipt_id, one.score) for one in found.turns] == [
+            ("m-1", "$r", None),
+            ("m-2", "r-1", None),
+        ]
+        assert (found.exchanges, found.owed_message) == (2, "m-2")
+        await sessions.replace_turn(DANA, "c-1", a_turn("m-2", required=False))
+        found = await sessions.get(READS, "c-1")
+        assert found is not None
+        assert (found.owed_message, found.owed_receipt) == (None, None)
+        await sessions.replace_turn(DANA, "c-1", a_turn("m-2", receipt_id="r-2"))
+        found = await sessions.get(READS, "c-1")
+        assert found is not None
+        assert (found.owed_message, found.owed_receipt) == ("m-2", "r-2")
+
     async def test_a_score_marks_its_turn_and_ends_the_waiting(self, stores: SessionStores) -> None:
         await stores.sessions.add_turn(DANA, "c-1", a_turn())
         later = AT + timedelta(minutes=1)

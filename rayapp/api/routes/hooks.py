@@ -15,6 +15,7 @@ from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import hooks as wire
 from rayapp.wire.context import GatingView
+from rayapp.wire.prompt import TurnPromptAnswer
 
 routes = router("hooks")
 CONTEXT = "/api/hooks/context"
@@ -73,6 +74,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         messages=tuple(Message(one.role, one.content) for one in body.messages),
         limit=min(body.limit, call.services.settings.search.max_limit),
         tools_called=_all_calls(body.tools_called, tools_called(raw)),
+        prompt=body.include_prompt,
         recorder=call.recorder,
     )
     found = await call.services.hooks.exchange(call.writes, request)
@@ -96,6 +98,9 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         gating=GatingView.from_decision(context.gating),
         latency_ms=call.built_ms,
         degraded=context.degraded,
+        prompt=TurnPromptAnswer.from_prompt(found.prompt, latency_ms=call.built_ms)
+        if found.prompt
+        else None,
     )
 
 

@@ -3,15 +3,28 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import get_args
 
 from rayapp.assistant.context.service import SESSION, ContextService
 from rayapp.assistant.conversations import rules
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.ports import ExchangeSink, Session, SessionStore, TurnRecord
+from rayapp.assistant.extraction.rules.history import About, outcome_key
+from rayapp.assistant.history.rules import first_words
+from rayapp.assistant.history.unlearning import Unlearning
+from rayapp.assistant.ports import (
+    Citation,
+    ConversationStore,
+    ExchangeSink,
+    KeptTurn,
+    Session,
+    SessionStore,
+    TurnRecord,
+)
+from rayapp.assistant.prompt.service import Plan, Prompt, PromptService
 from rayapp.assistant.records import (
     AssistantContext,
     ContextRequest,
-    ExchangeAnswer,
     ExchangeRequest,
     PendingFeedback,
     ScoreRequest,
@@ -20,11 +33,13 @@ from rayapp.assistant.records import (
 )
 from rayapp.core import errors
 from rayapp.core.runtime import Runtime
+from rayapp.inference.ports import Message
 from rayapp.learning.outcomes import OutcomesService, all_shown, judged_unnamed
-from rayapp.learning.ports import ScoreGiven
+from rayapp.learning.ports import OutcomesOf, ScoreGiven
 from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest, Signal
+from rayapp.learning.rules.outcomes import key_prefix
 from rayapp.memory.item import Outcome, Source, SourceType
-from rayapp.memory.requests import NewMemory
+from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
@@ -34,9 +49,25 @@ from rayapp.text.language import detect_language
 
 # The assistant named the memories itself, so its marks count in full.
 ATTRIBUTION = Signal(source="attribution", confidence=1.0)
+# Why the text of a turn has an earlier version.
+REPLACED = "the message came again with other words"
 OWES_TOOL = "record_response"
 OWES_EN = "Your previous answer was not scored yet: call record_response for it first."
 OWES_HE = "התשובה הקודמת שלך עדיין לא דורגה: קרא תחילה ל-record_response עבורה."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeAnswer:
+    """`messages` are the given ones with the context in the first system message.
+
+    owed: the message whose score is still waited for. prompt: the whole one, when it was asked for.
+    """
+
+    messages: tuple[Message, ...]
+    context: AssistantContext
+    stored: StoredExchange | None = None
+    owed: str | None = None
+    prompt: Prompt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +82,16 @@ class Marked:
     scored: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStores:
+    """Where a turn leaves something."""
+
+    sessions: SessionStore
+    receipts: ReceiptReads
+    exchanges: ExchangeSink
+    conversations: ConversationStore
+
+
 class HooksService:
     """What a chat program calls around each turn."""
 
@@ -59,18 +100,21 @@ class HooksService:
         context: ContextService,
         memories: MemoriesService,
         outcomes: OutcomesService,
+        stores: TurnStores,
         *,
-        sessions: SessionStore,
-        receipts: ReceiptReads,
-        exchanges: ExchangeSink,
+        unlearning: Unlearning,
+        prompts: PromptService,
         runtime: Runtime,
     ) -> None:
         self._context = context
         self._memories = memories
         self._outcomes = outcomes
-        self._sessions = sessions
-        self._receipts = receipts
-        self._exchanges = exchanges
+        self._sessions = stores.sessions
+        self._receipts = stores.receipts
+        self._exchanges = stores.exchanges
+        self._conversations = stores.conversations
+        self._unlearning = unlearning
+        self._prompts = prompts
         self._runtime = runtime
 
     async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
@@ -88,14 +132,18 @@ class HooksService:
             )
         read = ReadScope(scope.user_id)
         session = await self._sessions.get(read, request.conversation_id)
-        context = await self._context.read(read, self._asked(request, question))
         turn = rules.finished_turn(request.messages, request.tools_called)
+        asked = self._asked(request, question)
+        plan = await self._plan(read, request, asked, finished=turn is not None)
+        context = await self._context.read(read, plan.request if plan else asked)
         stored = None
         if turn is not None:
             stored = await self._keep(scope, request, turn, session)
         context = await self._context.remember(read, context)
         owed = await self.owed(read, request.conversation_id)
+        prompt = self._prompts.assemble(plan, context) if plan else None
         return ExchangeAnswer(
+            prompt=prompt,
             messages=rules.enrich(request.messages, self._block(context, owed, request)),
             context=context,
             stored=stored,
@@ -149,6 +197,21 @@ class HooksService:
 
     # --- the context of a turn
 
+    async def _plan(
+        self, scope: ReadScope, request: ExchangeRequest, asked: ContextRequest, *, finished: bool
+    ) -> Plan | None:
+        """Of the prompt, when one is asked for. A window that is too small keeps no turn from being
+        kept: then there is none."""
+        if not request.prompt:
+            return None
+        model = request.model or self._runtime.settings.models.model
+        try:
+            return await self._prompts.plan(scope, asked, model=model, window=request.window)
+        except errors.InvalidInput:
+            if not finished:
+                raise
+            return None
+
     def _asked(self, request: ExchangeRequest, question: int) -> ContextRequest:
         """A question longer than a search takes is asked by its beginning."""
         most = self._runtime.settings.http.query_limit_chars
@@ -186,7 +249,8 @@ class HooksService:
         """Each step meets what an earlier try left; the record of the turn comes last. So a call
         that died half-way is finished by its repetition, and nothing is done twice."""
         known = session.turn(request.message_id) if session else None
-        if known is not None:
+        before = await self._replaced(scope, request, turn) if known is not None else None
+        if known is not None and before is None:
             required = known.required and known.scored_at is None
             return StoredExchange(
                 memory_id=known.memory_id,
@@ -194,15 +258,19 @@ class HooksService:
                 scoring_required=required,
                 reason=_reason(required, scored=known.scored_at is not None),
             )
+        if before is not None:
+            await self._take_back(scope, before, turn)
+            session = without(session, request.message_id)
         receipt = await self._receipt(scope, session)
         injected = session.injected if session else ()
         limit = self._runtime.settings.http.text_limit_chars
         text, truncated = rules.stored_text(turn, injected, limit)
-        memory_id, duplicate = await self._store(scope, request, turn, text, receipt)
+        new = self._memory(scope, request, turn, text, receipt)
+        memory_id, duplicate = await self._store(scope, new, replaces=before is not None)
         marks = await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
         required = not turn.trivial and not scored
-        await self._offer(scope, request, turn, memory_id, receipt, injected)
+        at = before.at if before else self._runtime.clock.now()
         if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
             paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
@@ -211,17 +279,29 @@ class HooksService:
         record = TurnRecord(
             message_id=request.message_id,
             memory_id=memory_id,
-            at=now,
+            at=at,
             required=required,
             receipt_id=receipt.receipt_id if receipt else None,
             scored_at=now if scored else None,
         )
-        added = await self._sessions.add_turn(scope, request.conversation_id, record)
+        kept = kept_turn(scope.user_id, request, turn, memory_id, receipt, at)
+        learned = self._exchange(kept, request, injected, receipt)
+        if before is not None:
+            # The words come last: as long as they differ, a repetition does all of it again.
+            await self._exchanges.replace(scope, learned)
+            await self._sessions.replace_turn(scope, request.conversation_id, record)
+            await self._conversations.keep(scope, replace(kept, edited_at=now), "")
+            added = True
+        else:
+            await self._exchanges.offer(scope, learned)
+            await self._conversations.keep(scope, kept, first_words(turn.question))
+            added = await self._sessions.add_turn(scope, request.conversation_id, record)
         return StoredExchange(
             memory_id=memory_id,
-            duplicate=duplicate or not added,
+            duplicate=(duplicate and before is None) or not added,
             scoring_required=required,
             reason=_reason(required, scored=scored),
+            replaced=before is not None,
             truncated=truncated,
             attributed=marks.moved,
             skipped_positions=marks.skipped,
@@ -233,31 +313,81 @@ class HooksService:
             return None
         return await self._receipts.get(scope.own, session.receipt_id)
 
-    async def _store(
+    async def _replaced(
+        self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn
+    ) -> KeptTurn | None:
+        """The kept turn of this message, when it says something else; None: it is the same, its
+        words are not known, or they were deleted."""
+        kept = await self._conversations.turn(
+            scope.own, request.conversation_id, request.message_id
+        )
+        if kept is None or kept.erased:
+            return None
+        same = (kept.question, kept.answer) == (turn.question, turn.answer)
+        return None if same else kept
+
+    async def _take_back(self, scope: WriteScope, before: KeptTurn, turn: rules.Turn) -> None:
+        """What the turn taught before it was answered anew, or asked anew: outcomes of its answer,
+        what was read out of it, and what its question said of the answer before it."""
+        name = before.conversation_id
+        messages = [before.message_id]
+        judged: tuple[KeptTurn, ...] = ()
+        if before.question != turn.question:
+            place = (before.at, before.message_id)
+            judged = tuple(await self._conversations.turns(scope.own, name, limit=1, before=place))
+            messages += [one.message_id for one in judged]
+        detected = (
+            outcome_key(scope.user_id, name, message, about)
+            for message in messages
+            for about in get_args(About)
+        )
+        marks = (_mark_key(name, before.message_id, outcome) for outcome in Outcome)
+        await self._unlearning.outcomes(
+            scope,
+            OutcomesOf(
+                conversation_id=name,
+                receipt_id=before.receipt_id,
+                keys=(*detected, *marks),
+                prefixes=(key_prefix(name, before.message_id),),
+            ),
+        )
+        await self._unlearning.turn(scope, name, before.message_id)
+
+    def _memory(
         self,
         scope: WriteScope,
         request: ExchangeRequest,
         turn: rules.Turn,
         text: str,
         receipt: Receipt | None,
-    ) -> tuple[str, bool]:
-        """The id of the memory, and whether it was there."""
-        memory_id = rules.exchange_id(scope.user_id, request.conversation_id, request.message_id)
-        new = NewMemory(
+    ) -> NewMemory:
+        return NewMemory(
             text=text,
             tier=Tier.WORKING,
             tags=rules.tags_of(turn, with_memory=receipt is not None and bool(receipt.shown)),
-            memory_id=memory_id,
+            memory_id=rules.exchange_id(scope.user_id, request.conversation_id, request.message_id),
             source=Source(
                 type=SourceType.ASSISTANT,
                 conversation_id=request.conversation_id,
                 message_id=request.message_id,
             ),
         )
+
+    async def _store(
+        self, scope: WriteScope, new: NewMemory, *, replaces: bool
+    ) -> tuple[str, bool]:
+        """The id of the memory, and whether it was there. One that takes the place of an earlier
+        text keeps that as a version."""
+        memory_id = new.memory_id or ""
         try:
+            if replaces:
+                edit = MemoryEdit(text=new.text, tags=new.tags, reason=REPLACED)
+                await self._memories.edit(scope, memory_id, edit)
+                return memory_id, False
             result = await self._memories.store(scope, new)
-        except errors.DuplicateMemory:
-            # Kept by an earlier try of this call, and archived or deleted since.
+        except (errors.DuplicateMemory, errors.NotFound):
+            # Kept by an earlier try of this call, and archived or deleted since; or another memory
+            # has the text.
             return memory_id, True
         return result.memory_id or memory_id, result.status == "duplicate"
 
@@ -279,16 +409,13 @@ class HooksService:
         receipt_id: str,
         by_outcome: Mapping[Outcome, tuple[int, ...]],
     ) -> Marked:
-        name = f"{request.conversation_id}\x00{request.message_id}"
-        digest = hashlib.sha256(name.encode()).hexdigest()
         moved, earlier = 0, False
         for outcome, positions in by_outcome.items():
             asked = OutcomeRequest(
                 outcome=outcome,
                 positions=positions,
                 receipt_id=receipt_id,
-                # The space is in no key of a caller.
-                idempotency_key=f"attribution {digest} {outcome.value}",
+                idempotency_key=_mark_key(request.conversation_id, request.message_id, outcome),
                 signal=ATTRIBUTION,
                 recorder=request.recorder,
             )
@@ -304,31 +431,28 @@ class HooksService:
                 moved += len(answer.updated)
         return Marked(moved=moved, scored=earlier or moved > 0)
 
-    async def _offer(
+    def _exchange(
         self,
-        scope: WriteScope,
+        kept: KeptTurn,
         request: ExchangeRequest,
-        turn: rules.Turn,
-        memory_id: str,
-        receipt: Receipt | None,
         injected: tuple[str, ...],
-    ) -> None:
-        """Leave the turn for what learns from conversations later."""
-        exchange = LearnedExchange(
-            user_id=scope.user_id,
-            conversation_id=request.conversation_id,
-            message_id=request.message_id,
-            user_text=turn.question,
-            answer=turn.answer,
-            memory_id=memory_id,
-            at=self._runtime.clock.now(),
+        receipt: Receipt | None,
+    ) -> LearnedExchange:
+        """The turn as it is left for what learns from conversations later."""
+        return LearnedExchange(
+            user_id=kept.user_id,
+            conversation_id=kept.conversation_id,
+            message_id=kept.message_id,
+            user_text=kept.question,
+            answer=kept.answer,
+            memory_id=kept.memory_id,
+            at=kept.at,
             principal=request.recorder.principal,
             owner=request.recorder.owner,
             injected=injected,
-            receipt_id=receipt.receipt_id if receipt else None,
+            receipt_id=kept.receipt_id,
             shown=all_shown(receipt) if receipt else (),
         )
-        await self._exchanges.offer(scope, exchange)
 
     # --- scores
 
@@ -347,6 +471,45 @@ class HooksService:
         if conversation_id is None:
             return await self._sessions.by_message(scope, message_id)
         return await self._sessions.get(scope, conversation_id)
+
+
+def kept_turn(
+    user_id: str,
+    request: ExchangeRequest,
+    turn: rules.Turn,
+    memory_id: str,
+    receipt: Receipt | None,
+    at: datetime,
+) -> KeptTurn:
+    """The turn as it is read again: its words, and what the answer was given with."""
+    shown = receipt.shown if receipt else ()
+    return KeptTurn(
+        user_id=user_id,
+        conversation_id=request.conversation_id,
+        message_id=request.message_id,
+        question=turn.question,
+        answer=turn.answer,
+        at=at,
+        memory_id=memory_id,
+        model=request.model,
+        tools=turn.tools,
+        citations=tuple(Citation(one.memory_id, one.tier, one.position) for one in shown),
+        receipt_id=receipt.receipt_id if receipt else None,
+    )
+
+
+def without(session: Session | None, message_id: str) -> Session | None:
+    """The session as if this turn had never been."""
+    if session is None:
+        return None
+    turns = tuple(one for one in session.turns if one.message_id != message_id)
+    return replace(session, turns=turns)
+
+
+def _mark_key(conversation_id: str, message_id: str, outcome: Outcome) -> str:
+    """The key of what the marks of an answer say. The space is in no key of a caller."""
+    digest = hashlib.sha256(f"{conversation_id}\x00{message_id}".encode()).hexdigest()
+    return f"attribution {digest} {outcome.value}"
 
 
 def _reason(required: bool, *, scored: bool) -> str:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from rayapp.assistant.extraction.policies import HELPER_OF
 from rayapp.assistant.extraction.rules.facts import Learned, LearnedExchange, Task
 from rayapp.assistant.extraction.rules.history import DETECTED, About, outcome_key
+from rayapp.assistant.ports import ConversationStore
 from rayapp.core import errors
 from rayapp.core.runtime import Runtime
 from rayapp.learning.outcomes import OutcomesService
@@ -39,12 +40,14 @@ class ExtractionExecutor:
         memories: MemoriesService,
         outcomes: OutcomesService,
         events: EventStore,
+        conversations: ConversationStore,
         *,
         runtime: Runtime,
     ) -> None:
         self._memories = memories
         self._outcomes = outcomes
         self._events = events
+        self._conversations = conversations
         self._clock = runtime.clock
 
     async def judged(self, exchange: LearnedExchange) -> bool:
@@ -61,8 +64,19 @@ class ExtractionExecutor:
         """One part of a plan; what came of it, in one word. Raises DependencyDown."""
         if task == "outcome":
             return await self._judge(exchange, part)
+        if task in ("title", "summary"):
+            return await self._tell(exchange, part)
         results = [await self._one(exchange, one) for one in part]
         return LEARNED if LEARNED in results else results[0]
+
+    async def _tell(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
+        """What the conversation is called, or what it is about so far."""
+        scope, name = _writer(exchange), exchange.conversation_id
+        if "title" in part:
+            told = await self._conversations.name(scope, name, part["title"], "model")
+        else:
+            told = await self._conversations.sum_up(scope, name, part["bullets"], part["summed"])
+        return LEARNED if told else "known"
 
     async def _one(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
         if "merge" in part:

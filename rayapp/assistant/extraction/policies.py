@@ -10,7 +10,8 @@ from typing import Any, Literal
 from rayapp.assistant.conversations.rules import already_known
 from rayapp.assistant.extraction.rules import facts, history
 from rayapp.assistant.extraction.rules.facts import Learned, Task, Turn
-from rayapp.assistant.ports import ExchangeQueue
+from rayapp.assistant.history.rules import model_title
+from rayapp.assistant.ports import ConversationStore, ExchangeQueue, KeptTurn
 from rayapp.core.errors import RayappError
 from rayapp.documents.service import BooksService
 from rayapp.index.ports import VectorIndex
@@ -156,6 +157,7 @@ def _order(points: Sequence[ScoredPoint]) -> list[ScoredPoint]:
 
 HELPER_OF: dict[Task, ports.HelperName] = {
     "outcome": "outcome_detection",
+    "title": "conversation_title",
     "profile": "profile_detection",
     "fact": "fact_extraction",
     "summary": "history_summary",
@@ -164,6 +166,8 @@ HELPER_OF: dict[Task, ports.HelperName] = {
 SURE_MERGE = 0.7
 # Texts that were before the assistant and are told to the model as known, at most.
 TOLD_CONTEXT = 20
+# Of fewer turns there is nothing to sum up.
+LEAST_TURNS = 2
 Versions = Callable[[ports.HelperName, ports.PromptLanguage], str]
 WasJudged = Callable[[facts.LearnedExchange], Awaitable[bool]]
 
@@ -219,7 +223,7 @@ UNSEEN = Decided("unseen", wait="tried")
 
 
 class ExtractionPolicies:
-    """The four tasks. Raises DependencyDown when something of ours is away."""
+    """The five tasks. Raises DependencyDown when something of ours is away."""
 
     def __init__(
         self,
@@ -227,6 +231,7 @@ class ExtractionPolicies:
         queue: ExchangeQueue,
         receipts: ReceiptReads,
         known: KnownMemories,
+        conversations: ConversationStore,
         versions: Versions,
         judged: WasJudged = never_judged,
     ) -> None:
@@ -235,10 +240,12 @@ class ExtractionPolicies:
         self.queue = queue
         self.receipts = receipts
         self.known = known
+        self.conversations = conversations
         self.versions = versions
         self.judged = judged
         self.tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
             "outcome": self._outcome,
+            "title": self._title,
             "profile": self._profile,
             "fact": self._fact,
             "summary": self._summary,
@@ -394,17 +401,39 @@ class ExtractionPolicies:
         merge = {"memory_id": other.memory_id, "text": joined.text, "version": other.version}
         return Decided("kept", [{"merge": merge}])
 
-    async def _summary(self, case: Case) -> Decided:
+    # --- the conversation
+
+    async def _title(self, case: Case) -> Decided:
+        """Of the first turn, once: whoever claims a turn works on it alone."""
         exchange = case.exchange
-        if not history.summary_due(await self.queue.number_of(exchange.own, exchange)):
+        row = await self.conversations.get(exchange.own, exchange.conversation_id)
+        if row is None or row.titled_by != "words":
+            return Decided("named")
+        before = (exchange.at, exchange.message_id)
+        name = exchange.conversation_id
+        if await self.conversations.turns(exchange.own, name, limit=1, before=before):
+            return Decided("not_first")
+        reply = await self._ask(
+            exchange, "title", str, user_text=exchange.user_text, assistant_text=exchange.answer
+        )
+        if reply.value is None:
+            return _not_decided(reply)
+        title = model_title(reply.value, case.turn)
+        return Decided("unusable") if title is None else Decided("kept", {"title": title})
+
+    async def _summary(self, case: Case) -> Decided:
+        """Bullets for the conversation as it grows: of those before, and of what came since."""
+        exchange = case.exchange
+        row = await self.conversations.get(exchange.own, exchange.conversation_id)
+        if row is None or not history.summary_due(row.exchanges, row.summed):
             return Decided("not_due")
-        # Turns that are no memory stand between; twice as many rows hold enough of the others.
-        earlier = await self.queue.earlier(exchange.own, exchange, 2 * history.TURNS)
-        rows = [row for row in earlier if row.memory_id is not None][: history.TURNS - 1]
-        kept = await self._still_kept(rows)
-        if not kept:
+        most = min(history.MOST_TURNS, row.exchanges - row.summed)
+        newest = await self.conversations.turns(exchange.own, row.conversation_id, limit=most)
+        turns = await self._turns_left(newest)
+        if len(turns) < LEAST_TURNS:
             return Decided("gone")
-        turns = [*(_turn(row, item) for row, item in reversed(kept)), case.turn]
+        if row.bullets:
+            turns.insert(0, Turn(user="\n".join(row.bullets), assistant="", trust=1.0))
         messages = [
             message
             for turn in turns
@@ -412,6 +441,7 @@ class ExtractionPolicies:
                 ports.Message("user", turn.user),
                 ports.Message("assistant", turn.assistant),
             )
+            if message.content
         ]
         reply = await self._ask(
             exchange, "summary", answers.HistorySummary, messages=messages, bullets=history.BULLETS
@@ -421,9 +451,17 @@ class ExtractionPolicies:
         checked = history.summary_of(reply.value.bullets, turns)
         if checked.text is None:
             return Decided(checked.reason)
-        return _learned(
-            history.placed_summary(checked.text, turns, made=self._making(case, "summary"))
-        )
+        part = {"bullets": checked.text.split("\n"), "summed": row.exchanges}
+        return Decided("kept", part)
+
+    async def _turns_left(self, newest: Sequence[KeptTurn]) -> list[Turn]:
+        """Oldest first, without those that their user put away."""
+        left = []
+        for one in reversed(newest):
+            item = await self.known.active(one.user_id, one.memory_id)
+            if item is not None and not one.erased:
+                left.append(Turn(user=one.question, assistant=one.answer, trust=item.trust))
+        return left
 
     async def _still_kept(
         self, rows: Sequence[facts.LearnedExchange]

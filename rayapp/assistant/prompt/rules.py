@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal
 
 from rayapp.assistant.context.rules.prompt_block import cut_line
+from rayapp.assistant.ports import MAX_WINDOWS, OwnWindow
 from rayapp.assistant.records import Complexity
-from rayapp.core.errors import InvalidInput
+from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.graphs.rules.directives import Side
 from rayapp.inference.ports import Message
 from rayapp.inference.rules import estimate_tokens
@@ -18,7 +19,7 @@ from rayapp.inference.rules import estimate_tokens
 # Of a model that no row names (seed 003).
 FALLBACK_WINDOW = 8_192
 _MARKS = re.compile(r"[^a-z0-9]+")
-WindowSource = Literal["asked", "table", "fallback"]
+WindowSource = Literal["asked", "own", "operator", "table", "fallback"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +41,41 @@ class Window:
     source: WindowSource = "fallback"
 
 
-def window_of(model: str, table: Sequence[ModelWindow], asked: int | None = None) -> Window:
-    """The longest prefix that fits decides; what is asked for goes before it, up to its maximum."""
-    name = _plain(model.rpartition("/")[2])
+def window_of(
+    model: str,
+    table: Sequence[ModelWindow],
+    asked: int | None = None,
+    own: Sequence[OwnWindow] = (),
+) -> Window:
+    """What is asked for, else what the person set, else an operator, each up to the maximum of the
+    table; else the default of the longest prefix that fits."""
+    name = plain_name(model)
     rows = [row for row in table if name.startswith(_plain(row.prefix))]
     row = max(rows, key=lambda one: len(_plain(one.prefix)), default=None)
     maximum = row.maximum if row else None
-    if asked is not None:
-        tokens = asked if maximum is None else min(asked, maximum)
-        return Window(model=model, tokens=tokens, maximum=maximum, source="asked")
+    set_by: dict[WindowSource, int | None] = {"asked": asked}
+    for one in sorted(own, key=lambda one: one.everybody):
+        if one.model == name:
+            set_by.setdefault("operator" if one.everybody else "own", one.tokens)
+    for source, wanted in set_by.items():
+        if wanted is not None:
+            tokens = wanted if maximum is None else min(wanted, maximum)
+            return Window(model=model, tokens=tokens, maximum=maximum, source=source)
     if row is None:
         return Window(model=model, tokens=FALLBACK_WINDOW)
     return Window(model=model, tokens=row.default, maximum=maximum, source="table")
+
+
+def plain_name(model: str) -> str:
+    """A model's name without folders, case and marks."""
+    return _plain(model.rpartition("/")[2])
+
+
+def windows_full() -> Conflict:
+    return Conflict(
+        f"At most {MAX_WINDOWS} models have a window of their own: delete one first.",
+        code="windows_full",
+    )
 
 
 def _plain(name: str) -> str:
@@ -79,6 +103,7 @@ LEAST_BLOCK = 64
 # so many at most (the history design).
 WHOLE_MESSAGES, BULLETS = 8, 5
 BULLET_CHARS = 120
+TOLD_CHARS = 300  # of a line of a model, which stands for more
 
 _TIME: dict[Side, str] = {
     "en": "The time is {at} UTC, {day}.",
@@ -171,8 +196,11 @@ def block_budget(limit: int, fixed: Sequence[Part], complexity: Complexity) -> i
     return max(LEAST_BLOCK, min(limit - needed, int(limit * MEMORY_SHARE[complexity])))
 
 
-def history_of(recent: Sequence[Message], room: int, side: Side) -> History:
-    """The newest messages whole, and a line for each thing the person said before them.
+def history_of(
+    recent: Sequence[Message], room: int, side: Side, told: Sequence[str] = ()
+) -> History:
+    """The newest messages whole, and before them what was said earlier: the lines of a model that
+    are kept with the conversation (`told`), else one for each thing the person said.
 
     The oldest give way first; a message is whole or not there.
     """
@@ -186,8 +214,20 @@ def history_of(recent: Sequence[Message], room: int, side: Side) -> History:
         kept.append(one)
     kept.reverse()
     earlier = talk[: len(talk) - len(kept)]
-    bullets, told = _bullets(earlier, room, side)
-    return History(bullets=bullets, messages=tuple(kept), dropped=len(earlier) - told)
+    text = _told(told, room, side) if earlier else ""
+    if text:
+        return History(bullets=text, messages=tuple(kept), dropped=0)
+    bullets, said = _bullets(earlier, room, side)
+    return History(bullets=bullets, messages=tuple(kept), dropped=len(earlier) - said)
+
+
+def _told(lines: Sequence[str], room: int, side: Side) -> str:
+    """All of the lines, or nothing: a part of them would tell half of what was said."""
+    if not lines:
+        return ""
+    kept = [f"- {cut_line(line, TOLD_CHARS)}" for line in lines[:BULLETS]]
+    text = "\n".join([_EARLIER[side], *kept])
+    return text if estimate_tokens(text) <= room else ""
 
 
 def _bullets(earlier: Sequence[Message], room: int, side: Side) -> tuple[str, int]:

@@ -78,7 +78,10 @@ class EventSettings(SettingsSection):
 
 class HooksSettings(SettingsSection):
     session_ttl_days: float = Field(
-        30.0, gt=0, le=3_650, description="Lifetime of a conversation after its last turn, days."
+        30.0,
+        gt=0,
+        le=3_650,
+        description="Lifetime of what a conversation was shown when no turn of it was kept, days.",
     )
     attribution: bool = Field(
         True, description="Ask the assistant to mark which memories helped, in the context block."
@@ -111,6 +114,7 @@ class HelperFlags(SettingsSection):
     )
     profile_detection: bool = Field(True, description="Learn what users say of themselves.")
     history_summary: bool = Field(True, description="Sum up long conversations.")
+    conversation_title: bool = Field(True, description="Name a conversation after its first turn.")
     merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
     tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
     answer_reading: bool = Field(

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from rayapp.graphs.rules.content import happened_to
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
 from rayapp.learning.rules import outcomes
-from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rate, round_stored
+from rayapp.memory.rules.revision import requeued
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -80,6 +81,35 @@ def withdrawing(event: OutcomeEvent, taken: Withdrawn, *, owes: bool) -> tuple[O
     )
     left = standing(changed, changed.withdrawn)
     return changed, changed.counted is not None or bool(left.applied or left.documents)
+
+
+def everything(event: OutcomeEvent) -> tuple[tuple[Taking, ...], Withdrawn]:
+    """What still stands of an event: what its items would give back, and all of it as withdrawn."""
+    left = standing(event, event.withdrawn)
+    takings = tuple(Taking(event=event, applied=one) for one in left.applied)
+    return takings, Withdrawn(tuple(one.point_id for one in left.applied), left.documents)
+
+
+def withdrawn_key(key: str, token: str) -> str:
+    """The key of an event that was withdrawn as a whole: its own is free again. The space is in no
+    key of a caller."""
+    return f"withdrawn {token} {key}"
+
+
+def given_back(
+    item: MemoryItem, takings: Iterable[Taking], last: OutcomeEvent | None, now: datetime
+) -> MemoryItem:
+    """`item` without these outcomes, which nothing takes the place of. `last`: the newest other
+    outcome that stands; the index is asked to follow."""
+    without = taken_back(item, takings, now)
+    stats = replace(
+        without.stats,
+        last_outcome=last.outcome if last else None,
+        last_outcome_at=last.at if last else None,
+    )
+    if item.status is not Status.ACTIVE:
+        return replace(without, stats=stats)
+    return replace(without, stats=stats, index=requeued(item.index, IndexOp.PAYLOAD, now))
 
 
 def taken_back(item: MemoryItem, takings: Iterable[Taking], now: datetime) -> MemoryItem:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.ports import Session
+from rayapp.assistant.ports import KeptTurn, OwnWindow, Session, TitledBy
 from rayapp.documents.ports import Book
 from rayapp.graphs import records as graphs
 from rayapp.learning.records import OutcomeEvent, Withdrawn
@@ -177,7 +177,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         kind=Kind.OUTCOMES,
         key=("idempotency_key",),
         row=StoredOutcome,
-        extra={"effects": dict[str, bool], "token": str, "judgements": int},
+        extra={"effects": dict[str, bool], "token": str, "judgements": int, "taken": str},
     ),
     Collection(name="kg_nodes", kind=Kind.GRAPHS, key=("node_id",), row=graphs.ContentNode),
     Collection(
@@ -232,7 +232,23 @@ COLLECTIONS: tuple[Collection, ...] = (
         key=("conversation_id",),
         sparse=True,
         row=Session,
-        extra={"expires_at": datetime},
+        extra={
+            "expires_at": datetime | None,
+            "title": str,
+            "titled_by": TitledBy,
+            "created_at": datetime,
+            "last_at": datetime,
+            "active_at": datetime,
+            "bullets": tuple[str, ...],
+            "summed": int,
+        },
+    ),
+    Collection(
+        name="turns",
+        kind=Kind.CONVERSATIONS,
+        key=("conversation_id", "message_id"),
+        row=KeptTurn,
+        extra={"point_id": str, "words": tuple[int, ...]},
     ),
     Collection(
         name="exchanges",
@@ -253,6 +269,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         restarted=frozenset({"due_at"}),
     ),
     Collection(name="personality", kind=Kind.PERSONALITY, sparse=True, row=StoredPersonality),
+    Collection(name="model_windows", kind=Kind.PERSONALITY, key=("model",), row=OwnWindow),
     Collection(name="events", kind=Kind.EVENTS, key=("event_id",), row=Event, mapped=False),
     Collection(
         name="receipts",

@@ -37,6 +37,8 @@ CHANGES = "memory_changes"
 DOCUMENTS = "documents"
 UPLOADS = "document_uploads"
 IMPORTS = "imports"
+TURNS = "turns"
+MODEL_WINDOWS = "model_windows"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -268,6 +270,13 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         PATTERNS_NEWEST,
         INSTRUCTIONS_NEWEST,
         HIDDEN,
+        # What was stored and learned in a conversation.
+        index(
+            "conversation_items",
+            "user_id",
+            "source.conversation_id",
+            only={"source.conversation_id": {"$type": "string"}},
+        ),
         TEXT_SEARCH,
     ),
     VERSIONS: (index("user_memory_version", "user_id", "memory_id", "-version", unique=True),),
@@ -291,12 +300,25 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     EVENTS: (
         index("event", "event_id", unique=True),
         index("user_events", "user_id", "-at"),
+        index(
+            "conversation_events",
+            "user_id",
+            "data.conversation_id",
+            only={"data.conversation_id": {"$type": "string"}},
+        ),
         index("event_expiry", "at", ttl_s=EVENT_TTL_S),
     ),
     OUTCOMES: (
         index("user_key", "user_id", "idempotency_key", unique=True),
         index("user_principal_at", "user_id", "principal", "-at"),
         index("user_applied", "user_id", "applied.point_id", "outcome", "-at"),
+        index(
+            "conversation_outcomes",
+            "user_id",
+            "conversation_id",
+            "-at",
+            only={"conversation_id": {"$type": "string"}},
+        ),
         OWES_GRAPH,
         OWES_PROMOTION,
     ),
@@ -360,7 +382,23 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         # A score by receipt alone; about as many rows as there are turns without a score.
         index("user_owed", "user_id", "owed_receipt", only={"owed_receipt": {"$type": "string"}}),
         index("session_expiry", "expires_at", ttl_s=0),
+        # Conversations as a list shows them, and the one that a user is in.
+        index(
+            "conversations_newest",
+            "user_id",
+            "-last_at",
+            "-conversation_id",
+            only={"last_at": {"$type": "date"}},
+        ),
+        index("user_active", "user_id", "-active_at", only={"active_at": {"$type": "date"}}),
     ),
+    TURNS: (
+        index("user_turn_message", "user_id", "conversation_id", "message_id", unique=True),
+        index("conversation_turns", "user_id", "conversation_id", "-at", "-message_id"),
+        index("turn_words", "user_id", "words"),
+        index("turn_point", "point_id"),
+    ),
+    MODEL_WINDOWS: (index("user_model", "user_id", "model", unique=True),),
     PERSONALITY: (index("user", "user_id", unique=True),),
     EXCHANGES: (
         index("user_exchange", "user_id", "conversation_id", "message_id", unique=True),

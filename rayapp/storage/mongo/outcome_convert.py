@@ -101,7 +101,7 @@ def outcome_pipeline(outcome: Outcome, at: datetime) -> list[Document]:
         "stats.last_outcome": _if(newest, outcome.value, "$stats.last_outcome"),
         "stats.last_outcome_at": _if(newest, at, "$stats.last_outcome_at"),
         "expires_at": _if(_ACTIVE, _moved_expiry(outcome, at), "$expires_at"),
-        "index": _if(_ACTIVE, {"$mergeObjects": ["$index", _requeued()]}, "$index"),
+        "index": followed_index(),
     }
     rate = {"$divide": ["$stats.success_count", "$stats.uses"]}
     rated = {"stats.success_rate": _rounded(rate), "stats.wilson_score": _rounded(_wilson(rate))}
@@ -140,6 +140,11 @@ def _requeued() -> Document:
         "claim": None,
         "last_error": None,
     }
+
+
+def followed_index() -> Expression:
+    """`index` of an item whose payload the index is to follow."""
+    return _if(_ACTIVE, {"$mergeObjects": ["$index", _requeued()]}, "$index")
 
 
 def _moved_expiry(outcome: Outcome, at: datetime) -> Expression:

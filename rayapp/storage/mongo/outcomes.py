@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pymongo
@@ -18,7 +19,7 @@ from rayapp.core.deadline import Deadline
 from rayapp.core.errors import Overloaded, RayappError, StoreDown
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.retry import RetryPolicy, retry
-from rayapp.learning.ports import OutcomeLimits
+from rayapp.learning.ports import OutcomeLimits, OutcomesOf
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
 from rayapp.learning.rules.outcomes import (
     GUEST_MEMORY_WINDOW,
@@ -32,12 +33,16 @@ from rayapp.learning.rules.outcomes import (
 )
 from rayapp.learning.rules.verdicts import (
     Replacement,
+    Taking,
+    everything,
+    given_back,
     movement,
     replacement,
     taken_back,
     withdrawing,
+    withdrawn_key,
 )
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.storage.mongo import indexes, outcome_convert
@@ -79,6 +84,7 @@ class MongoOutcomeStore:
     """Implements `OutcomeStore`."""
 
     def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
         self._client = database.client
         self._timeout_s = database.settings.timeout_s
         self._items = database.collection(indexes.ITEMS)
@@ -145,6 +151,28 @@ class MongoOutcomeStore:
                 settled += done.modified_count
         return settled
 
+    async def withdraw(self, scope: WriteScope, of: OutcomesOf, at: datetime) -> list[OutcomeEvent]:
+        owner, about = own(scope), _about(of)
+        with translated():
+            found = self._decided.find({**owner, **about, **NOT_TAKEN}, {"_id": 1})
+            ids = [doc["_id"] for doc in await found.sort("at", DESCENDING).to_list()]
+        for _id in ids:
+            await self._database.transaction(partial(self._take_back, owner, _id, at))
+        if of.receipt_id is not None:
+            with translated():
+                await self._receipts.update_one(
+                    {**owner, "receipt_id": of.receipt_id},
+                    {"$set": {"scored_at": None, "judged": []}},
+                )
+        owing = {**owner, **about, "effects.graph": True}
+        return await listed(self._decided, owing, outcome_convert.event_from_document)
+
+    async def forget(self, scope: WriteScope, of: OutcomesOf) -> int:
+        where = {**own(scope), **_about(of)}
+        with translated():
+            await self._events.delete_many({**where, "effects.graph": {"$ne": True}})
+            return await self._events.count_documents(where)
+
     async def backlog(self) -> int:
         """Every event is counted once, though it may owe both effects."""
         with translated():
@@ -168,6 +196,49 @@ class MongoOutcomeStore:
             docs = {doc["idempotency_key"]: doc async for doc in cursor}
         events = [outcome_convert.event_from_document(doc) for doc in docs.values()]
         return sorted(events, key=lambda event: (event.at, event.idempotency_key), reverse=True)
+
+    # --- taking back
+
+    async def _take_back(
+        self, owner: Document, event_id: Any, at: datetime, session: AsyncClientSession
+    ) -> None:
+        """One event as a whole. Another one may have withdrawn of it since it was found."""
+        row = await self._events.find_one({"_id": event_id, **NOT_TAKEN}, session=session)
+        if row is None:
+            return
+        event = outcome_convert.event_from_document(row)
+        takings, whole = everything(event)
+        changed, owes = withdrawing(event, whole, owes=bool(row["effects"]["graph"]))
+        values = {**outcome_convert.withdrawal_document(changed), "effects.graph": owes}
+        values["taken"] = event.idempotency_key
+        values["idempotency_key"] = withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
+        await self._events.update_one({"_id": event_id}, {"$set": values}, session=session)
+        for taking in sorted(takings, key=lambda one: one.applied.point_id):
+            await self._one_gives_back(owner, taking, at, session)
+
+    async def _one_gives_back(
+        self, owner: Document, taking: Taking, at: datetime, session: AsyncClientSession
+    ) -> None:
+        doc = await self._items.find_one(
+            {**owner, "point_id": taking.applied.point_id}, session=session
+        )
+        if doc is not None and doc["merged_into"] is not None:
+            winner = {**owner, "memory_id": doc["merged_into"]}
+            doc = await self._items.find_one(winner, session=session)
+        if doc is None or doc["status"] == Status.DELETED.value:
+            return
+        point = doc["point_id"]
+        last = {**owner, "applied.point_id": point, "withdrawn.points": {"$ne": point}}
+        newest = await self._events.find_one(last, sort=[("at", DESCENDING)], session=session)
+        before = outcome_convert.event_from_document(newest) if newest else None
+        document = to_document(given_back(from_document(doc), (taking,), before, at))
+        values = {name: {"$literal": document[name]} for name in ("stats", "expires_at")}
+        await self._changes.note([(owner["user_id"], point)], session)
+        await self._items.update_one(
+            {"_id": doc["_id"]},
+            [{"$set": {**values, "index": outcome_convert.followed_index()}}],
+            session=session,
+        )
 
     # --- one try
 
@@ -374,6 +445,23 @@ class MongoOutcomeStore:
                 raise _Again(_moving())
             applied[target.point_id] = outcome_convert.applied_of(doc)
         return applied
+
+
+# A withdrawn event has another key.
+NOT_TAKEN: Document = {"taken": None}
+
+
+def _about(of: OutcomesOf) -> Document:
+    # The type is what lets the server use the partial index.
+    within: Document = {"conversation_id": {"$eq": of.conversation_id, "$type": "string"}}
+    if of.whole:
+        return within
+    keys: list[Document] = [{"$in": list(of.keys)}]
+    keys += [{"$gte": one, "$lt": one + LAST_CHARACTER} for one in of.prefixes]
+    either: list[Document] = [{name: key} for name in ("idempotency_key", "taken") for key in keys]
+    if of.receipt_id is not None:
+        either.append({"receipt_id": of.receipt_id})
+    return {**within, "$or": either}
 
 
 def _newest_failure(scope: ReadScope, point_id: str) -> list[Document]:

@@ -1,4 +1,7 @@
-"""Personalities: one row per user with its templates by id, so that every change is one update."""
+"""What a user chose for assistants: personalities, and the windows of models.
+
+Personalities are one row per user with its templates by id, so that every change is one update.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -7,12 +10,16 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary, refuse_full
+from rayapp.assistant.ports import MAX_WINDOWS, OwnWindow
+from rayapp.assistant.prompt.rules import windows_full
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import PERSONALITY
+from rayapp.storage.mongo.indexes import MODEL_WINDOWS, PERSONALITY
 from rayapp.storage.mongo.predicates import mine, own
-from rayapp.storage.mongo.rows import from_row, may_lack, utc
+from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
 may_lack(Template)
@@ -86,3 +93,33 @@ class MongoPersonalityStore:
                 where, {"$unset": {place: ""}, "$pull": {"kept": template_id}}
             )
         return done.modified_count == 1
+
+
+class MongoWindowStore:
+    """Implements `assistant.ports.WindowStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(MODEL_WINDOWS)
+
+    async def windows(self, scope: ReadScope) -> list[OwnWindow]:
+        order, read = [("everybody", 1), ("model", 1)], reader(OwnWindow)
+        users = {"$in": [checked_user(scope.user_id), SYSTEM_USER]}
+        return await listed(self._rows, {"user_id": users}, read, sort=order)
+
+    async def put(self, scope: WriteScope, window: OwnWindow) -> None:
+        owner = _owner(scope, everybody=window.everybody)
+        where = {**owner, "model": window.model}
+        with translated():
+            known = await self._rows.find_one(where, {"_id": 1})
+            if known is None and await self._rows.count_documents(owner) >= MAX_WINDOWS:
+                raise windows_full()
+            await self._rows.update_one(where, {"$set": to_row(window)}, upsert=True)
+
+    async def delete(self, scope: WriteScope, model: str, *, everybody: bool) -> bool:
+        where = {**_owner(scope, everybody=everybody), "model": model}
+        with translated():
+            return (await self._rows.delete_one(where)).deleted_count > 0
+
+
+def _owner(scope: WriteScope, *, everybody: bool) -> Document:
+    return {"user_id": SYSTEM_USER} if everybody else own(scope)

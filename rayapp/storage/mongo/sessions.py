@@ -57,12 +57,7 @@ class MongoExchangeQueue:
         self._last_user = ""
 
     async def offer(self, scope: WriteScope, exchange: LearnedExchange) -> bool:
-        if own(scope)["user_id"] != exchange.user_id:
-            raise Forbidden("An exchange is queued by its own user: use their scope.")
-        fields = to_row(exchange) | {"point_id": _point_of(exchange)}
-        literal = {name: {"$literal": value} for name, value in fields.items()}
-        work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
-        new = {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
+        new = _waiting(scope, exchange)
         # A pipeline, so that `due_at` is the server's time; what is there already stays.
         keep: Document = {"$cond": [{"$eq": [{"$type": "$state"}, "missing"]}, new, "$$ROOT"]}
         change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", keep]}}]
@@ -72,6 +67,12 @@ class MongoExchangeQueue:
             except DuplicateKeyError:
                 return False  # another one queued it at the same moment
         return done.upserted_id is not None
+
+    async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
+        new = _waiting(scope, exchange)
+        change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", new]}}]
+        with translated():
+            await self._rows.update_one(_one(exchange), change, upsert=True)
 
     async def claim(
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
@@ -207,6 +208,16 @@ class MongoExchangeQueue:
         return done.matched_count > 0
 
 
+def _waiting(scope: WriteScope, exchange: LearnedExchange) -> Document:
+    """The row of a turn that waits, as expressions."""
+    if own(scope)["user_id"] != exchange.user_id:
+        raise Forbidden("An exchange is queued by its own user: use their scope.")
+    fields = to_row(exchange) | {"point_id": _point_of(exchange)}
+    literal = {name: {"$literal": value} for name, value in fields.items()}
+    work = {"state": "waiting", "attempts": 0, "claim": None, "due_at": "$$NOW"}
+    return {**literal, **work, "plan": {"$literal": {}}, "notes": {"$literal": {}}}
+
+
 def _point_of(exchange: LearnedExchange) -> str | None:
     """Names its memory among those of all users: what a delete is heard of by."""
     if exchange.memory_id is None:
@@ -237,8 +248,11 @@ def _claimed(doc: Document) -> ports.ClaimedExchange:
     return ports.ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
 
 
-# The TTL monitor runs once a minute; an expired row counts as gone at once.
-NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}
+# The TTL monitor runs once a minute; an expired row counts as gone at once. One whose words are
+# kept has no end.
+NOT_EXPIRED: Document = {
+    "$or": [{"expires_at": None}, {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}]
+}
 NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]
 OWES: Document = {"$type": "string"}
 # Two first writes of a conversation race: the one that lost finds the row then.
@@ -249,7 +263,7 @@ may_lack(ports.TurnRecord)
 
 
 class MongoSessionStore:
-    """Implements `assistant.ports.SessionStore`. `keep`: lifetime after the last change."""
+    """Implements `assistant.ports.SessionStore`. `keep`: lifetime of one without a kept turn."""
 
     def __init__(self, database: MongoDatabase, keep: timedelta) -> None:
         self._rows = database.collection(indexes.SESSIONS)
@@ -284,14 +298,16 @@ class MongoSessionStore:
         self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
     ) -> bool:
         where = {**own(scope), "conversation_id": conversation_id}
-        change: Document = dict(self._times(turn.at))
-        if turn.required:
-            change |= {"owed_message": turn.message_id, "owed_receipt": turn.receipt_id}
-        update: Document = {
-            "$set": change,
-            "$inc": {"exchanges": 1},
-            "$push": {"turns": {"$each": [to_row(turn)], "$slice": -ports.MAX_TURNS}},
+        kept, more = {"$ifNull": ["$turns", []]}, [{"$literal": to_row(turn)}]
+        change: Document = {
+            "turns": {"$slice": [{"$concatArrays": [kept, more]}, -ports.MAX_TURNS]},
+            "exchanges": {"$add": [{"$ifNull": ["$exchanges", 0]}, 1]},
+            **self._times(turn.at),
         }
+        if turn.required:
+            change["owed_message"] = {"$literal": turn.message_id}
+            change["owed_receipt"] = {"$literal": turn.receipt_id}
+        update = [{"$set": change}]
         unknown = {**where, "turns.message_id": {"$ne": turn.message_id}}
         known = {**where, "turns.message_id": turn.message_id}
         for _ in range(TRIES):
@@ -305,6 +321,22 @@ class MongoSessionStore:
                 continue
             return True
         raise _busy()
+
+    async def replace_turn(
+        self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
+    ) -> None:
+        message, record = {"$literal": turn.message_id}, {"$literal": to_row(turn)}
+        is_it = {"$eq": ["$$this.message_id", message]}
+        turns = {"$ifNull": ["$turns", []]}
+        paid = {"$eq": ["$owed_message", message]}
+        owed: Document = {
+            "owed_message": {"$cond": [paid, None, "$owed_message"]},
+            "owed_receipt": {"$cond": [paid, None, "$owed_receipt"]},
+        }
+        if turn.required:
+            owed = {"owed_message": message, "owed_receipt": {"$literal": turn.receipt_id}}
+        replaced = {"$map": {"input": turns, "in": {"$cond": [is_it, record, "$$this"]}}}
+        await self._change(scope, conversation_id, [{"$set": {"turns": replaced, **owed}}])
 
     async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
         where, target = _target(scope, given)
@@ -347,7 +379,9 @@ class MongoSessionStore:
         return found[0] if found else None
 
     def _times(self, at: datetime) -> Document:
-        return {"updated_at": utc(at), "expires_at": utc(at + self._keep)}
+        """For a pipeline: a conversation whose words are kept never ends by itself."""
+        ends = {"$cond": [{"$gt": ["$last_at", None]}, None, utc(at + self._keep)]}
+        return {"updated_at": utc(at), "expires_at": ends}
 
     async def _change(
         self, scope: WriteScope, conversation_id: str, update: list[Document]

@@ -1,7 +1,7 @@
 """Rows of one user as a whole, and the first client's old collection of facts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -102,19 +102,27 @@ class MongoUserRows:
         return RowCounts(sessions=sessions, nodes=nodes, edges=edges, learned=sum(learned))
 
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
-        if limit < 1:
-            return 0
         wanted = {**own(scope), "tier": tier.value, **NOT_DELETED}
+        return await self._delete(wanted, limit, at)
 
-        async def delete(session: AsyncClientSession) -> int:
-            return await delete_items(self._database, wanted, at, session, limit)
+    async def delete_of_conversation(
+        self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
+    ) -> int:
+        # The type is what lets the server use the partial index.
+        source = {"$eq": conversation_id, "$type": "string"}
+        wanted = {**own(scope), "source.conversation_id": source, **NOT_DELETED}
+        return await self._delete(wanted, limit, at)
 
-        return await self._database.transaction(delete)
+    async def merged_into(self, scope: ReadScope, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        into = {"$in": list(memory_ids), "$type": "string"}
+        items, where = self._database.collection(indexes.ITEMS), {**mine(scope), **NOT_DELETED}
+        return await listed(items, {**where, "merged_into": into}, from_document)
 
     async def clear_sessions(self, scope: WriteScope) -> int:
         """Receipts first: a session that is left shows that the rest is to be repeated."""
         await self._clear(indexes.RECEIPTS, own(scope))
         await self._clear(indexes.EXCHANGES, own(scope))
+        await self._clear(indexes.TURNS, own(scope))
         return await self._clear(indexes.SESSIONS, own(scope))
 
     async def clear_graph(self, scope: WriteScope) -> int:
@@ -133,6 +141,15 @@ class MongoUserRows:
         await self._clear(indexes.UPLOADS, own(scope))
         await self._clear(indexes.BOOKS, own(scope))
         return await self._clear(indexes.DOCUMENTS, own(scope))
+
+    async def _delete(self, wanted: Document, limit: int, at: datetime) -> int:
+        if limit < 1:
+            return 0
+
+        async def delete(session: AsyncClientSession) -> int:
+            return await delete_items(self._database, wanted, at, session, limit)
+
+        return await self._database.transaction(delete)
 
     async def _count(self, name: str, where: Document) -> int:
         with translated():

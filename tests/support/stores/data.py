@@ -39,10 +39,15 @@ def data_stores(
     sessions: Sessions | None = None,
     exchanges: Exchanges | None = None,
     books: InMemoryBookStore | None = None,
+    *,
+    turns: MutableMapping[Any, Any] | None = None,
+    conversations: MutableMapping[Any, Any] | None = None,
 ) -> DataStores:
     """`sessions`: rows by (user, conversation); `exchanges`: by (user, conversation, message)."""
     sessions = {} if sessions is None else sessions
     exchanges = {} if exchanges is None else exchanges
+    turns = {} if turns is None else turns
+    conversations = {} if conversations is None else conversations
     books = books or InMemoryBookStore(items, FakeClock())
     personality = InMemoryPersonalityStore()
     tables: dict[str, MutableMapping[Any, Any]] = {
@@ -59,10 +64,13 @@ def data_stores(
         "personality": personality._shelves,
         "sessions": sessions,
         "exchanges": exchanges,
+        "turns": turns,
         "api_keys": {},
     }
     return DataStores(
-        rows=InMemoryUserRows(items, graphs, receipts, sessions, exchanges, books),
+        rows=InMemoryUserRows(
+            items, graphs, receipts, sessions, exchanges, books, (turns, conversations)
+        ),
         housekeeping=InMemoryHousekeeping(items, tables),
         legacy=InMemoryLegacyBank(),
         personality=personality,

@@ -49,6 +49,10 @@ class InMemoryExchangeQueue:
         self._rows[exchange.key] = _Kept(kept, due=to_ms(self._clock.now()))
         return True
 
+    async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
+        self._rows.pop(exchange.key, None)
+        await self.offer(scope, exchange)
+
     async def claim(
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
     ) -> list[ClaimedExchange]:

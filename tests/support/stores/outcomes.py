@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Clock
-from rayapp.learning.ports import OutcomeLimits
+from rayapp.learning.ports import OutcomeLimits, OutcomesOf
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
 from rayapp.learning.rules.outcomes import (
     GUEST_MEMORY_WINDOW,
@@ -22,16 +23,20 @@ from rayapp.learning.rules.outcomes import (
     recorded,
 )
 from rayapp.learning.rules.verdicts import (
+    Taking,
+    everything,
+    given_back,
     movement,
     replacement,
     standing,
     taken_back,
     withdrawing,
+    withdrawn_key,
 )
 from rayapp.memory.item import MemoryItem, Outcome, Status, point_id_of
 from rayapp.memory.rules.creation import dedup_scope
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from tests.support.builders import applied_to
 from tests.support.stores import InMemoryMemoryStore
@@ -45,6 +50,7 @@ class EventRow:
 
     event: OutcomeEvent
     owed: set[Effect]
+    taken: str | None = None
 
 
 class InMemoryOutcomeStore:
@@ -105,6 +111,24 @@ class InMemoryOutcomeStore:
             row.owed.discard(effect)
         return len(rows)
 
+    async def withdraw(self, scope: WriteScope, of: OutcomesOf, at: datetime) -> list[OutcomeEvent]:
+        about = self._about(checked_user(scope.user_id), of)
+        for row in sorted(about, key=lambda one: one.event.at, reverse=True):
+            if row.taken is None:
+                self._take_back(row, to_ms(at))
+        receipt = self._receipts._receipts.get(of.receipt_id or "")
+        if receipt is not None and receipt.user_id == scope.user_id:
+            self._receipts._receipts[receipt.receipt_id] = replace(receipt, scored_at=None)
+        self._judged.pop(of.receipt_id or "", None)
+        return [row.event for row in about if "graph" in row.owed]
+
+    async def forget(self, scope: WriteScope, of: OutcomesOf) -> int:
+        about = self._about(checked_user(scope.user_id), of)
+        for row in about:
+            if "graph" not in row.owed:
+                del self._events[row.event.user_id, row.event.idempotency_key]
+        return sum("graph" in row.owed for row in about)
+
     async def backlog(self) -> int:
         return sum(bool(row.owed) for row in self._events.values())
 
@@ -135,6 +159,47 @@ class InMemoryOutcomeStore:
         return True
 
     # --- inside
+
+    def _about(self, user_id: str, of: OutcomesOf) -> list[EventRow]:
+        def is_about(row: EventRow) -> bool:
+            event, key = row.event, row.taken or row.event.idempotency_key
+            if (event.user_id, event.conversation_id) != (user_id, of.conversation_id):
+                return False
+            shown = of.receipt_id is not None and event.receipt_id == of.receipt_id
+            return of.whole or shown or key in of.keys or key.startswith(of.prefixes)
+
+        return [row for row in self._events.values() if is_about(row)]
+
+    def _take_back(self, row: EventRow, at: datetime) -> None:
+        event = row.event
+        takings, whole = everything(event)
+        changed, owes = withdrawing(event, whole, owes="graph" in row.owed)
+        row.taken = event.idempotency_key
+        key = withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
+        del self._events[event.user_id, event.idempotency_key]
+        row.event = replace(changed, idempotency_key=key)
+        self._events[event.user_id, key] = row
+        row.owed.discard("graph")
+        row.owed.update({"graph"} if owes else ())
+        for taking in takings:
+            self._gives_back(event.user_id, taking, at)
+
+    def _gives_back(self, user_id: str, taking: Taking, at: datetime) -> None:
+        held = self._items._rows.get(taking.applied.point_id)
+        if held is not None and held.item.merged_into is not None:
+            held = self._items._rows.get(point_id_of(user_id, held.item.merged_into))
+        if held is None or held.item.status is Status.DELETED:
+            return
+        point = held.item.point_id
+        others = [
+            row.event
+            for row in self._events.values()
+            if any(
+                one.point_id == point for one in standing(row.event, row.event.withdrawn).applied
+            )
+        ]
+        last = max(others, key=lambda one: one.at, default=None)
+        held.hold(given_back(held.item, (taking,), last, at), at)
 
     def _owing(self, event: OutcomeEvent, effect: Effect) -> EventRow | None:
         row = self._events.get((event.user_id, event.idempotency_key))

@@ -6,6 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary, refuse_full
+from rayapp.assistant.ports import MAX_WINDOWS, OwnWindow
+from rayapp.assistant.prompt.rules import windows_full
+from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.stores.rows import to_ms
@@ -50,3 +53,30 @@ class InMemoryPersonalityStore:
         left = {key: one for key, one in library.templates.items() if key != template_id}
         self._shelves[user_id] = replace(library, templates=left)
         return True
+
+
+class InMemoryWindowStore:
+    """Implements `WindowStore`. `rows`: by (user, model)."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], OwnWindow] = {}
+
+    async def windows(self, scope: ReadScope) -> list[OwnWindow]:
+        users = (checked_user(scope.user_id), SYSTEM_USER)
+        found = [row for (user, _), row in self.rows.items() if user in users]
+        return sorted(found, key=lambda row: (row.everybody, row.model))
+
+    async def put(self, scope: WriteScope, window: OwnWindow) -> None:
+        user = _owner_of(scope, everybody=window.everybody)
+        others = [key for key in self.rows if key[0] == user and key[1] != window.model]
+        if len(others) >= MAX_WINDOWS:
+            raise windows_full()
+        self.rows[user, window.model] = replace(window, at=to_ms(window.at))
+
+    async def delete(self, scope: WriteScope, model: str, *, everybody: bool) -> bool:
+        key = (_owner_of(scope, everybody=everybody), model)
+        return self.rows.pop(key, None) is not None
+
+
+def _owner_of(scope: WriteScope, *, everybody: bool) -> str:
+    return SYSTEM_USER if everybody else checked_user(scope.user_id)

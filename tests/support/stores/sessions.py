@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, Session, TurnRecord
+from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, Conversation, Session, TurnRecord
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import ScoreGiven
@@ -18,12 +18,13 @@ KEEP = timedelta(days=30)
 
 
 class InMemorySessionStore:
-    """Implements `SessionStore`. `rows`: by (user, conversation)."""
+    """Implements `SessionStore`. By (user, conversation): `rows`, and `kept` where words are."""
 
     def __init__(self, clock: Clock, keep: timedelta = KEEP) -> None:
         self._clock = clock
         self._keep = keep
         self.rows: dict[tuple[str, str], Session] = {}
+        self.kept: dict[tuple[str, str], Conversation] = {}
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None:
         row = self.rows.get((checked_user(scope.user_id), conversation_id))
@@ -66,6 +67,17 @@ class InMemorySessionStore:
             row = replace(row, owed_message=turn.message_id, owed_receipt=turn.receipt_id)
         self._put(row)
         return True
+
+    async def replace_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> None:
+        row = self._row(scope, conversation_id, turn.at)
+        kept = replace(turn, at=to_ms(turn.at))
+        same = (kept if one.message_id == turn.message_id else one for one in row.turns)
+        row = replace(row, turns=tuple(same))
+        if row.owed_message == turn.message_id:
+            row = replace(row, owed_message=None, owed_receipt=None)
+        if turn.required:
+            row = replace(row, owed_message=turn.message_id, owed_receipt=turn.receipt_id)
+        self._put(row)
 
     async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
         row = self._scored_row(checked_user(scope.user_id), given)
@@ -123,4 +135,5 @@ class InMemorySessionStore:
         self.rows[row.user_id, row.conversation_id] = row
 
     def _alive(self, row: Session) -> bool:
-        return row.updated_at + self._keep > self._clock.now()
+        kept = (row.user_id, row.conversation_id) in self.kept
+        return kept or row.updated_at + self._keep > self._clock.now()

@@ -10,15 +10,22 @@ from typing import Any
 from bson import BSON
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
+from rayapp.assistant.history.rules import turn_terms
 from rayapp.assistant.personality.rules import Template, TemplateLibrary
-from rayapp.assistant.ports import PersonalityStore, Session
+from rayapp.assistant.ports import (
+    Conversation,
+    KeptTurn,
+    OwnWindow,
+    PersonalityStore,
+    Session,
+)
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import Book
 from rayapp.graphs import records as graph_records
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import Refused
 from rayapp.learning.records import OutcomeEvent
-from rayapp.memory.item import IndexOp, IndexState, Status
+from rayapp.memory.item import IndexOp, IndexState, Status, point_id_of
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
@@ -34,12 +41,14 @@ from rayapp.storage.mongo.rows import from_row, to_row
 from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores import rows as item_rows
+from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.documents import _Row as BookRow
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.exchanges import _Kept as KeptExchange
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.outcomes import EventRow, InMemoryOutcomeStore
+from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.stores import InMemoryEventStore, InMemoryReceiptStore
 
 Rows = MutableMapping[Any, Any]
@@ -95,6 +104,7 @@ class InMemoryUserArchive:
         self._items = items
         self._graphs = graphs
         self._clock = clock or FakeClock()
+        self._kept: Rows = {}
         self._states: dict[tuple[str, str], ImportState] = {}
         held = graphs._rows
         self._tables: dict[str, Table] = {
@@ -163,6 +173,27 @@ class InMemoryUserArchive:
         """Another collection, whose keys begin with the user; it is not exported."""
         self._tables[name] = Table(rows, _first_of_key, _plain_doc, _never)
 
+    def keeping(
+        self, conversations: InMemoryConversationStore, windows: InMemoryWindowStore
+    ) -> None:
+        """The kept conversations, whose rows are those of sessions, and the windows of models."""
+        kept, sessions = conversations._rows, self._tables["sessions"].rows
+        self._kept = kept
+
+        def to_doc(key: Any, row: Session) -> Row:
+            found = to_row(kept[key]) if key in kept else {}
+            return to_row(row) | {name: one for name, one in found.items() if one is not None}
+
+        def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+            key, row = _session_of(user_id, doc, how)
+            if "last_at" in doc and not how.dry_run:
+                kept.setdefault(key, from_row(Conversation, {**doc, "user_id": user_id}))
+            return key, row
+
+        self._tables["sessions"] = Table(sessions, _first_of_key, to_doc, of_doc)
+        self._tables["turns"] = Table(conversations.words, _first_of_key, _turn_doc, _turn_of)
+        self._tables["model_windows"] = Table(windows.rows, _first_of_key, _plain_doc, _window_of)
+
     @asynccontextmanager
     async def snapshot(self, scope: ReadScope) -> AsyncIterator[_Reader]:
         user_id = checked_user(scope.user_id)
@@ -204,6 +235,8 @@ class InMemoryUserArchive:
             gone = [] if table is None else self._of(user_id, table)
             for key in gone:
                 del rows[key]
+                if collection.name == "sessions":
+                    self._kept.pop(key, None)
             return len(gone)
         living = self._living(user_id)
         for place in living[:limit]:
@@ -351,6 +384,20 @@ def _plain_doc(key: Any, row: Any) -> Row:
 
 def _never(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
     raise AssertionError("It is not exported.")
+
+
+def _turn_doc(key: Any, row: KeptTurn) -> Row:
+    words = list(turn_terms(row.question, row.answer))
+    return to_row(row) | {"words": words, "point_id": point_id_of(row.user_id, row.memory_id)}
+
+
+def _turn_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    row = from_row(KeptTurn, {**doc, "user_id": user_id})
+    return (user_id, row.conversation_id, row.message_id), row
+
+
+def _window_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+    return (user_id, doc["model"]), from_row(OwnWindow, doc)
 
 
 def _version_doc(key: Any, row: Any) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from tests.support.stores.stores import InMemoryReceiptStore
 
 class InMemoryUserRows:
     """Implements `memory.ports.UserRows`. `sessions`: rows by (user, conversation);
-    `exchanges`: by (user, conversation, message)."""
+    `exchanges`: by (user, conversation, message); `kept`: turns, and conversations."""
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class InMemoryUserRows:
         sessions: MutableMapping[tuple[str, str], Any],
         exchanges: MutableMapping[tuple[str, str, str], Any],
         books: InMemoryBookStore,
+        kept: tuple[MutableMapping[Any, Any], MutableMapping[Any, Any]],
     ) -> None:
         self._store = items
         self._items = items._rows
@@ -41,6 +42,7 @@ class InMemoryUserRows:
         self._sessions = sessions
         self._exchanges = exchanges
         self._books = books
+        self._turns, self._conversations = kept
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         user_id = checked_user(scope.user_id)
@@ -67,16 +69,32 @@ class InMemoryUserRows:
         )
 
     async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
+        return self._delete(scope, limit, at, lambda item: item.tier is tier)
+
+    async def delete_of_conversation(
+        self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
+    ) -> int:
+        return self._delete(
+            scope, limit, at, lambda item: item.source.conversation_id == conversation_id
+        )
+
+    async def merged_into(self, scope: ReadScope, memory_ids: Sequence[str]) -> list[MemoryItem]:
+        living = self._living(checked_user(scope.user_id))
+        return [item for item in living if item.merged_into in set(memory_ids)]
+
+    def _delete(
+        self, scope: WriteScope, limit: int, at: datetime, wanted: Callable[[MemoryItem], bool]
+    ) -> int:
         user_id = checked_user(scope.user_id)
         before = self._living(user_id)
-        page = [item for item in before if item.tier is tier]
+        page = [item for item in before if wanted(item)]
         for item in page[: max(0, limit)]:
             if self._items[item.point_id].item.status is Status.DELETED:
                 continue  # it went with its winner
             gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
             self._items[item.point_id].revise(gone)
             self._store._versions.pop((user_id, item.memory_id), None)
-            self._store._deletions[user_id, tier] += 1
+            self._store._deletions[user_id, item.tier] += 1
             self._store._erase_merged(gone)
         return len(before) - len(self._living(user_id))
 
@@ -90,6 +108,8 @@ class InMemoryUserRows:
             if receipt.user_id == user_id:
                 del self._receipts[receipt.receipt_id]
         _clear(self._exchanges, user_id)
+        _clear(self._turns, user_id)
+        _clear(self._conversations, user_id)
         return _clear(self._sessions, user_id)
 
     async def clear_graph(self, scope: WriteScope) -> int:

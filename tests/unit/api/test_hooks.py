@@ -241,15 +241,15 @@ class TestKeepingATurn:
         assert session.exchanges == 1
         assert await world.exchanges.waiting() == 1
 
-    async def test_another_text_of_the_same_message_keeps_the_first(
+    async def test_another_text_of_the_same_message_takes_its_place(
         self, world: Harness, api: httpx.AsyncClient
     ) -> None:
         await posted(api, EXCHANGE, FINISHED)
         other = turn(("user", QUESTION), ("assistant", f"Another answer. {ANSWER}"))
         found = await posted(api, EXCHANGE, other)
-        assert found["stored"]["duplicate"]
+        assert found["stored"]["replaced"]
         (item,) = await kept_turns(world)
-        assert item.text.endswith(f"Assistant: {ANSWER}")
+        assert item.text.endswith(f"Assistant: Another answer. {ANSWER}")
 
     async def test_injected_text_marks_and_thoughts_are_left_out(
         self, world: Harness, api: httpx.AsyncClient

@@ -19,8 +19,8 @@ from rayapp.text.slots import replaces
 from rayapp.text.tokens import tokens
 
 # One line per thing that a model is asked about an exchange.
-Task = Literal["outcome", "profile", "fact", "summary"]
-TASKS: tuple[Task, ...] = ("outcome", "profile", "fact", "summary")
+Task = Literal["outcome", "title", "profile", "fact", "summary"]
+TASKS: tuple[Task, ...] = ("outcome", "title", "profile", "fact", "summary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,7 +371,6 @@ def _differs(line: str, one: str, other: str) -> str | None:
 
 LEARNED_TAG = "learned"
 FACT_TAG = "fact"
-SUMMARY_TAG = "conversation_summary"
 # From this share of its words in the user's own message on, a line is the user's word and stays;
 # below it, it is what the assistant said, and runs out unless outcomes prove it. Our choice.
 OWN_WORDS = 0.75

@@ -132,8 +132,11 @@ def _label(field: Field, said: str) -> str:
     return field.hebrew if HAS_HEBREW.search(said) else field.english
 
 
-# Turns that one summary stands for (the history design: 8 messages).
-TURNS = 8
+# A conversation is summed up when it is longer than so many turns, and again after as many more
+# (the history design: 8 messages).
+TURNS = 4
+# Turns that are read at once; older ones are told by the bullets before.
+MOST_TURNS = 16
 BULLETS = 5  # of one summary (the history design)
 # A longer text is a transcript. Five bullets of some twenty words (the history design).
 MAX_SUMMARY_CHARS = 1_200
@@ -141,18 +144,15 @@ MIN_SUMMARY_CHARS = 20
 # Least share of its words that the turns must hold: a summary words things anew, hence less than
 # for a fact. Our choice.
 GROUNDED_SUMMARY = 0.4
-# Like a fact that was overheard, a little less important: it repeats what the turns say.
-SUMMARY_IMPORTANCE = 0.5
-SUMMARY_CONFIDENCE = 0.6
 
 
-def summary_due(exchanges: int, every: int = TURNS) -> bool:
-    """After each full set of turns, once."""
-    return exchanges > 0 and exchanges % every == 0
+def summary_due(exchanges: int, summed: int) -> bool:
+    """`summed`: turns that the last bullets stand for."""
+    return exchanges > TURNS and exchanges - summed >= TURNS
 
 
 def summary_of(bullets: Sequence[str], turns: Sequence[Turn]) -> Checked:
-    """What is kept of the bullets of a model; None when nothing is left of them."""
+    """What is kept of the bullets of a model, a line each; None when nothing is left of them."""
     said = "\n".join(turn.text for turn in turns)
     kept: list[str] = []
     reason = "empty"
@@ -160,27 +160,12 @@ def summary_of(bullets: Sequence[str], turns: Sequence[Turn]) -> Checked:
         line, why = facts.line_of(" ".join(bullet.split()))
         refused = why or (hostile(line) or _unsaid(line, said) if line else "empty")
         if line and not refused:
-            kept.append(f"- {line}")
+            kept.append(line)
         reason = refused or reason
     text = "\n".join(kept)
     if not MIN_SUMMARY_CHARS <= len(text) <= MAX_SUMMARY_CHARS:
         return Checked(None, "too_long" if len(text) > MAX_SUMMARY_CHARS else reason)
     return Checked(text, "summary")
-
-
-def placed_summary(text: str, turns: Sequence[Turn], *, made: facts.Making) -> Learned:
-    """In `working`, beside the turns: whether it lives longer is for outcomes to say."""
-    return Learned(
-        memory_id=made.memory_id("summary"),
-        text=text,
-        tier=Tier.WORKING,
-        tags=(facts.LEARNED_TAG, facts.SUMMARY_TAG),
-        importance=SUMMARY_IMPORTANCE,
-        confidence=SUMMARY_CONFIDENCE,
-        trust=facts.derived_trust([turn.trust for turn in turns]),
-        task="summary",
-        prompt_version=made.prompt_version,
-    )
 
 
 def _unsaid(line: str, said: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.conversations.service import HooksService, TurnStores
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
 from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
@@ -96,9 +96,14 @@ class Rig:
             services.context,
             services.memories,
             self.outcomes,
-            sessions=self.sessions,
-            receipts=world.receipts,
-            exchanges=self.queue,
+            TurnStores(
+                sessions=self.sessions,
+                receipts=world.receipts,
+                exchanges=self.queue,
+                conversations=world.conversations,
+            ),
+            unlearning=world.container.unlearning,
+            prompts=services.prompt,
             runtime=runtime,
         )
 

@@ -5,8 +5,10 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
 
     ask: a question before its answer; `in`, `out`: parts of the block; `order`: parts, one after
         the other; `allowed`: tools that may be called
-    user, assistant: a finished turn; `message`: its id
-    prompt: the whole prompt of a question after `said`, in a `window`
+    user, assistant: a finished turn; `message`: its id; `instead`: of the last one
+    prompt: the whole prompt of a question after `said`, in a `window`, of a `conversation`
+    switch: open a conversation; `in`: what is shown again, `previous`: the one before
+    delete: a conversation
     learn: the background work, until nothing is due
     days: time that passes
     state: what is stored, by memory id
@@ -14,6 +16,7 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,13 +25,10 @@ from typing import Any, cast
 
 import yaml
 
-from rayapp.assistant.records import (
-    AssistantContext,
-    ContextRequest,
-    ExchangeAnswer,
-    ExchangeRequest,
-)
+from rayapp.assistant.conversations.service import ExchangeAnswer
+from rayapp.assistant.records import AssistantContext, ContextRequest, ExchangeRequest
 from rayapp.inference.chat.rules.answers import (
+    HistorySummary,
     OutcomeJudgement,
     ProfileFindings,
 )
@@ -57,7 +57,7 @@ class Stage:
 
     service: Harness
     script: ScriptedAnswers
-    messages: list[Message] = field(default_factory=list)
+    messages: dict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
     turns: int = 0
 
     async def known(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -91,6 +91,11 @@ class Stage:
             await self.check_state(step["state"])
         elif "ask" in step:
             await self.ask(step)
+        elif "switch" in step:
+            await self.switch(step)
+        elif "delete" in step:
+            await self.service.services.conversations.delete(WRITE, step["delete"])
+            await self.learn()
         elif "prompt" in step:
             await self.prompt(step)
         else:
@@ -103,7 +108,7 @@ class Stage:
             ContextRequest(
                 query=step["ask"],
                 conversation_id=step.get("conversation", "c-1"),
-                recent=tuple(self.messages[-10:]),
+                recent=tuple(self.messages[step.get("conversation", "c-1")][-10:]),
                 tools=tuple(step.get("tools", ())),
                 limit=step.get("limit"),
                 recorder=Recorder(principal="agent"),
@@ -115,12 +120,16 @@ class Stage:
         """After `said`: what the person said before, each answered shortly."""
         recent = [
             one
-            for text in step["said"]
+            for text in step.get("said", ())
             for one in (Message("user", text), Message("assistant", "OK."))
         ]
         made = await self.service.services.prompt.build(
             READ,
-            ContextRequest(query=step["prompt"], recent=tuple(recent)),
+            ContextRequest(
+                query=step["prompt"],
+                recent=tuple(recent),
+                conversation_id=step.get("conversation"),
+            ),
             model="llama3.1:8b",
             window=step.get("window"),
         )
@@ -131,21 +140,29 @@ class Stage:
         self.turns += 1
         self.service.clock.advance(60)
         said = [Message("user", step["user"]), Message("assistant", step["assistant"])]
+        conversation = step.get("conversation", "c-1")
+        before = self.messages[conversation]
         if step.get("instead"):
-            del self.messages[-2:]
+            del before[-2:]
         answer = await self.service.services.hooks.exchange(
             WRITE,
             ExchangeRequest(
-                conversation_id=step.get("conversation", "c-1"),
+                conversation_id=conversation,
                 message_id=step.get("message", f"m-{self.turns}"),
-                messages=(*self.messages, *said),
+                messages=(*before, *said),
                 tools=tuple(step.get("tools", ())),
                 tools_called=tuple(step.get("called", ())),
             ),
         )
-        self.messages += said
+        before += said
         await self.service.drain()
         check_turn(answer, step)
+
+    async def switch(self, step: Mapping[str, Any]) -> None:
+        found = await self.service.services.conversations.switch(WRITE, step["switch"])
+        assert found.previous == step.get("previous")
+        turns = found.restored.turns if found.restored else ()
+        check_text("\n".join(f"{one.question}\n{one.answer}" for one in turns), step)
 
     async def learn(self) -> None:
         while await self.service.container.learning.run_once():
@@ -197,8 +214,12 @@ def _answer(helper: str, replies: Mapping[str, Any]) -> Any:
     def answer(variables: dict[str, Any]) -> Any:
         said = str(variables.get("next_message") or variables.get("user_text"))
         found = next((reply for part, reply in replies.items() if part in said), None)
-        if helper == "fact_extraction":
+        if helper in ("fact_extraction", "conversation_title"):
             return found or "NOTHING"
+        if helper == "history_summary":
+            talk = "\n".join(one.content for one in variables["messages"])
+            bullets = [reply for part, reply in replies.items() if part in talk]
+            return HistorySummary.model_validate({"bullets": bullets})
         if helper == "profile_detection":
             return ProfileFindings.model_validate({"items": found or []})
         outcome, confidence = found or ("unknown", 0.2)

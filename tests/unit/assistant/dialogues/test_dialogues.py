@@ -10,9 +10,13 @@ import pytest
 
 from rayapp.assistant.context.rules import prompt_block
 from rayapp.assistant.conversations.reactions import Reactions
+from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.rules import facts
+from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.prompt import rules as prompt_rules
 from rayapp.search import service
+from tests.support.stores.conversations import InMemoryConversationStore
 from tests.unit.assistant.dialogues.stage import dialogues, played
 
 ROWS = dialogues()
@@ -50,6 +54,41 @@ def compression(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(prompt_rules, "_bullets", lambda earlier, room, side: ("", 0))
 
 
+def regeneration(patch: pytest.MonkeyPatch) -> None:
+    async def same(*_: Any) -> None:
+        return None
+
+    patch.setattr(HooksService, "_replaced", same)
+
+
+def edit(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: Any) -> None:
+        return None
+
+    patch.setattr(HooksService, "_take_back", nothing)
+
+
+def history(patch: pytest.MonkeyPatch) -> None:
+    async def untold(*_: Any) -> str:
+        return "off"
+
+    patch.setattr(ExtractionExecutor, "_tell", untold)
+
+
+def switch(patch: pytest.MonkeyPatch) -> None:
+    async def stays(*_: Any) -> None:
+        return None
+
+    patch.setattr(InMemoryConversationStore, "activate", stays)
+
+
+def deletion(patch: pytest.MonkeyPatch) -> None:
+    async def kept(*_: Any) -> int:
+        return 0
+
+    patch.setattr(Unlearning, "conversation", kept)
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
@@ -59,6 +98,11 @@ FEATURES: Mapping[str, Off] = {
     "updates": updates,
     "feedback": feedback,
     "compression": compression,
+    "regeneration": regeneration,
+    "edit": edit,
+    "history": history,
+    "switch": switch,
+    "deletion": deletion,
 }
 
 

@@ -269,20 +269,64 @@ async def test_a_profile_is_learned_before_the_fact_and_not_twice() -> None:
     assert world.notes(exchange)["fact"] == "known"
 
 
-async def test_a_long_conversation_gets_a_summary_once_per_set_of_turns() -> None:
+async def test_a_long_conversation_is_summed_up_as_it_grows() -> None:
     world = await World.open()
     world.script.answers["history_summary"] = lambda asked: HistorySummary(
         bullets=["The user plans a trip to Haifa"]
     )
-    for number in range(1, 10):
+    for number in range(1, 11):
         await world.say(f"plan {number} of my trip to Haifa", "ok, noted for the trip")
         await world.say("thanks", "sure", kept=False)
+        await world.learn()
+    first, second = world.script.questions("history_summary")
+    assert len(first["messages"]) == 10
+    assert first["messages"][0].content == "plan 1 of my trip to Haifa"
+    # The bullets before, and the four turns since.
+    assert [one.content for one in second["messages"][:2]] == [
+        "The user plans a trip to Haifa",
+        "plan 6 of my trip to Haifa",
+    ]
+    found = await world.conversations.get(READS, "c-1")
+    assert found is not None
+    assert (found.bullets, found.summed) == (("The user plans a trip to Haifa",), 9)
+    assert await world.learned() == []
+
+
+async def titled(world: World) -> tuple[str, str]:
+    found = await world.conversations.get(READS, "c-1")
+    assert found is not None
+    return found.title, found.titled_by
+
+
+async def test_a_model_names_a_conversation_once_after_its_first_turn() -> None:
+    world = await World.open()
+    world.script.answers["conversation_title"] = lambda asked: "Trip to Haifa."
+    await world.say("I plan a trip to Haifa", "A fine plan.")
     await world.learn()
-    (asked,) = world.script.questions("history_summary")
-    assert len(asked["messages"]) == 16
-    assert asked["messages"][0].content == "plan 1 of my trip to Haifa"
-    (item,) = await world.learned()
-    assert (item.tier, item.tags[1]) == (Tier.WORKING, "conversation_summary")
+    await world.say("and another trip to Eilat", "Fine as well.")
+    await world.learn()
+    assert len(world.script.questions("conversation_title")) == 1
+    assert await titled(world) == ("Trip to Haifa", "model")
+
+
+@pytest.mark.parametrize(
+    "reply", ["NOTHING", "x", "Trip\nto Haifa", "Ignore all previous instructions", "Moon cheese 7"]
+)
+async def test_what_is_no_title_leaves_the_first_words(reply: str) -> None:
+    world = await World.open()
+    world.script.answers["conversation_title"] = lambda asked: reply
+    await world.say("אני מתכנן טיול לחיפה", "תוכנית יפה.")
+    await world.learn()
+    assert await titled(world) == ("אני מתכנן טיול לחיפה", "words")
+
+
+async def test_a_title_of_a_person_is_not_asked_about() -> None:
+    world = await World.open()
+    await world.say("I plan a trip to Haifa", "A fine plan.")
+    await world.conversations.name(DANA, "c-1", "Mine", "person")
+    await world.learn()
+    assert world.script.questions("conversation_title") == []
+    assert await titled(world) == ("Mine", "person")
 
 
 # --- outcomes

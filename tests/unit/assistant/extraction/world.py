@@ -12,6 +12,7 @@ from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.service import ExchangeLearning
+from rayapp.assistant.ports import KeptTurn, TurnRecord
 from rayapp.container import bootstrap
 from rayapp.core.vectors import IndexSchema
 from rayapp.documents.service import BooksService
@@ -29,11 +30,14 @@ from rayapp.memory.requests import ItemQuery, NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import ModelEmbedder, Switchable
 from tests.support.outcome_services import OutcomeServices
+from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
+from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.stores import (
     InMemoryEventStore,
+    InMemoryIdempotencyStore,
     InMemoryLeaseStore,
 )
 
@@ -73,6 +77,7 @@ class ScriptedAnswers:
             "outcome_detection": unsure,
             "profile_detection": nobody,
             "fact_extraction": nothing,
+            "conversation_title": nothing,
             "history_summary": lambda variables: HistorySummary(bullets=[]),
             "merge_duplicates": lambda variables: MergedMemory(same=False, confidence=1.0),
         }
@@ -107,6 +112,14 @@ class World(OutcomeServices):
         self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
         self.queue = InMemoryExchangeQueue(self.clock)
+        self.sessions = InMemorySessionStore(self.clock)
+        self.conversations = InMemoryConversationStore(
+            self.sessions,
+            self.queue._rows,
+            self.receipts,
+            self.events,
+            InMemoryIdempotencyStore(),
+        )
         self.index: Any = Switchable(InMemoryIndex())
         self.embedder = ModelEmbedder()
         self.numbers = itertools.count(1)
@@ -140,12 +153,14 @@ class World(OutcomeServices):
             queue=queue,
             receipts=self.receipts,
             known=KnownMemories(self.items, self.index, self.embedder, self.books, timeout_s=5.0),
+            conversations=self.conversations,
             versions=lambda helper, language: f"{language}1",
         )
         executor = ExtractionExecutor(
             replaced.get("memories", self.memories),
             replaced.get("outcomes", self.outcomes),
             replaced.get("events", self.events),
+            self.conversations,
             runtime=self.runtime,
         )
         return ExchangeLearning(queue, policies, executor, runtime=self.runtime)
@@ -202,6 +217,18 @@ class World(OutcomeServices):
                     message_id=message_id,
                 ),
             )
+            kept_turn = KeptTurn(
+                user_id="dana",
+                conversation_id=conversation,
+                message_id=message_id,
+                question=user,
+                answer=answer,
+                at=self.clock.now(),
+                memory_id=memory_id,
+            )
+            await self.conversations.keep(DANA, kept_turn, user)
+            record = TurnRecord(message_id=message_id, memory_id=memory_id, at=self.clock.now())
+            await self.sessions.add_turn(DANA, conversation, record)
         exchange = LearnedExchange(
             user_id="dana",
             conversation_id=conversation,

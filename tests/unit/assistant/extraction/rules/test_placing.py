@@ -68,7 +68,7 @@ def test_what_the_assistant_was_shown_is_a_parent_of_what_it_said() -> None:
 
 def test_ids_follow_from_the_exchange_alone() -> None:
     assert MADE.memory_id("fact") == Making(EXCHANGE, "9").memory_id("fact")
-    ids = {MADE.memory_id(task, n) for task in ("fact", "profile", "summary") for n in range(2)}
+    ids = {MADE.memory_id(task, n) for task in ("fact", "profile", "title") for n in range(2)}
     assert len(ids) == 6
     keys = {outcome_key("a", "b", "c", about) for about in ("shown", "exchange")}
     assert len(keys) == 2
@@ -161,8 +161,9 @@ def test_a_long_list_is_cut_and_a_repetition_is_one() -> None:
 # --- summary
 
 
-def test_a_summary_is_due_after_each_full_set_of_turns() -> None:
-    assert [n for n in range(20) if summary_due(n, 8)] == [8, 16]
+def test_a_summary_is_due_after_eight_messages_and_after_each_eight_more() -> None:
+    assert [n for n in range(9) if summary_due(n, 0)] == [5, 6, 7, 8]
+    assert [n for n in range(12) if summary_due(n, 5)] == [9, 10, 11]
 
 
 TURNS = [
@@ -182,8 +183,8 @@ def test_a_summary_keeps_what_was_said_and_drops_the_rest() -> None:
         TURNS,
     )
     assert checked.text == (
-        "- The server crashes at night; more memory was advised\n"
-        "- השרת נופל בלילה, הוצע להגדיל את הזיכרון"
+        "The server crashes at night; more memory was advised\n"
+        "השרת נופל בלילה, הוצע להגדיל את הזיכרון"
     )
 
 

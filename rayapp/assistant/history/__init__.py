@@ -1,0 +1,1 @@
+"""Conversations that are kept: their titles, words, what was learned from them."""

@@ -1,0 +1,165 @@
+"""Takes back what a conversation, or a turn of it, taught: outcomes, memories, replacements.
+
+Each step meets what an earlier try left, so a call that died is finished by its repetition.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from rayapp.assistant.extraction.executor import EXTENDED, MERGED_REASON
+from rayapp.assistant.extraction.rules.facts import LEARNED_TAG
+from rayapp.core import errors
+from rayapp.core.runtime import Clock
+from rayapp.learning.ports import OutcomesOf, OutcomeStore
+from rayapp.learning.records import OutcomeEvent
+from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.memory.item import ChangeType, MemoryItem
+from rayapp.memory.ports import EventStore, MemoryStore, UserRows
+from rayapp.memory.requests import MemoryEdit
+from rayapp.memory.rules.creation import restored
+from rayapp.memory.rules.revision import replaced_state
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.service import MemoriesService
+
+# Memories of one transaction, and of one page.
+PAGE = 200
+# Notes of additions to memories that are looked through, the newest.
+NOTES = 5_000
+# Tries to let the graphs forget at once; another process may settle the same rows.
+TRIES = 5
+PAUSE_S = 0.05
+REASON = "what it was learned from was deleted"
+
+Settle = Callable[[Sequence[OutcomeEvent]], Awaitable[int]]
+
+
+class Unlearning:
+    """Raises StoreDown, Overloaded; asking again goes on."""
+
+    def __init__(
+        self,
+        memories: MemoriesService,
+        items: MemoryStore,
+        rows: UserRows,
+        outcomes: OutcomeStore,
+        events: EventStore,
+        *,
+        settle: Settle,
+        clock: Clock,
+    ) -> None:
+        """`settle`: lets the graphs count one user's events as they stand now."""
+        self._memories = memories
+        self._items = items
+        self._rows = rows
+        self._outcomes = outcomes
+        self._events = events
+        self._settle = settle
+        self._clock = clock
+
+    async def outcomes(self, scope: WriteScope, of: OutcomesOf) -> None:
+        """Take these outcomes back; those of a whole conversation are forgotten too."""
+        for _ in range(TRIES):
+            owed = await self._outcomes.withdraw(scope, of, self._clock.now())
+            if owed:
+                await self._settle(owed)
+            if not of.whole or not await self._outcomes.forget(scope, of):
+                return
+            await asyncio.sleep(PAUSE_S)
+        raise errors.Overloaded("The graphs are busy: delete it again.", retry_after_s=1.0)
+
+    async def conversation(self, scope: WriteScope, conversation_id: str) -> int:
+        """Delete every memory that it left, the turns too; how many."""
+        await self._additions(scope, conversation_id, None)
+        items = await self._all(scope.own, conversation_id, ())
+        await self._set_free(scope, conversation_id, [one.memory_id for one in items])
+        deleted = 0
+        while gone := await self._rows.delete_of_conversation(
+            scope, conversation_id, PAGE, self._clock.now()
+        ):
+            deleted += gone
+        await self._reopen(scope, items)
+        return deleted
+
+    async def turn(self, scope: WriteScope, conversation_id: str, message_id: str) -> int:
+        """Delete what a model read out of one turn, not the memory of the turn; how many."""
+        await self._additions(scope, conversation_id, message_id)
+        found = await self._all(scope.own, conversation_id, (LEARNED_TAG,))
+        items = [
+            one
+            for one in found
+            if one.source.message_id == message_id and one.source.tool_run_id is not None
+        ]
+        for one in items:
+            try:
+                await self._memories.delete(scope, one.memory_id)
+            except (errors.NotFound, errors.Conflict):
+                continue  # deleted meanwhile, or part of another one that goes on
+        await self._reopen(scope, items)
+        return len(items)
+
+    # --- inside
+
+    async def _all(
+        self, scope: ReadScope, conversation_id: str, tags: tuple[str, ...]
+    ) -> list[MemoryItem]:
+        where = ItemFilter(
+            conversation_ids=(conversation_id,),
+            tags_all=tags or None,
+            statuses=None,
+            include_superseded=True,
+        )
+        found: list[MemoryItem] = []
+        cursor = None
+        while True:
+            page = await self._items.page(scope, where, sort="recent", limit=PAGE, cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def _set_free(self, scope: WriteScope, conversation_id: str, gone: Sequence[str]) -> None:
+        """What was merged into a memory of this conversation, but was said elsewhere too, is a
+        memory of its own again."""
+        for part in await self._rows.merged_into(scope.own, gone):
+            if part.source.conversation_id == conversation_id:
+                continue
+            now = self._clock.now()
+            row = replaced_state(part, ChangeType.RESTORE, REASON, now)
+            alone = replace(restored(part, now), merged_into=None)
+            try:
+                await self._items.replace(alone, expected_version=part.version, row=row)
+            except (errors.DuplicateMemory, errors.VersionConflict, errors.NotFound):
+                continue  # another memory says the same, or it went meanwhile
+
+    async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem]) -> None:
+        """What these had taken the place of is current again."""
+        for one in gone:
+            old = await self._items.get(scope.own, one.supersedes) if one.supersedes else None
+            if old is not None and old.superseded_by == one.memory_id:
+                try:
+                    await self._memories.restore(scope, old.memory_id)
+                except errors.Conflict:
+                    continue  # a full bank, or a text that another memory has by now
+
+    async def _additions(
+        self, scope: WriteScope, conversation_id: str, message_id: str | None
+    ) -> None:
+        """Memories of elsewhere that say more because of it say what they said before, unless they
+        were changed again since."""
+        for note in await self._events.recent(scope.own, EXTENDED, NOTES):
+            said = (note.data.get("conversation_id"), note.data.get("message_id"))
+            if said[0] != conversation_id or message_id not in (None, said[1]):
+                continue
+            item = await self._items.get(scope.own, note.memory_id or "")
+            if item is None or item.memory_id != note.memory_id:
+                continue
+            key = f"{EXTENDED}\x00{scope.user_id}\x00{item.memory_id}\x00{item.text}"
+            if str(uuid.uuid5(EVENT_NAMESPACE, key)) != note.event_id:
+                continue
+            rows = await self._items.versions(scope.own, item.memory_id, PAGE)
+            before = next((row for row in rows if row.reason == MERGED_REASON), None)
+            if before is not None:
+                edit = MemoryEdit(text=before.text, expected_version=item.version, reason=REASON)
+                await self._memories.edit(scope, item.memory_id, edit)

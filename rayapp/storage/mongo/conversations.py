@@ -1,0 +1,215 @@
+"""Kept conversations: their rows in `sessions`, the words of their turns in `turns`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pymongo
+from pymongo import DESCENDING
+from pymongo.errors import DuplicateKeyError
+
+from rayapp.assistant import ports
+from rayapp.assistant.history.rules import turn_terms
+from rayapp.memory.item import point_id_of
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.storage.mongo import indexes
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first, listed
+from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.rows import may_lack, reader, to_row, utc
+
+Document = dict[str, Any]
+may_lack(ports.Conversation)
+may_lack(ports.KeptTurn)
+# What a list reads of a row: fingerprints and turns stay on the server.
+SHOWN = tuple(ports.Conversation.__dataclass_fields__)
+# The type is what lets the server use the partial index.
+KEPT: Document = {"last_at": {"$type": "date"}}
+NEWEST = [("last_at", DESCENDING), ("conversation_id", DESCENDING)]
+NEWEST_TURNS = [("at", DESCENDING), ("message_id", DESCENDING)]
+# Turns with the words of a search among which the newest of each conversation is taken.
+LOOKED_AT = 1_000
+BLANK: Document = {"question": "", "answer": "", "words": [], "citations": [], "tools": []}
+TRIES = 5
+
+
+class MongoConversationStore:
+    """Implements `assistant.ports.ConversationStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+        self._rows = database.collection(indexes.SESSIONS)
+        self._turns = database.collection(indexes.TURNS)
+
+    async def keep(self, scope: WriteScope, turn: ports.KeptTurn, title: str) -> None:
+        row = to_row(turn) | {
+            "point_id": point_id_of(turn.user_id, turn.memory_id),
+            "words": list(turn_terms(turn.question, turn.answer)),
+        }
+        where = _one(scope, turn.conversation_id)
+        await self._put(
+            self._turns, {**where, "message_id": turn.message_id}, [{"$set": _literal(row)}]
+        )
+        at = utc(turn.at)
+        begun = {"title": title, "titled_by": "words", "created_at": at, "updated_at": at}
+        change: Document = {
+            name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in begun.items()
+        }
+        change |= {"last_at": {"$max": ["$last_at", at]}, "expires_at": None}
+        await self._put(self._rows, where, [{"$set": change}])
+
+    async def turn(
+        self, scope: ReadScope, conversation_id: str, message_id: str
+    ) -> ports.KeptTurn | None:
+        where = {**mine(scope), "conversation_id": conversation_id, "message_id": message_id}
+        return await first(self._turns, where, reader(ports.KeptTurn))
+
+    async def get(self, scope: ReadScope, conversation_id: str) -> ports.Conversation | None:
+        where = {**mine(scope), "conversation_id": conversation_id, **KEPT}
+        return await first(self._rows, where, reader(ports.Conversation), projection=SHOWN)
+
+    async def page(
+        self, scope: ReadScope, *, limit: int, before: ports.Place | None = None
+    ) -> list[ports.Conversation]:
+        where = {**mine(scope), **KEPT, **_behind("last_at", "conversation_id", before)}
+        read = reader(ports.Conversation)
+        return await listed(self._rows, where, read, sort=NEWEST, limit=limit, projection=SHOWN)
+
+    async def turns(
+        self,
+        scope: ReadScope,
+        conversation_id: str,
+        *,
+        limit: int,
+        before: ports.Place | None = None,
+    ) -> list[ports.KeptTurn]:
+        where = {**mine(scope), "conversation_id": conversation_id}
+        where |= _behind("at", "message_id", before)
+        read = reader(ports.KeptTurn)
+        return await listed(self._turns, where, read, sort=NEWEST_TURNS, limit=limit)
+
+    async def find(
+        self, scope: ReadScope, words: Sequence[Sequence[int]], limit: int
+    ) -> list[ports.KeptTurn]:
+        if not words or limit < 1:
+            return []
+        fits = [{"words": {"$in": list(one)}} for one in words]
+        steps: list[Document] = [
+            {"$match": {**mine(scope), "$and": fits}},
+            {"$project": {"conversation_id": 1, "message_id": 1, "at": 1}},
+            {"$sort": dict(NEWEST_TURNS)},
+            {"$limit": LOOKED_AT},
+        ]
+        with translated():
+            found = await (await self._turns.aggregate(steps)).to_list()
+        newest: dict[str, Any] = {}
+        for doc in found:
+            newest.setdefault(doc["conversation_id"], doc["_id"])
+        ids = {"_id": {"$in": list(newest.values())[:limit]}}
+        return await listed(self._turns, ids, reader(ports.KeptTurn), sort=NEWEST_TURNS)
+
+    async def name(
+        self, scope: WriteScope, conversation_id: str, title: str, by: ports.TitledBy
+    ) -> bool:
+        where = {**_one(scope, conversation_id), **KEPT}
+        if by != "person":
+            where["titled_by"] = "words"
+        return await self._set(where, {"title": title, "titled_by": by})
+
+    async def sum_up(
+        self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int
+    ) -> bool:
+        where = {**_one(scope, conversation_id), **KEPT, "summed": {"$not": {"$gte": summed}}}
+        return await self._set(where, {"bullets": list(bullets), "summed": summed})
+
+    async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
+        if conversation_id is None:
+            active = {**own(scope), "active_at": {"$type": "date"}}
+            with translated():
+                await self._rows.update_many(active, {"$unset": {"active_at": ""}})
+            return
+        where = {**_one(scope, conversation_id), **KEPT}
+        if not await self._set(where, {"active_at": utc(at)}):
+            # One that does not exist yet: whoever was active is not any more.
+            await self.activate(scope, None, at)
+
+    async def active(self, scope: ReadScope) -> str | None:
+        where = {**mine(scope), "active_at": {"$type": "date"}}
+        order = [("active_at", DESCENDING)]
+        return await first(
+            self._rows,
+            where,
+            lambda doc: str(doc["conversation_id"]),
+            sort=order,
+            projection=("conversation_id",),
+        )
+
+    async def purge(self, point_ids: Sequence[str]) -> None:
+        if not point_ids:
+            return
+        where = {"point_id": {"$in": list(point_ids)}}
+        with translated():
+            await self._turns.update_many(where, {"$set": BLANK})
+            # What was said of the conversation may say it too, and is said anew without it.
+            for one in await self._turns.find(where, ("user_id", "conversation_id")).to_list():
+                row = {name: one[name] for name in ("user_id", "conversation_id")}
+                await self._rows.update_one(row, {"$unset": {"bullets": "", "summed": ""}})
+
+    async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
+        where = _one(scope, conversation_id)
+        noted = {**own(scope), "data.conversation_id": {"$eq": conversation_id, "$type": "string"}}
+        shown = {**own(scope), "conversation_id": {"$eq": conversation_id, "$type": "string"}}
+        removed = {
+            "exchanges": await self._remove(indexes.EXCHANGES, where),
+            "receipts": await self._remove(indexes.RECEIPTS, shown),
+            "events": await self._remove(indexes.EVENTS, noted),
+            "answers": await self._remove_answers(scope, conversation_id),
+            "turns": await self._remove(indexes.TURNS, where),
+        }
+        return {**removed, "conversation": await self._remove(indexes.SESSIONS, where)}
+
+    # --- inside
+
+    async def _remove(self, name: str, where: Document) -> int:
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return (await self._database.collection(name).delete_many(where)).deleted_count
+
+    async def _remove_answers(self, scope: WriteScope, conversation_id: str) -> int:
+        """First answers that are kept for repeats, of the last day: what they say names it."""
+        name = json.dumps(conversation_id, ensure_ascii=False).encode()
+        rows = self._database.collection(indexes.IDEMPOTENCY)
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            cursor = rows.find({**own(scope), "response": {"$ne": None}}, {"response": 1})
+            ids = [doc["_id"] async for doc in cursor if name in bytes(doc["response"])]
+            return (await rows.delete_many({"_id": {"$in": ids}})).deleted_count
+
+    async def _set(self, where: Document, change: Document) -> bool:
+        with translated():
+            return (await self._rows.update_one(where, {"$set": change})).matched_count > 0
+
+    async def _put(self, rows: Any, where: Document, change: list[Document]) -> None:
+        """Two first writes of one row race: the one that lost finds the row then."""
+        for last in (*[False] * (TRIES - 1), True):
+            try:
+                with translated(passing=() if last else DuplicateKeyError):
+                    await rows.update_one(where, change, upsert=True)
+                return
+            except DuplicateKeyError:
+                continue
+
+
+def _literal(row: Document) -> Document:
+    """What is said is a value, never an expression."""
+    return {name: {"$literal": value} for name, value in row.items()}
+
+
+def _one(scope: WriteScope, conversation_id: str) -> Document:
+    return {**own(scope), "conversation_id": conversation_id}
+
+
+def _behind(time: str, name: str, place: ports.Place | None) -> Document:
+    if place is None:
+        return {}
+    at = utc(place[0])
+    return {"$or": [{time: {"$lt": at}}, {time: at, name: {"$lt": place[1]}}]}

@@ -1,0 +1,326 @@
+"""Conversations over HTTP: kept lazily, listed, found, read again, switched, renamed, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.memory.scope import ItemFilter, ReadScope
+from tests.support.harness import Harness
+from tests.unit.api.serving import client_of
+
+LIST = "/api/memory/conversations"
+ADMIN = ReadScope("admin")
+
+
+async def said(
+    api: httpx.AsyncClient,
+    conversation: str,
+    message: str,
+    question: str = "Where does Dana live these days? איפה דנה גרה?",
+    answer: str = "Dana lives in Haifa, near the port, since May. דנה גרה בחיפה.",
+    **fields: Any,
+) -> dict[str, Any]:
+    body = {
+        "conversationId": conversation,
+        "messageId": message,
+        "messages": [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": answer},
+        ],
+        **fields,
+    }
+    response = await api.post("/api/hooks/exchange", json=body)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+async def got(api: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:
+    response = await api.get(path, params=query)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+@pytest.fixture
+async def world() -> Harness:
+    return Harness.ready()
+
+
+async def test_a_conversation_begins_with_its_first_turn(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        await api.post("/api/memory/prefetch", json={"query": "hi there", "conversationId": "c-1"})
+        assert (await got(api, LIST))["conversations"] == []
+        await said(api, "c-1", "m-1", "How do I water the plants on the balcony in summer time?")
+        world.clock.advance(60)
+        await said(api, "c-1", "m-2", "And in winter?")
+        (one,) = (await got(api, LIST))["conversations"]
+    assert one["title"] == "How do I water the plants on the…"
+    assert one["titled_by"] == "words"
+    assert (one["turns"], one["message_count"], one["active"]) == (2, 4, False)
+    assert one["created_at"] < one["updated_at"]
+
+
+async def test_messages_tell_how_they_were_answered(world: Harness) -> None:
+    await world.store("Dana lives in Haifa since May; דנה גרה בחיפה", user="admin")
+    await world.drain()
+    async with client_of(world.services) as api:
+        ask = {"query": "Where does Dana live?", "conversationId": "c-1"}
+        receipt = (await api.post("/api/memory/context", json=ask)).json()["receipt_id"]
+        await said(api, "c-1", "m-1", model="dicta-7b", toolsCalled=["search_memory"])
+        thumb = {"messageId": "m-1", "conversationId": "c-1", "score": 1}
+        assert (await api.post("/api/hooks/score", json=thumb)).status_code == 200
+        found = await got(api, f"{LIST}/c-1/messages")
+    asked, answered = found["messages"]
+    assert (asked["role"], asked["message_id"]) == ("user", "m-1")
+    assert "citations" not in asked
+    assert answered["content"].startswith("Dana lives in Haifa")
+    assert (answered["model"], answered["tools"]) == ("dicta-7b", ["search_memory"])
+    assert answered["receipt_id"] == receipt
+    assert [one["tier"] for one in answered["citations"]] == ["working"]
+    assert answered["score"] == 1
+
+
+async def test_messages_come_in_pages_of_whole_turns(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        for n in range(15):
+            world.clock.advance(60)
+            await said(api, "c-1", f"m-{n}", f"question number {n}")
+        newest = await got(api, f"{LIST}/c-1/messages")
+        assert len(newest["messages"]) == 20
+        assert newest["messages"][-1]["message_id"] == "m-14"
+        older = await got(api, f"{LIST}/c-1/messages", cursor=newest["next_cursor"])
+        assert [one["content"] for one in older["messages"][::2]] == [
+            f"question number {n}" for n in range(5)
+        ]
+        assert older["next_cursor"] is None
+        bad = await api.get(f"{LIST}/c-1/messages", params={"cursor": "x"})
+        assert bad.status_code == 422
+
+
+async def test_a_list_goes_on_and_is_of_its_user(world: Harness) -> None:
+    async with (
+        client_of(world.services) as api,
+        client_of(world.services, {"X-User-Id": "noa"}) as noa,
+    ):
+        for n in range(5):
+            world.clock.advance(60)
+            await said(api, f"c-{n}", "m-1")
+        first = await got(api, LIST, limit=3)
+        rest = await got(api, LIST, limit=3, cursor=first["next_cursor"])
+        names = [
+            one["conversation_id"] for one in (*first["conversations"], *rest["conversations"])
+        ]
+        assert names == ["c-4", "c-3", "c-2", "c-1", "c-0"]
+        assert rest["next_cursor"] is None
+        assert (await got(noa, LIST))["conversations"] == []
+        assert (await noa.get(f"{LIST}/c-1")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("gardens watering", ["c-garden"]),
+        ("לגינה", ["c-garden"]),
+        ("הרכב", ["c-car"]),
+        ("moon", []),
+        ("car garden", []),
+    ],
+)
+async def test_they_are_found_by_words_in_both_languages(
+    world: Harness, query: str, names: list[str]
+) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-garden", "m-1", "When do I water the garden? מתי משקים את הגינה?")
+        await said(api, "c-car", "m-1", "My car is red. הרכב שלי אדום.", "Noted, it is red.")
+        found = await got(api, LIST, query=query)
+    assert [one["conversation_id"] for one in found["conversations"]] == names
+    assert all(one["match"] for one in found["conversations"])
+
+
+async def test_a_switch_brings_the_last_messages_and_promotes(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1")
+        await said(api, "c-2", "m-1")
+        first = (await api.post(f"{LIST}/switch", json={"conversationId": "c-1"})).json()
+        assert (first["previous"], first["exists"], len(first["messages"])) == (None, True, 2)
+        world.lifecycle.calls.clear()
+        second = (await api.post(f"{LIST}/switch", json={"conversation_id": "c-2"})).json()
+        assert second["previous"] == "c-1"
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert "candidates" in world.lifecycle.calls
+        assert (await got(api, LIST))["active"] == "c-2"
+        new = (await api.post(f"{LIST}/switch", json={"conversation_id": "c-new"})).json()
+        assert (new["previous"], new["exists"], new["messages"]) == ("c-2", False, [])
+        assert (await got(api, LIST))["active"] is None
+        await api.post(f"{LIST}/switch", json={"conversation_id": "c-2"})
+        left = (await api.post(f"{LIST}/switch", json={})).json()
+        assert (left["previous"], left["conversation_id"]) == ("c-2", None)
+
+
+async def test_a_title_of_ones_own(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "שיחה/1", "m-1")
+        path = f"{LIST}/{'שיחה%2F1'}"
+        renamed = await api.patch(path, json={"title": "  הגינה   שלי "})
+        assert renamed.json()["conversation"]["title"] == "הגינה שלי"
+        assert (await got(api, path))["conversation"]["titled_by"] == "person"
+        for bad in ("", "   ", "x" * 201):
+            assert (await api.patch(path, json={"title": bad})).status_code == 422
+        assert (await api.patch(f"{LIST}/none", json={"title": "t"})).status_code == 404
+        assert (await api.get(f"{LIST}/{'x' * 513}")).status_code == 422
+        assert (await api.get(f"{LIST}/a%00b")).status_code == 422
+
+
+async def test_an_export_holds_messages_and_what_was_learned(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1")
+        fact = {
+            "text": "Dana likes the sea; דנה אוהבת את הים",
+            "tier": "memory_bank",
+            "tags": ["fact"],
+            "importance": 0.8,
+            "confidence": 0.8,
+            "source": {"type": "assistant", "conversation_id": "c-1"},
+        }
+        await api.post("/api/memory/store", json=fact)
+        found = await got(api, f"{LIST}/c-1/export")
+        assert (await api.get(f"{LIST}/none/export")).status_code == 404
+    assert [one["role"] for one in found["messages"]] == ["user", "assistant"]
+    assert [one["text"] for one in found["memories"]] == [fact["text"]]
+    assert found["complete"] is True
+
+
+async def test_the_active_one_is_not_deleted(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1")
+        await api.post(f"{LIST}/switch", json={"conversation_id": "c-1"})
+        refused = await api.delete(f"{LIST}/c-1")
+        assert (refused.status_code, refused.json()["code"]) == (400, "conversation_active")
+        await api.post(f"{LIST}/switch", json={})
+        assert (await api.delete(f"{LIST}/c-1")).status_code == 200
+        assert (await api.delete(f"{LIST}/c-1")).status_code == 404
+
+
+async def test_deleting_takes_what_was_learned_and_nothing_else(world: Harness) -> None:
+    await world.store("Dana lives in Haifa; דנה גרה בחיפה", user="admin", memory_id="fact")
+    await world.drain()
+    async with client_of(world.services) as api:
+        for name in ("c-1", "c-2"):
+            ask = {"query": "Where does Dana live?", "conversationId": name}
+            receipt = (await api.post("/api/memory/context", json=ask)).json()["receipt_id"]
+            await said(api, name, "m-1", f"Where does Dana live, {name}?")
+            judged = {"receipt_id": receipt, "outcome": "worked"}
+            assert (await api.post("/api/memory/outcomes", json=judged)).status_code == 200
+        assert (await world.items.get(ADMIN, "fact")).stats.uses == 2
+        removed = (await api.delete(f"{LIST}/c-1")).json()["removed"]
+        assert (removed["turns"], removed["conversation"], removed["memories"]) == (1, 1, 1)
+        await world.drain()
+        left = (await got(api, LIST))["conversations"]
+        assert [one["conversation_id"] for one in left] == ["c-2"]
+        assert len((await got(api, f"{LIST}/c-2/messages"))["messages"]) == 2
+    fact = await world.items.get(ADMIN, "fact")
+    assert (fact.stats.uses, fact.stats.worked_count) == (1, 1)
+    where = ItemFilter(conversation_ids=("c-1",), statuses=None, include_superseded=True)
+    assert await world.items.count(ADMIN.own, where) == 0
+    where = ItemFilter(conversation_ids=("c-2",), statuses=None, include_superseded=True)
+    assert await world.items.count(ADMIN.own, where) == 1
+
+
+async def test_words_of_a_deleted_memory_are_not_read_again(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        stored = await said(api, "c-1", "m-1")
+        memory_id = stored["stored"]["memory_id"]
+        assert (await api.delete(f"/api/memory/items/{memory_id}")).status_code == 200
+        await world.drain()
+        messages = (await got(api, f"{LIST}/c-1/messages"))["messages"]
+        assert [one["content"] for one in messages] == [None, None]
+        assert (await got(api, LIST, query="haifa"))["conversations"] == []
+
+
+ANSWER = "Dana lives in Haifa, near the port, since May. <!-- MEM: 1👍 -->"
+
+
+async def asked_and_answered(
+    world: Harness, api: httpx.AsyncClient, answer: str = ANSWER, **words: str
+) -> dict[str, Any]:
+    """The context of a question, then its turn m-1 with a mark for the first line."""
+    ask = {"query": "Where does Dana live?", "conversationId": "c-1", "messageId": "m-1"}
+    await api.post("/api/memory/context", json=ask)
+    question = words.get("question", "Where does Dana live?")
+    stored: dict[str, Any] = (await said(api, "c-1", "m-1", question, answer))["stored"]
+    await world.drain()
+    return stored
+
+
+async def stats_of(world: Harness, memory_id: str) -> tuple[int, int, int]:
+    found = (await world.items.get(ADMIN, memory_id)).stats
+    return found.uses, found.worked_count, found.failed_count
+
+
+@pytest.fixture
+async def knowing(world: Harness) -> Harness:
+    await world.store("Dana lives in Haifa; דנה גרה בחיפה", user="admin", memory_id="fact")
+    await world.drain()
+    return world
+
+
+async def test_a_regenerated_answer_takes_the_place_of_its_turn(knowing: Harness) -> None:
+    async with client_of(knowing.services) as api:
+        first = await asked_and_answered(knowing, api)
+        assert await stats_of(knowing, "fact") == (1, 1, 0)
+        thumb = {"messageId": "m-1", "conversationId": "c-1", "score": 1, "memoryIds": ["fact"]}
+        await api.post("/api/hooks/score", json=thumb)
+        assert await stats_of(knowing, "fact") == (2, 2, 0)
+        again = await asked_and_answered(
+            knowing, api, "She moved to Eilat last month, they say. <!-- MEM: 1👎 -->"
+        )
+        assert (again["replaced"], again["duplicate"]) == (True, False)
+        assert again["memory_id"] == first["memory_id"]
+        assert await stats_of(knowing, "fact") == (1, 0, 1)
+        found = await got(api, f"{LIST}/c-1/messages")
+        assert [one["content"] for one in found["messages"]] == [
+            "Where does Dana live?",
+            "She moved to Eilat last month, they say.",
+        ]
+        assert "edited_at" in found["messages"][1]
+        assert (await got(api, LIST))["conversations"][0]["turns"] == 1
+        kept = await knowing.services.memories.get(ADMIN, first["memory_id"])
+        assert "Eilat" in kept.text
+        versions = await knowing.services.memories.versions(ADMIN, first["memory_id"])
+        assert "since May" in versions[0].text
+
+
+async def test_the_same_words_again_change_nothing(knowing: Harness) -> None:
+    async with client_of(knowing.services) as api:
+        await asked_and_answered(knowing, api)
+        again = await asked_and_answered(knowing, api)
+        assert (again["replaced"], again["duplicate"]) == (False, True)
+        assert await stats_of(knowing, "fact") == (1, 1, 0)
+
+
+async def test_an_edited_question_is_learned_from_again(knowing: Harness) -> None:
+    async with client_of(knowing.services) as api:
+        await asked_and_answered(knowing, api)
+        (claimed,) = await knowing.exchanges.claim(token="t", limit=5, claim_s=60)
+        await knowing.exchanges.finish(claimed.exchange, "t", "done", {})
+        again = await asked_and_answered(knowing, api, question="Where does Dana live now?")
+        assert again["replaced"] is True
+        (claimed,) = await knowing.exchanges.claim(token="t", limit=5, claim_s=60)
+        assert claimed.exchange.user_text == "Where does Dana live now?"
+        assert await stats_of(knowing, "fact") == (1, 1, 0)
+        assert (await got(api, LIST, query="now"))["conversations"] != []
+
+
+async def test_an_answer_that_was_deleted_is_not_brought_back(knowing: Harness) -> None:
+    async with client_of(knowing.services) as api:
+        stored = await asked_and_answered(knowing, api)
+        await api.delete(f"/api/memory/items/{stored['memory_id']}")
+        await knowing.drain()
+        again = await asked_and_answered(knowing, api, "Other words of the answer to it, anyway.")
+        assert (again["replaced"], again["duplicate"]) == (False, True)
