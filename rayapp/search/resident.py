@@ -6,6 +6,7 @@ not held, too large or asked about the past is searched in the index (decision 0
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
@@ -53,6 +54,9 @@ MOST_WAITING = 100
 IDLE_S, AGE_S = 1_800.0, 3_600.0
 # What the first search of a user waits for the view; then the index answers it.
 WAIT_S = 0.05
+# Of a user with more memories than this, .1 ms of processor each, the view is made when the first
+# search has been answered: beside it, it would take the processor from it.
+SMALL, LATER_S = 100, 0.1
 # Before a user is looked at again: one that is too large, one whose vectors are not all there, and
 # one of whom much is being written.
 LARGE_S, DRIFT_S, RETRY_S = 600.0, 60.0, 5.0
@@ -85,6 +89,23 @@ class _Held:
         self.until, self.seen = look.until, frozenset(one.key for one in look.found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """A view that is being made. `large`: it will not be there at once, so nobody waits for it."""
+
+    task: asyncio.Task[_Held | None]
+    large: asyncio.Event
+
+    async def held(self) -> _Held | None:
+        """None: the user is large."""
+        known = asyncio.create_task(self.large.wait())
+        try:
+            await asyncio.wait({self.task, known}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            known.cancel()
+        return self.task.result() if self.task.done() else None
+
+
 class ResidentViews:
     """LRU of `UserView` by bytes. Of one event loop."""
 
@@ -109,7 +130,7 @@ class ResidentViews:
         self._metrics = runtime.metrics
         self._settings = runtime.settings
         self._users: OrderedDict[str, _Held] = OrderedDict()
-        self._building: dict[str, asyncio.Task[_Held | None]] = {}
+        self._building: dict[str, _Building] = {}
         self._cold: dict[str, float] = {}
         self._builds = asyncio.Semaphore(BUILDS)
 
@@ -191,17 +212,25 @@ class ResidentViews:
         """Of a user that is not held; None: it is not made in the time that a search waits."""
         if now < self._cold.get(user_id, 0.0):
             return None
-        task = self._building.get(user_id)
-        if task is None:
-            task = self._building[user_id] = asyncio.create_task(self._build(user_id))
+        building = self._building.get(user_id)
+        if building is None:
+            large = asyncio.Event()
+            task = asyncio.create_task(self._build(user_id, large))
+            building = self._building[user_id] = _Building(task, large)
             task.add_done_callback(lambda _: self._building.pop(user_id, None))
-        done, _ = await asyncio.wait({task}, timeout=WAIT_S)
-        return task.result() if done else None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_S):
+                return await building.held()
+        return None
 
-    async def _build(self, user_id: str) -> _Held | None:
+    async def _build(self, user_id: str, large: asyncio.Event) -> _Held | None:
         """None where the user is too large, or a dependency is away; a later search asks again."""
         held = None
         try:
+            scope = ReadScope(user_id, include_shared=False)
+            if await self._store.count(scope, ItemFilter(include_attached=True)) > SMALL:
+                large.set()
+                await asyncio.sleep(LATER_S)
             async with self._builds:
                 held = await self._made(user_id)
         except (DependencyDown, DeadlineExceeded) as error:
