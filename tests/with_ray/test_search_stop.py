@@ -38,13 +38,13 @@ async def course(*, served: bool) -> list[str]:
     replica._services = replica._receipts = None
     async with replica._lifespan(FastAPI()):
         if served:
-            replica._services = SimpleNamespace(models=seen)
+            replica._services = SimpleNamespace(models=seen, completions=seen)
             replica._receipts = seen
     return seen.happened
 
 
 async def test_the_endpoint_is_let_go_after_the_background_work() -> None:
-    assert await course(served=True) == ["start", "stop", "close", "flush"]
+    assert await course(served=True) == ["start", "stop", "close", "close", "flush"]
 
 
 async def test_a_replica_that_never_served_stops_too() -> None:

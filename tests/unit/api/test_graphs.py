@@ -53,6 +53,7 @@ async def learned() -> AsyncIterator[httpx.AsyncClient]:
             found = (await api.post("/api/memory/search", json={"query": query})).json()
             body = {"receipt_id": found["receipt_id"], "outcome": "worked"}
             assert (await api.post("/api/memory/outcomes", json=body)).status_code == 200
+        await harness.drain()
         await harness.settle()
         yield api
 
