@@ -6,7 +6,7 @@ the model, and what was said is learned from, without a call of ours.
 
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rayapp.assistant.completions import rules
@@ -150,7 +150,8 @@ class CompletionsService:
             return
         messages = (*asked.messages, said)
         try:
-            await self._hooks.keep(scope, _request(asked, messages, recorder))
+            request = _request(asked, messages, recorder)
+            await self._hooks.keep(scope, replace(request, model=str(begun.body["model"])))
         except RayappError as error:
             self._metrics.count("chats_lost", what="turn", reason=error.code)
             logger.warning("a turn of a chat was not kept: %s", error.code)

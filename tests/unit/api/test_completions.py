@@ -127,6 +127,17 @@ async def test_an_answer_streams_without_marks_and_is_kept_at_its_end() -> None:
         assert len(await chat.turns()) == 1
 
 
+async def test_an_answer_that_is_made_again_takes_the_place_of_the_first() -> None:
+    other = "She moved to Akko last week and is very happy there by the sea."
+    async with chat_of(replies.in_turn(replies.good(SAID), replies.good(other))) as chat:
+        await chat.ask(ASKED)
+        await chat.ask(ASKED)
+        (turn,) = await chat.turns()
+        assert other in turn
+        page = await chat.world.services.conversations.messages(ADMIN, "c-1", limit=20)
+        assert [one.model for one in page.turns] == ["scripted"]
+
+
 async def test_a_call_of_a_tool_is_no_turn_and_its_result_is_one() -> None:
     def script(request: replies.ChatRequest) -> Reply:
         if request.body["messages"][-1]["role"] == "tool":
