@@ -51,6 +51,9 @@ UNIQUE = {
     "sessions": {"user_conversation"},
     "personality": {"user"},
     "exchanges": {"user_exchange"},
+    "turns": {"user_turn_message"},
+    "model_windows": {"user_model"},
+    "imports": {"user_archive"},
     "model_usage": set(),
 }
 TTL_S = {
@@ -65,6 +68,7 @@ TTL_S = {
     ("sessions", "session_expiry"): 0,
     ("exchanges", "exchange_expiry"): 604_800,
     ("model_usage", "usage_expiry"): 7_776_000,
+    ("imports", "import_expiry"): 2_592_000,
 }
 PARTIAL = {
     "active_text": {"status": "active"},
@@ -81,6 +85,7 @@ PARTIAL = {
     "patterns_newest": {"tier": "patterns", "status": "active"},
     "instructions_newest": {"instruction": {"$type": "string"}, "status": "active"},
     "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
+    "conversation_items": {"source.conversation_id": {"$type": "string"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -125,6 +130,7 @@ ITEM_KEYS = {
     },
     "hidden": {"user_id": 1, "archived_at": -1, "point_id": -1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
+    "conversation_items": {"user_id": 1, "source.conversation_id": 1},
 }
 
 
