@@ -26,7 +26,7 @@ DEPTH = 50  # results asked per question: ten sessions need more than ten turns
 # index, with the words of the whole collection (decision 0055). What is measured is a user who is
 # held: so long after the last write, and after a first question, seconds.
 SETTLED_S = SETTLE_S + 1.0
-HELD_S = 1.0
+HELD_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
