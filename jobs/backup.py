@@ -87,7 +87,9 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
         raise InvalidInput(f"--replace removes everything there is; type {CONFIRM} after it.")
     found = await service.restore(name, replace=options.replace == CONFIRM)
     waiting = await _index_anew(settings)
-    return f"{name}: {found.rows:,} rows are back, {waiting:,} memories wait for the index"
+    said = f"{name}: {found.rows:,} rows are back, {waiting:,} memories wait for the index"
+    # Its replicas hold users as they were, and no note tells them.
+    return f"{said}; start the service anew" if options.replace else said
 
 
 def _newest(service: BackupService) -> str:
