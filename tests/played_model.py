@@ -48,6 +48,8 @@ class PlayedModel:
 
     def reply(self, request: ChatRequest) -> Reply:
         messages = request.body["messages"]
+        if not all(isinstance(one.get("content"), str) for one in messages):
+            return good("I read text alone.")
         helper = self._helpers.get(messages[0]["content"])
         if helper is None:
             return _spoken(reply_to(self.script, request.body))

@@ -34,7 +34,7 @@ async def once(call: Call, endpoint: Endpoint) -> Response:
     """Run `endpoint`, or answer as it did the first time, marked `duplicate`.
 
     Raises:
-        IdempotencyConflict: the first request is running, or had another body.
+        IdempotencyConflict: the first request is running, or had another body or query.
         InvalidInput: the key is not 1 to 255 visible ASCII characters.
     """
     key = key_of(call)
@@ -45,7 +45,7 @@ async def once(call: Call, endpoint: Endpoint) -> Response:
         user_id=call.user_id,
         route=f"{call.scope['method']} {call.scope['path']}",
         key=key,
-        body_sha256=hashlib.sha256(call.body).hexdigest(),
+        body_sha256=_digest(call),
         state="running",
         at=call.services.clock.now(),
     )
@@ -56,6 +56,12 @@ async def once(call: Call, endpoint: Endpoint) -> Response:
     if first is not None:
         return _again(first, row)
     return await _run(call, endpoint, row)
+
+
+def _digest(call: Call) -> str:
+    """Of what is asked: the body, and the query where a route has one."""
+    query: bytes = call.scope["query_string"]
+    return hashlib.sha256(call.body + (b"?" + query if query else b"")).hexdigest()
 
 
 def key_of(call: Call) -> str | None:

@@ -158,7 +158,7 @@ def _complete(operation: dict[str, Any], route: Route) -> None:
             response["headers"] = HEADERS
             for media, content in response.get("content", {}).items():
                 content.setdefault("example", known["answer"])
-                if media != JSON:
+                if media == route.media != JSON:
                     content["schema"] = _event(route.answer)
         if status in known.get("errors", {}):
             response["content"][JSON] = {

@@ -4,11 +4,11 @@ import base64
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from rayapp.core.vectors import Vector
 from rayapp.wire import bases
-from rayapp.wire.context import TurnMessage, one_per_message
+from rayapp.wire.context import TurnMessage
 from rayapp.wire.hooks import MOST_MESSAGES
 
 # Texts of one request for vectors, and characters of one.
@@ -30,13 +30,15 @@ class ChatCompletionBody(Passed):
     model: str | None = Field(
         None, description="Of the endpoint; `rayapp` or nothing: the one of the settings."
     )
-    messages: Annotated[
-        tuple[TurnMessage, ...], BeforeValidator(one_per_message), Field(min_length=1)
-    ] = Field(max_length=MOST_MESSAGES, description="All so far, the newest last.")
+    messages: Annotated[tuple[TurnMessage, ...], Field(min_length=1)] = Field(
+        max_length=MOST_MESSAGES,
+        description="All so far, the newest last.",
+        json_schema_extra={"minItems": 1},
+    )
     user: str | None = Field(
         None, description="The conversation, where no `X-Conversation-Id` names it."
     )
-    stream: bool | None = Field(None, description="Server-sent events as the model answers.")
+    stream: bases.Flag | None = Field(None, description="Server-sent events as the model answers.")
     tools: tuple[dict[str, Any], ...] | None = Field(
         None, description="Functions; those are left out that memory makes needless."
     )
@@ -60,7 +62,9 @@ class ProtocolError(bases.Answer):
 class FreeAnswer(bases.Answer):
     """A shape that belongs to somebody else."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(
+        extra="allow", frozen=True, json_schema_extra={"additionalProperties": True}
+    )
 
 
 class ChatCompletion(FreeAnswer):
@@ -84,13 +88,18 @@ class ModelCards(bases.Answer):
 
 
 Text = Annotated[str, Field(min_length=1, max_length=MOST_TEXT_CHARS)]
+_TEXT = {"type": "string", "minLength": 1, "maxLength": MOST_TEXT_CHARS}
+_TEXTS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": MOST_TEXTS}
 
 
 class EmbeddingsBody(bases.Lenient):
     """Texts to be turned into vectors."""
 
     input: Annotated[
-        tuple[Text, ...], bases.OneOrMore, Field(min_length=1, max_length=MOST_TEXTS)
+        tuple[Text, ...],
+        bases.OneOrMore,
+        Field(min_length=1, max_length=MOST_TEXTS),
+        WithJsonSchema({"anyOf": [_TEXT, _TEXTS]}),
     ] = Field(description="A text, or a list of texts.")
     model: str | None = Field(None, description="Not read: there is one embedder.")
     encoding_format: Literal["float", "base64"] = Field(

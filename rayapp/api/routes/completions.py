@@ -19,13 +19,18 @@ from rayapp.wire import completions as wire
 
 routes = router("completions")
 CONVERSATION = b"x-conversation-id"
+# One server-sent event, as readers of streams split it; its data is a chunk of the protocol.
+EVENT = {"type": "object", "properties": {"data": {"type": "string"}}}
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {EVENT_STREAM: {"schema": EVENT, "example": "data: [DONE]\n\n"}}}
+}
 
 
 @routes.post(
     "/v1/chat/completions",
     summary="A chat with memory",
     response_model=wire.ChatCompletion,
-    responses=raises(ModelDown, RateLimited),
+    responses={**STREAMED, **raises(ModelDown, RateLimited)},
 )
 async def chat(call: CurrentCall, body: wire.ChatCompletionBody) -> Response:
     """For programs with a client of OpenAI: what is known stands in the system message, tools that
@@ -77,11 +82,7 @@ async def embeddings(call: CurrentCall, body: wire.EmbeddingsBody) -> wire.Embed
 def _asked(call: Call, body: wire.ChatCompletionBody) -> Asked:
     named = dict(call.scope["headers"]).get(CONVERSATION, b"").decode("latin-1")
     messages = tuple(Message(one.role, one.content) for one in body.messages)
-    raw = [
-        one if isinstance(one, dict) else {"role": "user", "content": one}
-        for one in call.data["messages"]
-    ]
-    return asked_of(call.data | {"messages": raw}, messages, named or None)
+    return asked_of(call.data, messages, named or None)
 
 
 def _headers(begun: Begun) -> dict[str, str]:
