@@ -118,7 +118,7 @@ def _abandoned(call: Call, first: IdempotencyRow, row: IdempotencyRow) -> bool:
 def _again(first: IdempotencyRow, row: IdempotencyRow) -> Response:
     if first.body_sha256 != row.body_sha256:
         raise IdempotencyConflict(
-            "This idempotency key was used with another body; use a new key.",
+            "This idempotency key was used with another body or query; use a new key.",
             details={"key": row.key},
         )
     if first.state == "running" or first.response is None:

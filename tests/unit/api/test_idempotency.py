@@ -75,6 +75,15 @@ async def test_another_body_is_a_conflict(api: httpx.AsyncClient) -> None:
     assert (response.status_code, response.json()["code"]) == (409, "idempotency_conflict")
 
 
+async def test_another_query_is_a_conflict(api: httpx.AsyncClient) -> None:
+    cleanup = "/api/memory/backup/cleanup"
+    assert (await api.delete(cleanup, params={"keep": 3}, headers=KEY)).status_code == 200
+    again = await api.delete(cleanup, params={"keep": 3}, headers=KEY)
+    assert again.json()["duplicate"] is True
+    other = await api.delete(cleanup, params={"keep": 1}, headers=KEY)
+    assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
+
+
 async def test_the_key_of_the_body_wins(api: httpx.AsyncClient) -> None:
     body = {"text": "tea", "idempotency_key": "k-body"}
     await api.post(STORE, json={"text": "coffee"}, headers=KEY)
