@@ -99,6 +99,7 @@ class MongoUserArchive:
             yield MongoRowReader(self._database, scope, session)
 
     async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
+        await self._database.ping()  # long limits are for work, not for a server that is away
         found = {}
         for one in EXPORTED:
             where = mine(scope) | (NOT_DELETED if one.name == ITEMS else {})
@@ -215,6 +216,7 @@ class MongoUserArchive:
 
     async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
         owner = own(scope)
+        await self._database.ping()
         if collection.erasing is Erasing.MEMORIES:
             at = await self._database.now()
 
@@ -234,6 +236,7 @@ class MongoUserArchive:
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
         user_id = mine(scope)["user_id"]
+        await self._database.ping()
         found = {}
         for one in of_user(*Erasing):
             with translated(), pymongo.timeout(LONG_TIMEOUT_S):
