@@ -47,8 +47,12 @@ class PlayedModel:
         return [helper for helper, text in list(self.asked) if part in text]
 
     def reply(self, request: ChatRequest) -> Reply:
+        if "messages" not in request.body:
+            return shape({"object": "list", "data": [{"id": "played", "object": "model"}]})
         messages = request.body["messages"]
-        if not all(isinstance(one.get("content"), str) for one in messages):
+        texts = (isinstance(one.get(name), str) for one in messages for name in ("role", "content"))
+        tools = ((one.get("function") or {}).get("name") for one in request.body.get("tools") or ())
+        if not (all(texts) and all(tools)):
             return good("I read text alone.")
         helper = self._helpers.get(messages[0]["content"])
         if helper is None:
