@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, PROTOCOL, error_body, in_protocol, row_of
@@ -120,4 +121,21 @@ def _errors(when: Sequence[str], samples: Mapping[str, e.RayappError]) -> dict[s
     return {
         "description": " ".join(when),
         "content": {JSON: {"schema": ERROR_SCHEMA, "examples": examples}},
+    }
+
+
+def file_form(fields: type[BaseModel], example: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a route that takes one file, with these fields beside it."""
+    properties = {
+        "file": {"type": "string", "format": "binary"},
+        **fields.model_json_schema()["properties"],
+    }
+    schema = {"type": "object", "required": ["file"], "properties": properties}
+    content = {"multipart/form-data": {"schema": schema, "example": example}}
+    return {
+        "requestBody": {
+            "required": True,
+            "description": "A form with one file.",
+            "content": content,
+        }
     }

@@ -542,7 +542,7 @@ class Container:
                 api_key=settings.api_key,
                 timeout_s=settings.chat_timeout_s,
             )
-        return CompletionsService(self.hooks, endpoint, self.stores.usage, runtime=self.runtime)
+        return CompletionsService(self.hooks, endpoint, self.models, runtime=self.runtime)
 
     @cached_property
     def prompt(self) -> PromptService:

@@ -51,7 +51,7 @@ METRICS: dict[str, Metric] = {
     "learned": Metric("counter", "What came of exchanges, by task.", ("task", "result")),
     "reactions": Metric("counter", "Answers judged by the next question, by result.", ("result",)),
     "chats": Metric("counter", "Chats with a model, by what memory was there.", ("memory",)),
-    "chats_lost": Metric("counter", "What of a chat was not kept.", ("what", "reason")),
+    "chats_lost": Metric("counter", "Turns of chats that were not kept.", ("reason",)),
     "model_asks": Metric("counter", "Questions of helpers to a model.", ("helper", "result")),
     "model_latency_s": _latency("Time of a question to a model, seconds.", "helper"),
     "model_tokens": Metric("counter", "Tokens asked and answered.", ("helper", "kind")),

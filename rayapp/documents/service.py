@@ -498,13 +498,16 @@ class BookWork:
     async def _follow(self, book: Book, token: str) -> None:
         """What is stored is completed when the index has it, and then takes its place. Of what was
         published the chunks follow first."""
-        # Here and not where it was stored: whoever stored it may have died since.
-        await self._settle_upload(book)
-        if book.attached_to is None and not await self._store.open_chunks(book, token):
-            raise _LetGo
         if await self._store.unindexed(book):
             await self._again(book, token, INDEX_POLL_S)
             return
+        if book.attached_to is None and not await self._store.open_chunks(book, token):
+            raise _LetGo
+        if await self._store.unindexed(book):  # what was opened follows
+            await self._again(book, token, INDEX_POLL_S)
+            return
+        # Here and not where it was stored: whoever stored it may have died since.
+        await self._settle_upload(book)
         await self._take_place(book)
         done = library.ended(book, BookState.COMPLETED, self._clock.now())
         await self._store.end(done, token)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.portability.archive import BROKEN, ZIP_LEVEL
+from rayapp.portability.files import private_file, synced
 from rayapp.portability.rules.archive import MANIFEST, BadArchive
 
 FORMAT: Literal["rayapp-backup"] = "rayapp-backup"
@@ -97,9 +98,9 @@ class BackupService:
         await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         unfinished = self._folder / (name + UNFINISHED)
         try:
-            with await asyncio.to_thread(_opened, unfinished) as file:
+            with await asyncio.to_thread(private_file, unfinished) as file:
                 await self._write(file, now)
-                await asyncio.to_thread(_synced, file)
+                await asyncio.to_thread(synced, file)
             await asyncio.to_thread(os.replace, unfinished, self._folder / name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
@@ -238,15 +239,6 @@ def _documents(found: zipfile.ZipFile, part: BackupPart) -> Iterator[bytes]:
 
 def _page(documents: Iterator[bytes]) -> list[bytes]:
     return list(islice(documents, BATCH))
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b")
-
-
-def _synced(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _stored(path: Path) -> StoredBackup:

@@ -38,10 +38,10 @@ class ArchiveFiles:
         unfinished = folder / (name + UNFINISHED)
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         try:
-            with await asyncio.to_thread(_opened, unfinished) as file:
+            with await asyncio.to_thread(private_file, unfinished) as file:
                 async for chunk in chunks:
                     await asyncio.to_thread(file.write, chunk)
-                await asyncio.to_thread(_synced, file)
+                await asyncio.to_thread(synced, file)
             await asyncio.to_thread(os.replace, unfinished, folder / name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
@@ -88,12 +88,12 @@ class ArchiveFiles:
         return sorted(found, key=lambda one: one.name, reverse=True)
 
 
-def _opened(path: Path) -> IO[bytes]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    return os.fdopen(descriptor, "wb")
+def private_file(path: Path) -> IO[bytes]:
+    """New and empty; nobody else may read it."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b")
 
 
-def _synced(file: IO[bytes]) -> None:
+def synced(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
 

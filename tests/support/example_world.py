@@ -101,7 +101,7 @@ async def example_world() -> Harness:
     world.services = replace(
         world.services,
         completions=CompletionsService(
-            world.services.hooks, Endpoint(), world.container.stores.usage, runtime=world.runtime
+            world.services.hooks, Endpoint(), world.services.models, runtime=world.runtime
         ),
     )
     return world

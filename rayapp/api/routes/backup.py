@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BACKUP
 from rayapp.api.call import Call
-from rayapp.api.responses import JSON, merged, raises, raises_code
+from rayapp.api.responses import JSON, file_form, merged, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.books import form_of
 from rayapp.core.errors import InvalidInput, NotFound, Overloaded, TooLarge
@@ -30,25 +30,7 @@ CHUNK = 1 << 20
 AS_ZIP: dict[int | str, dict[str, Any]] = {
     200: {"content": {ZIP: {"schema": {"type": "string", "format": "binary"}, "example": "PK"}}}
 }
-FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "A form with one archive.",
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        **wire.UploadedImport.model_json_schema()["properties"],
-                    },
-                },
-                "example": {"file": "(the bytes of rayapp-export.zip)", "dryRun": True},
-            }
-        },
-    }
-}
+FORM = file_form(wire.UploadedImport, {"file": "(the bytes of rayapp-export.zip)", "dryRun": True})
 
 
 @routes.get(f"{BACKUP}/estimate", summary="Size of an export")

@@ -14,7 +14,7 @@ from rayapp.api.call import Call
 from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.json_body import read_model
 from rayapp.api.paths import BookId, ChunkId, DocumentId, TaskId
-from rayapp.api.responses import JSON, EventStream, raises, raises_code
+from rayapp.api.responses import JSON, EventStream, file_form, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
 from rayapp.api.routes.memories import check_query
@@ -44,25 +44,7 @@ FOLLOW_S = 0.5
 # Looks without a change until a comment says that the stream lives.
 ALIVE_EVERY = 30
 
-FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "A form with one file.",
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        **wire.UploadForm.model_json_schema()["properties"],
-                    },
-                },
-                "example": {"file": "(the bytes of guide.md)", "title": "Guide"},
-            }
-        },
-    }
-}
+FORM = file_form(wire.UploadForm, {"file": "(the bytes of guide.md)", "title": "Guide"})
 SAID = "This document is here already: doc_51b6763155d7deb9."
 IN_THE_WAY = wire.BookInTheWay(
     error=SAID,

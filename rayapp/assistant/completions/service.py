@@ -17,17 +17,11 @@ from rayapp.assistant.records import ExchangeRequest
 from rayapp.core.errors import ModelDown, RateLimited, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.inference.backends.chat_model import ChatEndpoint, usage_of
-from rayapp.inference.chat.rules.answers import (
-    Budget,
-    Prices,
-    Spent,
-    cost_of,
-    day_start,
-    refused_by,
-)
-from rayapp.inference.ports import ChatUsage, Message, UsageRow, UsageStore
+from rayapp.inference.chat.rules.answers import Spent
+from rayapp.inference.chat.service import ModelCalls
+from rayapp.inference.ports import Message, UsageRow
 from rayapp.learning.records import Recorder
-from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.scope import WriteScope
 
 logger = logging.getLogger(__name__)
 
@@ -58,21 +52,15 @@ class CompletionsService:
         self,
         hooks: HooksService,
         endpoint: ChatEndpoint | None,
-        usage: UsageStore,
+        models: ModelCalls,
         *,
         runtime: Runtime,
     ) -> None:
         self._hooks = hooks
         self._endpoint = endpoint
-        self._usage = usage
+        self._models = models
         self._clock = runtime.clock
         self._metrics = runtime.metrics
-        self._settings = runtime.settings.models
-        rules_ = self._settings
-        self._budget = Budget(
-            calls=rules_.calls_per_day, tokens=rules_.tokens_per_day, cost=rules_.cost_per_day
-        )
-        self._prices = Prices(prompt=rules_.price_prompt, completion=rules_.price_completion)
 
     @property
     def endpoint(self) -> ChatEndpoint:
@@ -86,7 +74,9 @@ class CompletionsService:
         Raises ModelDown: there is no model; RateLimited: the day's budget of the user is used up.
         """
         model = self.endpoint.model
-        await self._check_budget(scope)
+        refusal = await self._models.refusal(scope.user_id, Spent(calls=1))
+        if refusal is not None:
+            raise RateLimited(refusal)
         told, allowed, memory, receipt = asked.told, None, "on", None
         if asked.question is None:
             memory = "no_question"
@@ -153,36 +143,20 @@ class CompletionsService:
             request = _request(asked, messages, recorder)
             await self._hooks.keep(scope, replace(request, model=str(begun.body["model"])))
         except RayappError as error:
-            self._metrics.count("chats_lost", what="turn", reason=error.code)
+            self._metrics.count("chats_lost", reason=error.code)
             logger.warning("a turn of a chat was not kept: %s", error.code)
 
-    async def _check_budget(self, scope: WriteScope) -> None:
-        if self._budget == Budget():
-            return
-        total = await self._usage.total(ReadScope(scope.user_id), day_start(self._clock.now()))
-        spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
-        limit = refused_by(self._budget, spent, Spent(calls=1))
-        if limit is not None:
-            raise RateLimited(
-                f"The day's {limit} of this user are used up: wait for midnight UTC or raise "
-                f"models.{limit}_per_day."
-            )
-
     async def _record(self, scope: WriteScope, begun: Begun, said: Any, text: str) -> None:
-        usage: ChatUsage = usage_of(said, begun.asked.messages, text)
-        row = UsageRow(
-            user_id=scope.user_id,
-            helper=LEDGER,
-            model=str(begun.body["model"]),
-            prompt_version="",
-            at=self._clock.now(),
-            usage=usage,
-            cost=cost_of(usage.prompt_tokens, usage.completion_tokens, self._prices),
+        await self._models.charge(
+            UsageRow(
+                user_id=scope.user_id,
+                helper=LEDGER,
+                model=str(begun.body["model"]),
+                prompt_version="",
+                at=self._clock.now(),
+                usage=usage_of(said, begun.asked.messages, text),
+            )
         )
-        try:
-            await self._usage.add(row)
-        except RayappError as error:
-            self._metrics.count("chats_lost", what="cost", reason=error.code)
 
 
 def _request(asked: Asked, messages: tuple[Message, ...], recorder: Recorder) -> ExchangeRequest:

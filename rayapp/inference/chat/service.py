@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -137,6 +137,32 @@ class ModelCalls:
         self._metrics.count("model_asks", helper=question.helper, result=reply.why or "ok")
         return reply
 
+    async def refusal(self, user_id: str, planned: Spent) -> str | None:
+        """Why so much more may not be spent for the user today; None: it may. Raises StoreDown."""
+        if self._budget == Budget():
+            return None
+        total = await self._usage.total(ReadScope(user_id), day_start(self._clock.now()))
+        spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
+        limit = refused_by(self._budget, spent, planned)
+        if limit is None:
+            return None
+        return (
+            f"The day's {limit} of this user are used up: wait for midnight UTC or raise "
+            f"models.{limit}_per_day."
+        )
+
+    async def charge(self, row: ports.UsageRow) -> None:
+        """Keep a call in the ledger, with what it cost."""
+        prompt, answer = row.usage.prompt_tokens, row.usage.completion_tokens
+        for kind, tokens in (("prompt", prompt), ("answer", answer)):
+            self._metrics.count("model_tokens", tokens, helper=row.helper, kind=kind)
+        try:
+            await self._usage.add(replace(row, cost=cost_of(prompt, answer, self._prices)))
+        except RayappError as error:
+            # The answer is there and paid for; only the sum of the day is too low.
+            log.warning("a model call is missing in the ledger (%s)", error.code)
+            self._metrics.count("model_rows_lost")
+
     async def usage(self, scope: ReadScope, since: datetime) -> ports.UsageTotal:
         """What the calls for this user cost since then."""
         return await self._usage.total(scope, since)
@@ -262,23 +288,14 @@ class ModelCalls:
 
     async def _check_budget(self, asked: _Asked) -> None:
         """Calls in flight are read before the ledger, so that none falls between the two."""
-        if self._budget == Budget():
-            return
         flying = self._flying[asked.user_id]
-        now = self._clock.now()
         try:
-            total = await self._usage.total(ReadScope(asked.user_id), day_start(now))
+            refusal = await self.refusal(asked.user_id, flying)
         except RayappError as error:
             # Without the ledger nobody knows what was spent: do not spend more.
             raise _NoAnswer("ledger", f"The ledger is away ({error.code}); retry later.") from error
-        spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
-        limit = refused_by(self._budget, spent, flying)
-        if limit is not None:
-            raise _NoAnswer(
-                "budget",
-                f"The day's {limit} of this user are used up: wait for midnight UTC or raise "
-                f"models.{limit}_per_day.",
-            )
+        if refusal is not None:
+            raise _NoAnswer("budget", refusal)
 
     async def _limited(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
         """Within the number of calls, the breaker and what is left of the time."""
@@ -352,8 +369,6 @@ class ModelCalls:
         answered: bool = True,
     ) -> None:
         assert self._chat is not None
-        for kind, tokens in (("prompt", usage.prompt_tokens), ("answer", usage.completion_tokens)):
-            self._metrics.count("model_tokens", tokens, helper=asked.helper, kind=kind)
         row = ports.UsageRow(
             user_id=asked.user_id,
             helper=asked.helper,
@@ -361,18 +376,12 @@ class ModelCalls:
             prompt_version=asked.prompt.version,
             at=self._clock.now(),
             usage=usage,
-            cost=cost_of(usage.prompt_tokens, usage.completion_tokens, self._prices),
             ok=ok,
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
             ask_id=asked.ask_id,
             answered=answered,
         )
-        try:
-            await self._usage.add(row)
-        except RayappError as error:
-            # The answer is there and paid for; only the sum of the day is too low.
-            log.warning("a model call is missing in the ledger (%s)", error.code)
-            self._metrics.count("model_rows_lost")
+        await self.charge(row)
 
 
 def _useless(asks: Sequence[Sequence[ports.CallSeen]]) -> bool:
