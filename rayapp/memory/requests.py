@@ -106,16 +106,32 @@ def sort_values(item: MemoryItem, sort: SortKey) -> tuple[Any, ...]:
 def encode_cursor(item: MemoryItem, sort: SortKey) -> str:
     """A cursor that continues after `item`."""
     values = [_plain(value) for value in sort_values(item, sort)]
-    raw = json.dumps([sort, *values], separators=(",", ":")).encode()
+    return pack_cursor([sort, *values])
+
+
+def pack_cursor(values: list[Any]) -> str:
+    """An opaque cursor that holds these values."""
+    raw = json.dumps(values, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def unpack_cursor(cursor: str) -> list[Any]:
+    """Raises ValueError: it is no cursor of ours."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        found = json.loads(raw)
+    except (binascii.Error, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(found, list):
+        raise ValueError("no list")
+    return found
 
 
 def decode_cursor(cursor: str, sort: SortKey) -> tuple[SortValue, ...]:
     """The sort values of the last item seen; raises InvalidInput when they cannot be read."""
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        made_for, *values = json.loads(raw)
-    except (binascii.Error, ValueError, TypeError, RecursionError):
+        made_for, *values = unpack_cursor(cursor)
+    except ValueError:
         raise _bad_cursor() from None
     fields = [path for path, _ in SORT_KEYS[sort]]
     if made_for != sort or len(values) != len(fields):

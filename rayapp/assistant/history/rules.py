@@ -1,14 +1,12 @@
 """Kept conversations: titles, the words by which they are found, places in their lists. Pure."""
 
-import base64
-import binascii
-import json
 from datetime import UTC, datetime, timedelta
 
 from rayapp.assistant.extraction.rules import facts
 from rayapp.assistant.extraction.rules.facts import Turn
 from rayapp.assistant.ports import Place
 from rayapp.core.errors import InvalidInput
+from rayapp.memory.requests import pack_cursor, unpack_cursor
 from rayapp.text.hebrew import unify_finals, without_prefixes
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import normalize
@@ -87,19 +85,17 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def encode_place(place: Place) -> str:
     """An opaque cursor that goes on behind this place."""
     at, name = place
-    raw = json.dumps([(at - EPOCH) // timedelta(milliseconds=1), name], separators=(",", ":"))
-    return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
+    return pack_cursor([(at - EPOCH) // timedelta(milliseconds=1), name])
 
 
 def decode_place(cursor: str) -> Place:
     """Raises InvalidInput: it is no cursor of ours."""
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        at, name = json.loads(raw)
+        at, name = unpack_cursor(cursor)
         if type(at) is not int or not isinstance(name, str):
             raise ValueError
         return EPOCH + timedelta(milliseconds=at), name
-    except (binascii.Error, ValueError, TypeError, RecursionError, OverflowError):
+    except (ValueError, OverflowError):
         raise InvalidInput(
             "The cursor cannot be read: use `next_cursor` of a page of this list.",
             details={"field": "cursor"},
