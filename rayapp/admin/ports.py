@@ -1,12 +1,12 @@
 """The seams of administration with their values: keys, upkeep, old data, events, health."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +264,80 @@ class ApiKey:
     revoked_at: datetime | None = None
 
 
+class RetentionKind(StrEnum):
+    """What a limit of age is for, by the names of the settings."""
+
+    WORKING = "working"
+    HISTORY = "history"
+    PATTERNS = "patterns"
+    MEMORY_BANK = "memory_bank"
+    TOOL_RESULTS = "tool_results"
+    CONVERSATIONS = "conversations"
+    DOCUMENTS = "documents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionLimit:
+    """What was last changed before this moment goes. `memories`: which; None for kinds whose rows
+    are no memories."""
+
+    kind: RetentionKind
+    before: datetime
+    memories: ItemFilter | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgedRows:
+    """How many rows of a user are past a limit."""
+
+    user_id: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionReport:
+    """`due`: what is past its limit; `removed`: what a run deleted, merged memories included.
+
+    Attributes:
+        held: users of whom nothing goes.
+        skipped: what stays for now: an active conversation, a document that others rest on.
+        complete: False = the time was up; the next run goes on.
+    """
+
+    at: datetime
+    limits: Sequence[RetentionLimit]
+    due: Mapping[RetentionKind, int]
+    users: int
+    held: Sequence[str]
+    removed: Mapping[RetentionKind, int] = field(default_factory=dict)
+    skipped: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegalHold:
+    """Nothing of this user is deleted until it is released. `placed_by`: the principal."""
+
+    user_id: str
+    reason: str
+    placed_by: str
+    at: datetime
+
+
+class HoldStore(Protocol):
+    """`legal_holds`: one row per user that is held."""
+
+    async def place(self, hold: LegalHold) -> LegalHold:
+        """The hold of the user: an earlier one stays."""
+
+    async def release(self, user_id: str) -> bool:
+        """False: there was none."""
+
+    async def get(self, user_id: str) -> LegalHold | None: ...
+    async def all(self) -> list[LegalHold]:
+        """Oldest first."""
+
+
 class ApiKeyStore(Protocol):
     async def add(self, key: ApiKey) -> None: ...
     async def find(self, key_hash: str) -> ApiKey | None: ...
@@ -325,6 +399,9 @@ class Housekeeping(Protocol):
 
     async def compact(self, collection: str, timeout_s: float) -> Compaction:
         """Give the free space of one collection's file back, as far as the server can."""
+
+    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
+        """Of each user but these what is past a limit, by user id."""
 
     async def session_users(self) -> list[SessionUser]:
         """Users whose id is 64 hexadecimal digits, the longest unchanged first."""

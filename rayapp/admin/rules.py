@@ -1,20 +1,21 @@
-"""Rules of upkeep: blobs, legacy facts, resets, sessions of guests. Pure."""
+"""Rules of upkeep: blobs, legacy facts, resets, sessions of guests, retention. Pure."""
 
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from math import log2
 from typing import Any
 
-from rayapp.admin.ports import LegacyFact
+from rayapp.admin.ports import LegacyFact, RetentionKind, RetentionLimit
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE, MAX_LABEL_CHARS, MAX_TAGS
-from rayapp.memory.tiers import Tier
+from rayapp.memory.scope import EVERYTHING
+from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.text.normalize import shows_nothing
 
 # Finds encoded files (base64) in texts, and takes them out.
@@ -150,3 +151,35 @@ def _time(fields: Mapping[str, Any], now: datetime) -> datetime | None:
 SESSION_USER = "^[0-9a-f]{64}$"
 # Days without a change after which nobody comes back to such a session.
 QUIET_DAYS = 30
+
+# What goes by itself. Chunks of documents are not among them: they go with their document.
+_FILTERS = {
+    **{
+        RetentionKind(tier.value): replace(EVERYTHING, tiers=(tier,))
+        for tier in CORE_TIERS
+        if tier is not Tier.BOOKS
+    },
+    RetentionKind.TOOL_RESULTS: replace(
+        EVERYTHING,
+        tiers=(Tier.WORKING, Tier.HISTORY, Tier.PATTERNS),
+        source_types=(SourceType.TOOL.value,),
+    ),
+}
+
+
+def retention_limits(
+    days: Mapping[str, float], *, pinned: bool, now: datetime
+) -> tuple[RetentionLimit, ...]:
+    """The limits that hold now. `days`: by kind, above 0. A memory is as old as its last change,
+    whatever time it tells of; one that is pinned stays unless `pinned`, and one of the memory bank
+    goes by the limit of that tier alone."""
+    found = []
+    for kind in RetentionKind:
+        if kind.value not in days:
+            continue
+        before, where = now - timedelta(days=days[kind.value]), _FILTERS.get(kind)
+        if where is not None:
+            shown = None if pinned else False
+            where = replace(where, updated_to=before, always_inject=shown)
+        found.append(RetentionLimit(kind=kind, before=before, memories=where))
+    return tuple(found)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from rayapp.admin import ports
 from rayapp.admin.legacy_bank import LegacyMove
+from rayapp.admin.retention import LegalHolds
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.bulk.params import KINDS, REINDEX
 from rayapp.bulk.ports import JobStore
@@ -47,6 +48,7 @@ class UpkeepService:
         data: UserDataService,
         moving: LegacyMove,
         sanitizing: Sanitizing,
+        holds: LegalHolds,
         *,
         runtime: Runtime,
     ) -> None:
@@ -55,6 +57,7 @@ class UpkeepService:
         self._data = data
         self._moving = moving
         self._sanitizing = sanitizing
+        self._holds = holds
         self._clock = runtime.clock
         self._alias = runtime.settings.qdrant.alias
         self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
@@ -94,10 +97,12 @@ class UpkeepService:
     async def cleanup(self, *, dry_run: bool, quiet_days: int) -> ports.Cleanup:
         """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
         changed for `quiet_days`."""
-        found, keys = await asyncio.gather(
-            self._stores.housekeeping.session_users(), self._stores.api_keys.all()
+        found, keys, held = await asyncio.gather(
+            self._stores.housekeeping.session_users(),
+            self._stores.api_keys.all(),
+            self._holds.users(),
         )
-        named = {key.user_id for key in keys if key.revoked_at is None}
+        named = held | {key.user_id for key in keys if key.revoked_at is None}
         quiet_since = self._clock.now() - timedelta(days=quiet_days)
         orphans = [
             user for user in found if user.user_id not in named and user.last_change < quiet_since
@@ -169,6 +174,7 @@ class UpkeepService:
 
         Collections are emptied, not dropped: indexes stay, and running processes go on.
         """
+        await self._holds.check_nobody()
         await self._refuse_while_jobs_run()
         await self._refuse_without_index()
         until = self._clock.monotonic() + self._budget_s

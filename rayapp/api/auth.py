@@ -57,6 +57,7 @@ BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
 DATA_CLEAR = "/api/data/clear/{target}"
+HOLDS, RETENTION = "/api/memory/ops/holds", "/api/memory/ops/retention"
 BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
@@ -173,6 +174,8 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/memory/ops/migrate": {"GET": "admin", "POST": "admin", "PUT": "admin"},
     "/api/memory/ops/sanitize": {"GET": "admin", "POST": "admin"},
     "/api/memory/ops/reset": {"GET": "admin", "POST": "admin"},
+    HOLDS: {"GET": "admin", "POST": "admin", "DELETE": "admin"},
+    RETENTION: {"GET": "admin", "POST": "admin"},
     BOOKS: {"GET": "read", "POST": "write"},
     f"{BOOKS}/recognize": {"GET": "read", "POST": "read"},
     f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": "write"},
@@ -219,6 +222,27 @@ STREAMS = frozenset(
 )
 
 
+# Routes that delete something of the caller's user: refused while an operator holds it. Others look
+# themselves: an import, or an upload, that replaces what is there.
+DESTROYS = frozenset(
+    {
+        ("DELETE", ITEM),
+        ("DELETE", BANK_ITEM),
+        ("DELETE", f"{BANK}/goals/{{memory_id}}"),
+        ("DELETE", f"{BANK}/values/{{memory_id}}"),
+        ("POST", "/api/memory/bulk/delete"),
+        ("POST", DATA_CLEAR),
+        ("DELETE", USER),
+        ("DELETE", CONVERSATION),
+        ("DELETE", f"{BOOKS}/{{book_id}}"),
+        ("POST", f"{UPLOAD}/cancel/{{task_id}}"),
+        ("DELETE", "/api/memory/personality"),
+        ("DELETE", f"{BACKUP}/cleanup"),
+        ("POST", f"{BACKUP}/restore"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RouteRule:
     """What the middleware knows of a route before its handler runs."""
@@ -227,6 +251,7 @@ class RouteRule:
     scope: RouteScope
     may_write: bool = False
     stream: bool = False
+    destroys: bool = False
 
 
 def rule_of(method: str, path: str) -> RouteRule | None:
@@ -235,7 +260,7 @@ def rule_of(method: str, path: str) -> RouteRule | None:
     if scope is None:
         return None
     key = method, path
-    return RouteRule(path, scope, key in MAY_WRITE, key in STREAMS)
+    return RouteRule(path, scope, key in MAY_WRITE, key in STREAMS, key in DESTROYS)
 
 
 @dataclass(frozen=True, slots=True)

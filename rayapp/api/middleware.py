@@ -196,6 +196,8 @@ class RequestMiddleware:
             who = await self._guard_of(services).admit(rule, passage.headers)
             passage.reply.notice = who.notice
             check_room(services.disk, scope["method"], rule)
+            if rule.destroys:
+                await services.holds.check(who.user_id)
             body = await self._body(rule, asgi, passage.headers, services)
             scope[SCOPE_KEY] = Call(
                 services,

@@ -7,6 +7,7 @@ from typing import Protocol
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService
 from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
+from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.assistant.completions.service import CompletionsService
@@ -88,6 +89,8 @@ class Services:
     exports: ExportService
     imports: ImportService
     erasure: ErasureService
+    holds: LegalHolds
+    retention: RetentionService
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -12,6 +12,13 @@ from rayapp.core.errors import DeadlineExceeded
 from rayapp.wire import insights, system, upkeep
 from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
+from rayapp.wire.retention import (
+    HoldAnswer,
+    HoldsAnswer,
+    HoldView,
+    ReleasedAnswer,
+    RetentionAnswer,
+)
 
 MEMORY = "/api/memory"
 JOBS = f"{MEMORY}/jobs"
@@ -19,6 +26,7 @@ JOB = f"{JOBS}/{{job_id}}"
 OPS = f"{MEMORY}/ops"
 BREAKERS = f"{OPS}/circuit-breaker"
 CLEANUP = f"{MEMORY}/cleanup"
+HOLDS, RETENTION = f"{OPS}/holds", f"{OPS}/retention"
 WISHES: Mapping[str, type[wire.ReindexAnswer]] = {
     "pause": wire.PausedAnswer,
     "resume": wire.ResumedAnswer,
@@ -255,6 +263,33 @@ class OpsCalls(Core):
         """Cut them out; `dry_run` only looks."""
         body = given({"tier": tier, "cursor": cursor, "dry_run": dry_run})
         return self.writing(upkeep.SanitizeAnswer, f"{OPS}/sanitize", body, **who)
+
+    @call
+    def retention(self) -> Talk[RetentionAnswer]:
+        """What is past its age and would go."""
+        return self.reading(RetentionAnswer, RETENTION)
+
+    @call
+    def run_retention(self, *, confirm: str) -> Talk[RetentionAnswer]:
+        """Delete it now, for good. Raises InvalidInput unless `confirm` is the word DELETE."""
+        return self.writing(RetentionAnswer, RETENTION, {"confirm": confirm})
+
+    @call
+    def holds(self) -> Talk[tuple[HoldView, ...]]:
+        """Users whose data are held."""
+        return (yield from self.reading(HoldsAnswer, HOLDS)).holds
+
+    @call
+    def hold(self, *, owner: str, reason: str) -> Talk[HoldView]:
+        """Nothing of this user is deleted from now on."""
+        body = {"user_id": owner, "reason": reason}
+        return (yield from self.writing(HoldAnswer, HOLDS, body)).hold
+
+    @call
+    def release(self, *, owner: str) -> Talk[ReleasedAnswer]:
+        """The user's data may be deleted again. Raises NotFound."""
+        path = asked(HOLDS, user_id=owner)
+        return self.writing(ReleasedAnswer, path, method="DELETE")
 
     @call
     def reset_preview(self) -> Talk[upkeep.ResetPreviewAnswer]:

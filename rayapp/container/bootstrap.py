@@ -13,7 +13,14 @@ from functools import lru_cache, partial
 
 import uuid6
 
-from rayapp.admin.ports import ApiKeyStore, EventStream, Housekeeping, IdempotencyStore, LegacyBank
+from rayapp.admin.ports import (
+    ApiKeyStore,
+    EventStream,
+    HoldStore,
+    Housekeeping,
+    IdempotencyStore,
+    LegacyBank,
+)
 from rayapp.assistant.ports import (
     ConversationStore,
     ExchangeQueue,
@@ -49,6 +56,7 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.documents import MongoBookStore
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
 from rayapp.storage.mongo.graphs import MongoGraphStore
+from rayapp.storage.mongo.holds import MongoHoldStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
@@ -83,6 +91,7 @@ class Stores:
         self.events: EventStore = MongoEventStore(database)
         self.leases: LeaseStore = MongoLeaseStore(database)
         self.api_keys: ApiKeyStore = MongoApiKeyStore(database)
+        self.holds: HoldStore = MongoHoldStore(database)
         self.idempotency: IdempotencyStore = MongoIdempotencyStore(database)
         self.outcomes: OutcomeStore = MongoOutcomeStore(database)
         self.lifecycle: LifecycleStore = MongoLifecycleStore(database)

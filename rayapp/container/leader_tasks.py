@@ -5,11 +5,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from rayapp.admin.retention import RetentionService
 from rayapp.bulk.params import CONSISTENCY
 from rayapp.bulk.service import JobsService
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Clock, Runtime
-from rayapp.core.settings.model import ConsistencySettings, Settings
+from rayapp.core.settings.model import ConsistencySettings, RetentionSettings, Settings
 from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.service import REPORT, ConsistencyService, count_drift
 from rayapp.learning.leader import ONCE, PeriodicTask
@@ -35,6 +36,8 @@ REPORTS = 20
 PRELOAD_FIRST_S = 5.0
 # The first look at backups after a start, and between two, seconds: the age of the newest decides.
 FIRST_BACKUP_S, BACKUP_LOOK_S = 60.0, 600.0
+# The first look for what is past its age, seconds after a start: later than what is urgent.
+FIRST_RETENTION_S = 600.0
 HOUR_S = 3_600.0
 
 
@@ -97,6 +100,22 @@ def cleanup_task(drop_expired: Callable[[], Awaitable[object]]) -> PeriodicTask:
 def preload_task(preload: DatagovPreload) -> PeriodicTask:
     """Ask for the open-data catalogue once after a start."""
     return PeriodicTask(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)
+
+
+def retention_tasks(retention: RetentionService, settings: RetentionSettings) -> list[PeriodicTask]:
+    """What is past its age goes, if anything is limited; the rest of a long run soon after."""
+    if not settings.days:
+        return []
+
+    async def run() -> bool:
+        done = await retention.run()
+        if gone := sum(done.removed.values()):
+            log.info("retention: %d rows removed, complete=%s", gone, done.complete)
+        return done.complete
+
+    every_s = settings.every_h * HOUR_S
+    first_s = min(FIRST_RETENTION_S, every_s)
+    return [PeriodicTask(name="retention", every_s=every_s, first_s=first_s, run=run)]
 
 
 def backup_tasks(settings: Settings, clock: Clock) -> list[PeriodicTask]:

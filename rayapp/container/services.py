@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService, ProcessBreakers
 from rayapp.admin.legacy_bank import LegacyMove
+from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.upkeep import UpkeepService
@@ -40,6 +41,7 @@ from rayapp.container.leader_tasks import (
     drift_task,
     preload_task,
     resume_task,
+    retention_tasks,
     sweep_task,
 )
 from rayapp.core.runtime import Runtime
@@ -404,6 +406,7 @@ class Container:
                 cleanup_task(cleanup.run),
                 preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
                 *backup_tasks(self.settings, self.clock),
+                *retention_tasks(self.retention, self.settings.retention),
             ],
             learning=self.learning,
             runtime=self.runtime,
@@ -603,6 +606,21 @@ class Container:
         )
 
     @cached_property
+    def holds(self) -> LegalHolds:
+        return LegalHolds(self.stores.holds, self.stores.events, runtime=self.runtime)
+
+    @cached_property
+    def retention(self) -> RetentionService:
+        return RetentionService(
+            self.stores,
+            self.holds,
+            self.user_data,
+            self.conversations,
+            self.books,
+            runtime=self.runtime,
+        )
+
+    @cached_property
     def imports(self) -> ImportService:
         return ImportService(
             self.stores.archive, self.exports, limits=self.text_limits, runtime=self.runtime
@@ -617,5 +635,6 @@ class Container:
             self.user_data,
             LegacyMove(stores.legacy, self.memories, stores.items, runtime=self.runtime),
             Sanitizing(self.memories, stores.items, runtime=self.runtime),
+            self.holds,
             runtime=self.runtime,
         )

@@ -58,6 +58,7 @@ METRICS: dict[str, Metric] = {
     "model_rows_lost": Metric("counter", "Model calls that the ledger could not take."),
     "exchanges_waiting": Metric("gauge", "Exchanges that were not learned from yet."),
     "transitions": Metric("counter", "Items moved or archived by rule.", ("kind",)),
+    "retention_removed": Metric("counter", "Rows that went by their age, by kind.", ("kind",)),
     "pending_items": Metric("gauge", "Items that wait for the index."),
     "pending_age_s": Metric("gauge", "Age of the oldest waiting item, seconds."),
     "indexed": Metric("counter", "Items the indexer finished.", ("op", "result")),

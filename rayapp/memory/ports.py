@@ -263,9 +263,12 @@ class UserRows(Protocol):
         """Memories archived with a reason of `memory.rules.lifecycle`, newest first."""
 
     async def counts(self, scope: ReadScope) -> RowCounts: ...
-    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
-        """Delete up to `limit` memories of a tier in one transaction, each as `MemoryStore.replace`
-        deletes one: a tombstone for the indexer, versions gone, what was merged into it too.
+    async def delete_page(
+        self, scope: WriteScope, where: ItemFilter, limit: int, at: datetime
+    ) -> int:
+        """Delete up to `limit` memories that meet `where` in one transaction, each as
+        `MemoryStore.replace` deletes one: a tombstone for the indexer, versions gone, what was
+        merged into it too.
 
         How many, merged ones included; 0 when none is left. A memory that is part of one in
         another tier goes too, for its text stands in this one; the other stays.

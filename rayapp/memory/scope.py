@@ -19,6 +19,7 @@ class ItemFilter:
     `instruction`: whether the item has one; the primary store alone answers it.
     `attached_to`: the conversation that asks. What is attached to another one is never seen, unless
     `include_attached`, which is for work on all that is stored.
+    `updated_to` (half open, as `created_to`): the primary store alone answers it.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
 
@@ -44,6 +45,7 @@ class ItemFilter:
     has_code: bool | None = None
     created_from: datetime | None = None
     created_to: datetime | None = None
+    updated_to: datetime | None = None
     valid_at: datetime | None = None
     now: datetime | None = None
     always_inject: bool | None = None
@@ -57,3 +59,7 @@ class ItemFilter:
         """True when some condition is an empty IN list: the answer is empty, never everything."""
         lists = (getattr(self, one.name) for one in fields(self) if one.name != "tags_all")
         return () in lists
+
+
+# All that is stored, but what was deleted.
+EVERYTHING = ItemFilter(statuses=None, include_superseded=True, include_attached=True)

@@ -1,6 +1,7 @@
 """A user's data as a whole: what is hidden, what there is, and clearing it."""
 
 import asyncio
+from dataclasses import replace
 
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
@@ -8,7 +9,7 @@ from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore, UserRows
 from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
-from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS, Tier
 
@@ -98,14 +99,15 @@ class UserDataService:
     ) -> tuple[int, int]:
         """Delete the user's memories of these tiers, so that versions go and the indexer takes
         their points; (how many, how many are left when the time is up)."""
-        until = self._clock.monotonic() + budget_s
-        deleted = 0
-        for tier in tiers:
-            while gone := await self._rows.delete_page(scope, tier, PAGE, self._clock.now()):
-                deleted += gone
-                if self._clock.monotonic() >= until:
-                    break
-        where = ItemFilter(
-            tiers=tiers, statuses=None, include_superseded=True, include_attached=True
-        )
-        return deleted, await self._items.count(scope.own, where)
+        where = replace(EVERYTHING, tiers=tiers)
+        return await self.delete(scope, where, budget_s), await self._items.count(scope.own, where)
+
+    async def delete(self, scope: WriteScope, where: ItemFilter, budget_s: float) -> int:
+        """Delete the user's memories that meet `where`, page by page until the time is up; how
+        many."""
+        until, deleted = self._clock.monotonic() + budget_s, 0
+        while gone := await self._rows.delete_page(scope, where, PAGE, self._clock.now()):
+            deleted += gone
+            if self._clock.monotonic() >= until:
+                break
+        return deleted

@@ -66,6 +66,16 @@ class Lenient(Body):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+# The word that is typed before something is deleted for good.
+CONFIRM = "DELETE"
+
+
+class Confirmed(Body):
+    """With the typed word."""
+
+    confirm: str = Field("", max_length=MAX_ID_CHARS, description=f"The word {CONFIRM}.")
+
+
 def is_none(value: object) -> bool:
     return value is None
 

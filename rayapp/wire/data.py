@@ -160,14 +160,8 @@ class ClearAnswer(bases.Written):
         )
 
 
-# The word that erasing asks for.
-CONFIRM = "DELETE"
-
-
-class EraseQuery(bases.Strict):
+class EraseQuery(bases.Strict, bases.Confirmed):
     """The typed word."""
-
-    confirm: str = Field("", max_length=bases.MAX_ID_CHARS, description=f"The word {CONFIRM}.")
 
 
 class CertificateView(bases.Answer):

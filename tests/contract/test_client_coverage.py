@@ -186,6 +186,11 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ops.verify_migration": {},
     "ops.find_blobs": {"tier": "history"},
     "ops.remove_blobs": {"tier": "history"},
+    "ops.retention": {},
+    "ops.run_retention": {"confirm": "DELETE"},
+    "ops.holds": {},
+    "ops.hold": {"owner": "noa", "reason": "case 2026-17"},
+    "ops.release": {"owner": "noa"},
     "ops.reset_preview": {},
     "ops.reset": {"confirm": True},
     "insights": {"query": "Where does Dana live?", "recent_messages": ["דנה עברה"]},
@@ -235,6 +240,7 @@ AGAIN: tuple[tuple[str, Mapping[str, Any]], ...] = (
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "restore": ("archive",),
     "unhide": ("hide",),
+    "ops.release": ("ops.hold",),
     "delete_personality": ("save_personality", "use_personality"),
     "unset_model_window": ("set_model_window",),
     **dict.fromkeys(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from rayapp.admin.ports import RetentionKind
+from rayapp.admin.rules import retention_limits
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary
 from rayapp.assistant.ports import ExchangeQueue, SessionStore
@@ -17,12 +20,13 @@ from rayapp.core.runtime import SystemClock
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import content_changes
-from rayapp.memory.item import ChangeType, IndexOp, MemoryItem
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, SourceType
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import archived
+from rayapp.memory.rules.filtering import matches
 from rayapp.memory.rules.lifecycle import archived_reason
 from rayapp.memory.rules.revision import replaced_state
-from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import ReceiptStore
 from rayapp.text.concept import Concept
@@ -34,6 +38,7 @@ from tests.support.stores.data import DataStores
 NOA, NOA_WRITES = ReadScope("noa"), WriteScope("noa")
 TEA, HAIFA = Concept("tea", "tea", "phrase"), Concept("חיפה", "חיפה", "phrase")
 SESSION_USER = "0a" * 32
+WORKING = replace(EVERYTHING, tiers=(Tier.WORKING,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,11 @@ async def hide(world: DataWorld, item: MemoryItem, reason: str, minutes: int) ->
     row = replaced_state(item, ChangeType.ARCHIVE, reason, at)
     new = archived(item, reason, at)
     return await world.items.replace(new, expected_version=item.version, row=row)
+
+
+async def living(world: DataWorld, made: list[MemoryItem]) -> list[MemoryItem]:
+    found = [await world.items.get(ReadScope(one.user_id), one.memory_id) for one in made]
+    return [one for one in found if one is not None]
 
 
 async def settle_all(world: DataWorld, *concepts: Concept) -> int:
@@ -110,8 +120,8 @@ class UserRowsContract:
         assert (await world.items.insert(loser)).inserted
         here = ItemFilter(tiers=(Tier.WORKING,), statuses=None, include_superseded=True)
         assert await world.items.count(DANA, here) == 1
-        assert await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 9, STORED_AT) == 1
-        assert await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 9, STORED_AT) == 0
+        assert await world.data.rows.delete_page(DANA_WRITES, WORKING, 9, STORED_AT) == 1
+        assert await world.data.rows.delete_page(DANA_WRITES, WORKING, 9, STORED_AT) == 0
         assert await world.items.count(DANA, here) == 0
         assert await world.items.get(DANA, "l") is None
         assert await world.items.get(DANA, winner.memory_id) == winner
@@ -121,8 +131,7 @@ class UserRowsContract:
         made += [an_item(memory_id="z", merged_into="w"), an_item(memory_id="y")]
         assert all(one.inserted for one in await world.items.insert_many(made))
         pages = [
-            await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 2, STORED_AT)
-            for _ in range(4)
+            await world.data.rows.delete_page(DANA_WRITES, WORKING, 2, STORED_AT) for _ in range(4)
         ]
         assert (sum(pages), pages[-1]) == (4, 0)
 
@@ -136,9 +145,9 @@ class UserRowsContract:
         assert all(one.inserted for one in await world.items.insert_many([merged, part]))
         hers = await stored(world.items, an_item(user_id="noa"))
         at = STORED_AT + timedelta(hours=1)
-        assert await rows.delete_page(DANA_WRITES, Tier.WORKING, 0, at) == 0
-        assert await rows.delete_page(DANA_WRITES, Tier.WORKING, 9, at) == 2
-        assert await rows.delete_page(DANA_WRITES, Tier.WORKING, 9, at) == 0
+        assert await rows.delete_page(DANA_WRITES, WORKING, 0, at) == 0
+        assert await rows.delete_page(DANA_WRITES, WORKING, 9, at) == 2
+        assert await rows.delete_page(DANA_WRITES, WORKING, 9, at) == 0
         assert await world.items.get(DANA, "w") is None
         assert await world.items.versions(read, "w", 9) == []
         kept = await world.items.by_points(DANA, [one.point_id for one in (winner, merged, part)])
@@ -153,8 +162,7 @@ class UserRowsContract:
         for _ in range(5):
             await stored(world.items, an_item())
         pages = [
-            await world.data.rows.delete_page(DANA_WRITES, Tier.WORKING, 2, STORED_AT)
-            for _ in range(4)
+            await world.data.rows.delete_page(DANA_WRITES, WORKING, 2, STORED_AT) for _ in range(4)
         ]
         assert pages == [2, 2, 1, 0]
 
@@ -215,6 +223,35 @@ class UserRowsContract:
 
 
 class HousekeepingContract:
+    async def test_what_is_past_its_age_is_what_the_rule_says(self, world: DataWorld) -> None:
+        at = STORED_AT + timedelta(days=10)
+        made = [
+            an_item(
+                user_id=user,
+                tier=tier,
+                stored_at=STORED_AT,
+                updated_at=STORED_AT + timedelta(days=days),
+                always_inject=pinned,
+                source=Source(type=kind),
+            )
+            for user in ("dana", "noa", "omer")
+            for tier in (Tier.HISTORY, Tier.WORKING, Tier.BOOKS, Tier.MEMORY_BANK)
+            for days in (1, 9)
+            for pinned in (True, False)
+            for kind in (SourceType.USER, SourceType.TOOL)
+        ]
+        assert all(one.inserted for one in await world.items.insert_many(made))
+        days = dict.fromkeys((kind.value for kind in RetentionKind), 5.0)
+        for limit in retention_limits(days, pinned=False, now=at):
+            found = await world.data.housekeeping.aged(limit, {"omer"})
+            wanted = [one for one in made if limit.memories and matches(one, limit.memories)]
+            counts = Counter(one.user_id for one in wanted if one.user_id != "omer")
+            assert {one.user_id: one.rows for one in found} == counts
+            if limit.memories is not None:
+                rows = await world.data.rows.delete_page(DANA_WRITES, limit.memories, 99, at)
+                assert rows == counts["dana"]
+            made = await living(world, made)
+
     async def test_sizes_name_each_collection_once(self, world: DataWorld) -> None:
         await a_fact(world, "dana")
         sizes = await world.data.housekeeping.sizes()

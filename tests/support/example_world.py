@@ -11,10 +11,12 @@ from typing import Any
 import httpx
 
 from rayapp.api.app import create_api
+from rayapp.api.auth import HOLDS
 from rayapp.api.openapi import examples
 from rayapp.api.route import Route
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.bulk.model import JobState
+from rayapp.core.settings.model import RetentionSettings
 from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.service import CLAIM_S
@@ -23,7 +25,7 @@ from rayapp.memory.item import Quality
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.harness import Harness
+from tests.support.harness import Harness, local_settings
 from tests.support.jobs import a_job
 
 EVENTS = "text/event-stream"
@@ -60,7 +62,8 @@ def needs_a_job(path: str) -> bool:
 async def example_world() -> Harness:
     """`mem-1` is a fact that helped and was changed, `mem-hidden` is hidden; a few turns are kept,
     searched and judged, and the graphs know them."""
-    world = Harness.ready()
+    limits = RetentionSettings(history_days=365, conversations_days=730)
+    world = Harness.ready(local_settings().model_copy(update={"retention": limits}))
     fact = an_item(
         user_id="admin",
         memory_id="mem-1",
@@ -159,6 +162,8 @@ async def answered(world: Harness, route: Route) -> httpx.Response:
     row = examples()[f"{route.method} {route.path}"]
     if needs_a_job(route.path):
         await a_job(world.jobs, JobState.RUNNING)
+    if route.path == HOLDS:
+        await world.services.holds.place("omer", "case 2026-16", "operator")
     async with client_of(world) as http:
         path = route.path.format(**row.get("path", {}))
         query, form = row.get("query"), dict(row.get("form", {}))

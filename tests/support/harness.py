@@ -56,6 +56,7 @@ from tests.support.stores.stores import (
     InMemoryApiKeyStore,
     InMemoryChangeLog,
     InMemoryEventStore,
+    InMemoryHoldStore,
     InMemoryIdempotencyStore,
     InMemoryLeaseStore,
 )
@@ -167,6 +168,7 @@ class InMemoryStores(Stores):
         self.events = world.events
         self.leases = world.leases
         self.api_keys = InMemoryApiKeyStore()
+        self.holds = InMemoryHoldStore()
         self.idempotency = world.idempotency
         self.outcomes = world.outcomes
         self.lifecycle = world.lifecycle

@@ -92,6 +92,7 @@ async def import_(call: CurrentCall, body: wire.ImportBody) -> wire.ImportAnswer
     """An export as JSON, or one that is kept, by its name; files go to
     `POST /api/memory/backup/upload`. It is checked as a whole before anything is written. Ids stay,
     memories are indexed anew. A repeat changes nothing, or goes on where one was cut short."""
+    await _check_replaced(call, body)
     with _archive(call, body) as found:
         report = await call.services.imports.run(call.writes, found, _asked(body))
     return wire.ImportAnswer.from_report(report, dry_run=body.dryRun)
@@ -109,6 +110,7 @@ async def import_(call: CurrentCall, body: wire.ImportBody) -> wire.ImportAnswer
 async def upload(call: CurrentCall) -> wire.ImportAnswer:
     """The zip or the JSON file of an export, in the field `file` of a form; else as the import."""
     async with form_of(call, wire.UploadedImport) as (file, name, form):
+        await _check_replaced(call, form)
         limit = call.services.settings.backup.max_unpacked_bytes
         with _read(file, name, limit) as found:
             report = await call.services.imports.run(call.writes, found, _asked(form))
@@ -140,6 +142,12 @@ def _asked(body: wire.ImportBody | wire.UploadedImport) -> ImportRequest:
     return ImportRequest(
         merge=Merge(body.mergeStrategy), dry_run=body.dryRun, map_user=body.mapUser
     )
+
+
+async def _check_replaced(call: Call, body: wire.ImportBody | wire.UploadedImport) -> None:
+    """Raises Conflict: what is there would go first, and an operator holds it."""
+    if _asked(body).merge is Merge.REPLACE:
+        await call.services.holds.check(call.user_id)
 
 
 @contextmanager

@@ -295,6 +295,8 @@ def _moved() -> Response:
 
 async def _upload(call: Call) -> Response:
     async with form_of(call, wire.UploadForm) as (file, name, form):
+        if form.replace:
+            await call.services.holds.check(call.user_id)
         data = await asyncio.to_thread(file.read)
     try:
         book = await call.services.books.upload(

@@ -1,13 +1,16 @@
-"""Upkeep of the whole store for administrators: sizes, compaction, cleanup, old data, reset."""
+"""Upkeep of the whole store for administrators: sizes, cleanup, old data, retention, reset."""
 
 import time
 
 from rayapp.admin.ports import Cleanup
+from rayapp.api.auth import HOLDS, RETENTION
 from rayapp.api.call import Call
-from rayapp.api.responses import raises
-from rayapp.api.route import CurrentCall, InQuery, router, writes
-from rayapp.core.errors import Conflict, InvalidInput
+from rayapp.api.confirm import check_confirmed
+from rayapp.api.responses import raises, raises_code
+from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
+from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire import retention as keeping
 from rayapp.wire import upkeep as wire
 
 routes = router("upkeep")
@@ -155,6 +158,53 @@ async def _sanitize(call: Call, where: wire.SanitizeQuery, *, dry_run: bool) -> 
         call.writes, where.tier, dry_run=dry_run, cursor=where.cursor
     )
     return wire.SanitizeAnswer.from_report(report, call.documents)
+
+
+# --- retention and legal holds
+
+
+@routes.get(RETENTION, summary="What is past its age and would go")
+async def retention_preview(call: CurrentCall) -> keeping.RetentionAnswer:
+    """By the limits of the settings (`retention.…_days`; without any, nothing goes). The owner of
+    maintenance deletes it within `retention.every_h`."""
+    return keeping.RetentionAnswer.from_report(
+        await call.services.retention.preview(), dry_run=True
+    )
+
+
+@routes.post(
+    RETENTION,
+    summary="Delete now what is past its age",
+    responses=raises_code("confirm_needed"),
+    dependencies=[IDEMPOTENT],
+)
+async def retention(call: CurrentCall, body: keeping.RunBody) -> keeping.RetentionAnswer:
+    """As each kind's own route deletes; within the time of a request. Held users are left alone."""
+    check_confirmed(body.confirm, "This deletes what is past its age, for good")
+    return keeping.RetentionAnswer.from_report(await call.services.retention.run(), dry_run=False)
+
+
+@routes.get(HOLDS, summary="List the users whose data are held")
+async def holds(call: CurrentCall) -> keeping.HoldsAnswer:
+    found = await call.services.holds.all()
+    return keeping.HoldsAnswer(holds=tuple(map(keeping.HoldView.of, found)))
+
+
+@routes.post(HOLDS, summary="Hold the data of a user", **writes())
+async def hold(call: CurrentCall, body: keeping.HoldBody) -> keeping.HoldAnswer:
+    """A legal hold: nothing of the user is deleted, neither by age nor by a route (409
+    `legal_hold`), until it is released. What expires within hours or days (receipts, queues) still
+    does. A repeat answers the hold that is there."""
+    kept = await call.services.holds.place(body.user_id, body.reason, call.principal)
+    return keeping.HoldAnswer(hold=keeping.HoldView.of(kept))
+
+
+@routes.delete(HOLDS, summary="Release the data of a user", **writes(NotFound))
+async def release(
+    call: CurrentCall, query: InQuery[keeping.ReleaseQuery]
+) -> keeping.ReleasedAnswer:
+    await call.services.holds.release(query.user_id, call.principal)
+    return keeping.ReleasedAnswer(user_id=query.user_id, message="The hold is released.")
 
 
 # --- reset

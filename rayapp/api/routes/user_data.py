@@ -1,6 +1,7 @@
 """The caller's own data as a whole: hidden memories, counts, clearing."""
 
 from rayapp.api.auth import DATA_CLEAR, USER
+from rayapp.api.confirm import check_confirmed
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
 from rayapp.api.responses import raises, raises_code
@@ -81,12 +82,7 @@ async def erase(call: CurrentCall, query: InQuery[wire.EraseQuery]) -> wire.Eras
     graphs, receipts, conversations, documents, points of the index, kept archives. The certificate
     says what was there and what is left. Backups of the operator are not touched. Hiding a memory
     (`/api/memory/ghost`) keeps it; this does not."""
-    if query.confirm != wire.CONFIRM:
-        raise InvalidInput(
-            f"Erasing cannot be undone; send confirm={wire.CONFIRM} if you mean it.",
-            code="confirm_needed",
-            details={"field": "confirm"},
-        )
+    check_confirmed(query.confirm, "Erasing cannot be undone")
     if not call.owner:
         raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
     return wire.ErasedAnswer.from_certificate(await call.services.erasure.erase(call.writes))

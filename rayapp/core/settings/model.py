@@ -516,6 +516,11 @@ class DocumentSettings(SettingsSection):
     upload_s: float = Field(60.0, gt=0, le=3_600, description="Time that a file may take to come.")
 
 
+def _kept(what: str) -> Any:
+    said = f"{what} go so many days after their last change; 0 = never."
+    return Field(0.0, ge=0, le=36_500, description=said)
+
+
 class BackupSettings(SettingsSection):
     dir: Path | None = Field(None, description="Folder of archives; empty: `backups` in data.dir.")
     max_upload_bytes: int = Field(
@@ -532,6 +537,28 @@ class BackupSettings(SettingsSection):
     def folder_in(self, data: Path) -> Path:
         """Of archives and backups, for this data directory."""
         return self.dir or data / "backups"
+
+
+class RetentionSettings(SettingsSection):
+    """How long what people keep may stay; 0 = as long as it is not deleted."""
+
+    working_days: float = _kept("Working memories")
+    history_days: float = _kept("Memories of history")
+    patterns_days: float = _kept("Patterns")
+    memory_bank_days: float = _kept("Facts of the memory bank")
+    tool_results_days: float = _kept("Results of tools, whatever their tier,")
+    conversations_days: float = _kept("Conversations with all that they taught")
+    documents_days: float = Field(
+        0.0, ge=0, le=36_500, description="Documents go so many days after their upload; 0 = never."
+    )
+    pinned: bool = Field(False, description="Pinned memories go too.")
+    every_h: float = Field(24.0, gt=0, description="Pause between two looks, hours.")
+
+    @property
+    def days(self) -> Mapping[str, float]:
+        """By kind, those that are limited."""
+        end, found = "_days", {name: getattr(self, name) for name in type(self).model_fields}
+        return {name.removesuffix(end): n for name, n in found.items() if name.endswith(end) and n}
 
 
 class BreakerSettings(SettingsSection):
@@ -590,6 +617,9 @@ class Settings(SettingsSection):
     datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
     documents: DocumentSettings = Field(DocumentSettings(), description="Documents of users.")
     backup: BackupSettings = Field(BackupSettings(), description="Exports, imports, backups.")
+    retention: RetentionSettings = Field(
+        RetentionSettings(), description="What goes by itself, and when."
+    )
     breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
     compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
     logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")

@@ -22,7 +22,15 @@ from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.local.cli.documents import documents
 from rayapp.local.cli.keys import has_living_key, keys
-from rayapp.local.cli.memories import DataDir, add, recent, search, shared_options, typed_command
+from rayapp.local.cli.memories import (
+    DataDir,
+    add,
+    recent,
+    retention,
+    search,
+    shared_options,
+    typed_command,
+)
 from rayapp.local.cli.output import StartProgress, console, table_of
 from rayapp.local.stack import stack
 from rayapp.local.stack.checks import run_checks
@@ -259,7 +267,7 @@ def demo(
 
 
 # What people try first; they are in a file of their own.
-for command in (add, search, recent):
+for command in (add, search, recent, retention):
     app.command()(command)
 
 

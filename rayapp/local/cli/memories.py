@@ -1,4 +1,4 @@
-"""`rayapp add`, `search`, `recent`: the first things to try, on the stack of a data directory."""
+"""`rayapp add`, `search`, `recent`, `retention`: on the stack of a data directory."""
 
 import shlex
 import shutil
@@ -18,9 +18,10 @@ from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, Forbidden, Unauthorized
 from rayapp.core.settings.model import load_settings
-from rayapp.local.cli.output import console
+from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack import stack
 from rayapp.memory.tiers import TIER_POLICY, Tier, parse_tier
+from rayapp.wire.bases import CONFIRM
 
 DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
 User = Annotated[str | None, typer.Option(help="Whose memories (default: the service's user).")]
@@ -119,6 +120,31 @@ def recent(
         console.print(recent_table(memories))
     else:
         console.print("Nothing is stored yet: `rayapp add TEXT` stores a memory.")
+
+
+def retention(
+    run: Annotated[
+        str | None,
+        typer.Option(metavar=CONFIRM, help=f"Delete it now; type {CONFIRM}. Else nothing goes."),
+    ] = None,
+    data_dir: DataDir = None,
+    api_key_file: KeyFile = None,
+) -> None:
+    """What would go by the limits of `retention` in the settings."""
+    with client_of(data_dir, None, api_key_file) as client:
+        ops = client.ops
+        found = ops.retention() if run is None else ops.run_retention(confirm=run)
+    if not found.limits:
+        console.print("Nothing goes by itself: set `retention.history_days` or another of them.")
+        return
+    table = table_of("kind", "changed before", "due", "removed")
+    for one in found.limits:
+        table.add_row(one.kind, f"{one.before:%Y-%m-%d %H:%M}", str(one.due), str(one.removed))
+    console.print(table)
+    if found.held:
+        console.print(f"Held, so nothing of theirs goes: {', '.join(found.held)}")
+    if not found.complete:
+        console.print("The time was up; run it again for the rest.")
 
 
 @contextmanager

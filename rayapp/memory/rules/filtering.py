@@ -194,6 +194,7 @@ def _times_match(item: MemoryItem, where: ItemFilter) -> bool:
     return (
         (where.created_from is None or item.created_at >= where.created_from)
         and (where.created_to is None or item.created_at < where.created_to)
+        and (where.updated_to is None or item.updated_at < where.updated_to)
         and (where.now is None or not is_expired(item, where.now))
         and (at is None or item.valid_from is None or item.valid_from <= at)
         and (at is None or item.valid_to is None or item.valid_to > at)

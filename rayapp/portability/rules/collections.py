@@ -309,6 +309,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         why="hashes of keys; whoever runs the service revokes them",
     ),
     Collection(
+        name="legal_holds",
+        owner=Owner.SERVICE,
+        erasing=Erasing.KEPT,
+        why="whose data an operator keeps from being deleted; a held user is not erased",
+    ),
+    Collection(
         name="jobs",
         owner=Owner.SERVICE,
         erasing=Erasing.KEPT,

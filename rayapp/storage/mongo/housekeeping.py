@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pymongo
@@ -10,7 +10,14 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import OperationFailure
 
-from rayapp.admin.ports import CollectionSize, Compaction, SessionUser
+from rayapp.admin.ports import (
+    AgedRows,
+    CollectionSize,
+    Compaction,
+    RetentionKind,
+    RetentionLimit,
+    SessionUser,
+)
 from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -18,7 +25,7 @@ from rayapp.portability.rules.collections import KEPT_IN_RESET, Erasing, of_user
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, of_everybody, others, own
 
 # How many memories a user deleted, per tier: deleted rows go with their points, counts stay.
 
@@ -85,6 +92,17 @@ class MongoHousekeeping:
             error=error,
         )
 
+    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
+        name, where = _aged(limit, held)
+        steps: list[Document] = [
+            {"$match": where},
+            {"$group": {"_id": "$user_id", "rows": {"$sum": 1}}},
+            {"$sort": {"_id": 1}},
+        ]
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            cursor = await self._database.collection(name).aggregate(steps)
+            return [AgedRows(user_id=row["_id"], rows=row["rows"]) async for row in cursor]
+
     async def session_users(self) -> list[SessionUser]:
         pipeline: list[Document] = [
             {"$match": {**OF_SESSIONS, **NOT_DELETED}},
@@ -147,6 +165,16 @@ class MongoHousekeeping:
             index_bytes=int(stats["totalIndexSize"]),
             free_bytes=int(stats.get("freeStorageSize", 0)),
         )
+
+
+def _aged(limit: RetentionLimit, held: Collection[str]) -> tuple[str, Document]:
+    """The collection of a limit, and what of it is past the limit."""
+    if limit.memories is not None:
+        return indexes.ITEMS, of_everybody(limit.memories, held)
+    whose, before = {"user_id": others(held)}, {"$lt": limit.before, "$type": "date"}
+    if limit.kind is RetentionKind.CONVERSATIONS:
+        return indexes.SESSIONS, {**whose, "last_at": before}
+    return indexes.DOCUMENTS, {**whose, "uploaded_at": before, **UNATTACHED}
 
 
 def _known(collection: str) -> str:

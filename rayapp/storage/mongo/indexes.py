@@ -39,6 +39,7 @@ UPLOADS = "document_uploads"
 IMPORTS = "imports"
 TURNS = "turns"
 MODEL_WINDOWS = "model_windows"
+HOLDS = "legal_holds"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -420,6 +421,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
+    HOLDS: (index("held_user", "user_id", unique=True),),
     IDEMPOTENCY: (
         index("user_route_key", "user_id", "route", "key", unique=True),
         index("idempotency_expiry", "at", ttl_s=IDEMPOTENCY_TTL_S),

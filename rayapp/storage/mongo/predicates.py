@@ -1,9 +1,10 @@
 """The only place where scopes and filters become MongoDB predicates. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import Status
 from rayapp.memory.requests import SORT_KEYS, SortKey, SortValue
 from rayapp.memory.rules.filtering import OwnedTiers, bare_words, checked_user, readable
@@ -46,6 +47,21 @@ def own(scope: WriteScope) -> Predicate:
 def owned_by(user_ids: Sequence[str]) -> Predicate:
     """Rows of several users, for work that a background owner does for all of them."""
     return {"user_id": {"$in": sorted({checked_user(user_id) for user_id in user_ids})}}
+
+
+def chosen(scope: WriteScope, where: ItemFilter) -> Predicate:
+    """Items of the scope's user alone that meet a filter, for who changes them."""
+    return {**own(scope), **_of_tiers(where.tiers), **_conditions(where)}
+
+
+def others(users: Iterable[str]) -> Predicate:
+    """All users but these, and but the one whose memories are shared."""
+    return {"$nin": sorted({SYSTEM_USER, *users})}
+
+
+def of_everybody(where: ItemFilter, but: Iterable[str] = ()) -> Predicate:
+    """Items of all users but these that meet a filter, for work over all that is stored."""
+    return {"user_id": others(but), **_of_tiers(where.tiers), **_conditions(where)}
 
 
 def mine(scope: ReadScope) -> Predicate:
@@ -91,10 +107,11 @@ def text(terms: str) -> Predicate:
 
 
 def _owned(owner: OwnedTiers) -> Predicate:
-    predicate: Predicate = {"user_id": owner.user_id}
-    if owner.tiers is not None:
-        predicate["tier"] = {"$in": [tier.value for tier in owner.tiers]}
-    return predicate
+    return {"user_id": owner.user_id, **_of_tiers(owner.tiers)}
+
+
+def _of_tiers(tiers: tuple[Tier, ...] | None) -> Predicate:
+    return {} if tiers is None else {"tier": {"$in": [tier.value for tier in tiers]}}
 
 
 def _conditions(where: ItemFilter) -> Predicate:
@@ -115,9 +132,7 @@ def _conditions(where: ItemFilter) -> Predicate:
     if not where.include_attached and (where.tiers is None or Tier.BOOKS in where.tiers):
         predicate |= _seen_by(where.attached_to)
     predicate |= _place(where)
-    created = _range(where)
-    if created:
-        predicate["created_at"] = created
+    predicate |= _times(where)
     alternatives = _open_ended(where)
     if alternatives:
         predicate["$and"] = alternatives
@@ -144,9 +159,12 @@ def _status(where: ItemFilter) -> Predicate:
     return {"$in": [status.value for status in where.statuses]}
 
 
-def _range(where: ItemFilter) -> Predicate:
+def _times(where: ItemFilter) -> Predicate:
     bounds: dict[str, datetime | None] = {"$gte": where.created_from, "$lt": where.created_to}
-    return {op: at for op, at in bounds.items() if at is not None}
+    created = {op: at for op, at in bounds.items() if at is not None}
+    changed = {} if where.updated_to is None else {"$lt": where.updated_to}
+    ranges = {"created_at": created, "updated_at": changed}
+    return {path: found for path, found in ranges.items() if found}
 
 
 def _open_ended(where: ItemFilter) -> list[Predicate]:

@@ -16,8 +16,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.tiers import Tier
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
@@ -26,7 +25,7 @@ from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, own
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -101,9 +100,10 @@ class MongoUserRows:
         )
         return RowCounts(sessions=sessions, nodes=nodes, edges=edges, learned=sum(learned))
 
-    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
-        wanted = {**own(scope), "tier": tier.value, **NOT_DELETED}
-        return await self._delete(wanted, limit, at)
+    async def delete_page(
+        self, scope: WriteScope, where: ItemFilter, limit: int, at: datetime
+    ) -> int:
+        return await self._delete(chosen(scope, where), limit, at)
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime

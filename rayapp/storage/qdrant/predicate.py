@@ -10,7 +10,7 @@ from typing import Final
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.rules.points import PASSAGE, epoch_s
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
 
 # Payload keys that filters and guards read: both engines index exactly these.
@@ -82,8 +82,6 @@ class Predicate:
     def matches_nothing(self) -> bool:
         return any(isinstance(clause, AnyOf) and not clause.values for clause in self.must)
 
-
-EVERYTHING = ItemFilter(statuses=None, include_superseded=True, include_attached=True)
 
 # `ItemFilter` field -> payload key, for conditions of the form "any of these values".
 ANY_OF_FIELDS: tuple[tuple[str, str], ...] = (

@@ -71,7 +71,7 @@ def data_stores(
         rows=InMemoryUserRows(
             items, graphs, receipts, sessions, exchanges, books, (turns, conversations)
         ),
-        housekeeping=InMemoryHousekeeping(items, tables),
+        housekeeping=InMemoryHousekeeping(items, tables, conversations),
         legacy=InMemoryLegacyBank(),
         personality=personality,
     )

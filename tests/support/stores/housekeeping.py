@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from rayapp.admin.ports import CollectionSize, Compaction, LegacyFact, SessionUser
+from rayapp.admin.ports import (
+    AgedRows,
+    CollectionSize,
+    Compaction,
+    LegacyFact,
+    RetentionKind,
+    RetentionLimit,
+    SessionUser,
+)
 from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
+from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.filtering import checked_user, matches
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET
 from tests.support.stores import InMemoryMemoryStore
@@ -26,7 +36,10 @@ class InMemoryHousekeeping:
     The owner of a row is the first part of its key, else its own `user_id`, else its key.
     """
 
-    def __init__(self, items: InMemoryMemoryStore, tables: Mapping[str, Rows]) -> None:
+    def __init__(
+        self, items: InMemoryMemoryStore, tables: Mapping[str, Rows], conversations: Rows
+    ) -> None:
+        self._conversations = conversations
         self._items = items._rows
         self._tables: dict[str, Rows] = {ITEMS: self._items, **tables}
 
@@ -39,6 +52,20 @@ class InMemoryHousekeeping:
     async def compact(self, collection: str, timeout_s: float) -> Compaction:
         self._known(collection)
         return Compaction(collection=collection, before_bytes=0, after_bytes=0)
+
+    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
+        if limit.memories is not None:
+            items = (row.item for row in self._items.values())
+            users = [item.user_id for item in items if matches(item, limit.memories)]
+        elif limit.kind is RetentionKind.CONVERSATIONS:
+            rows = self._conversations.items()
+            users = [key[0] for key, row in rows if row.last_at < limit.before]
+        else:
+            books = [row.book for row in self._tables["documents"].values()]
+            open_ = (book for book in books if book.attached_to is None)
+            users = [book.user_id for book in open_ if book.uploaded_at < limit.before]
+        counts = Counter(user for user in users if user not in {*held, SYSTEM_USER})
+        return [AgedRows(user_id=user, rows=rows) for user, rows in sorted(counts.items())]
 
     async def session_users(self) -> list[SessionUser]:
         by_user: dict[str, list[MemoryItem]] = {}

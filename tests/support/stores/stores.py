@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from rayapp.admin.ports import ApiKey, IdempotencyRow
+from rayapp.admin.ports import ApiKey, IdempotencyRow, LegalHold
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import Clock
@@ -169,6 +169,25 @@ class InMemoryApiKeyStore:
     async def all(self) -> list[ApiKey]:
         """Oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created_at, key.key_hash))
+
+
+class InMemoryHoldStore:
+    """Implements `admin.ports.HoldStore`."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, LegalHold] = {}
+
+    async def place(self, hold: LegalHold) -> LegalHold:
+        return self._rows.setdefault(checked_user(hold.user_id), hold)
+
+    async def release(self, user_id: str) -> bool:
+        return self._rows.pop(checked_user(user_id), None) is not None
+
+    async def get(self, user_id: str) -> LegalHold | None:
+        return self._rows.get(checked_user(user_id))
+
+    async def all(self) -> list[LegalHold]:
+        return sorted(self._rows.values(), key=lambda hold: (hold.at, hold.user_id))
 
 
 class InMemoryIdempotencyStore:

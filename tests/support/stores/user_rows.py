@@ -10,10 +10,9 @@ from typing import Any
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
-from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.filtering import checked_user, matches
 from rayapp.memory.rules.lifecycle import hidden_reason
-from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.tiers import Tier
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
@@ -68,8 +67,10 @@ class InMemoryUserRows:
             ),
         )
 
-    async def delete_page(self, scope: WriteScope, tier: Tier, limit: int, at: datetime) -> int:
-        return self._delete(scope, limit, at, lambda item: item.tier is tier)
+    async def delete_page(
+        self, scope: WriteScope, where: ItemFilter, limit: int, at: datetime
+    ) -> int:
+        return self._delete(scope, limit, at, lambda item: matches(item, where))
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime

@@ -73,6 +73,7 @@ def test_every_filter_field_is_translated() -> None:
         "include_superseded",
         "include_attached",
         "instruction",
+        "updated_to",
     }
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
 
