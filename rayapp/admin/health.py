@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from rayapp.admin.ports import Component
+from rayapp.admin.rules import differences_left
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
 from rayapp.core.disk_space import DiskReport, DiskState
@@ -364,8 +365,7 @@ def _drift_advice(sweep: Mapping[str, Any] | None) -> list[str]:
     """What the last sweep found and nobody repaired."""
     if sweep is None:
         return []
-    left = sum(sweep["found"].values()) - sum(sweep["repaired"].values())
-    left = sum(sweep["left"].values()) if "left" in sweep else left
+    left = sum(differences_left(sweep).values())
     if left <= 0:
         return []
     return [

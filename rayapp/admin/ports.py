@@ -324,6 +324,63 @@ class LegalHold:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayRow:
+    """The service as its day (YYYY-MM-DD in UTC) ended, or stands now.
+
+    Attributes:
+        tiers: counts by tier, as `TierCount`; what outcomes counted grows from day to day.
+        rows: by collection.
+        store_bytes: files of collections and of their indexes.
+        points: of the index; None: it was away.
+        free_bytes: of the disk of the data; None: it is on another machine.
+    """
+
+    day: str
+    at: datetime
+    tiers: Mapping[str, Mapping[str, int]]
+    rows: Mapping[str, int]
+    store_bytes: int
+    waiting: int
+    failed: int
+    points: int | None = None
+    free_bytes: int | None = None
+
+
+class DayStore(Protocol):
+    """`daily_metrics`: one row per day, for 400 days."""
+
+    async def keep(self, row: DayRow) -> None:
+        """In the place of an earlier one of its day."""
+
+    async def recent(self, days: int) -> list[DayRow]:
+        """Newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupsSeen:
+    """Whole backups of the folder; `newest_at` None: there is none."""
+
+    count: int
+    bytes: int
+    newest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrityCheck:
+    """`found`: how many are not as they should be; None: it cannot be told now. `repair`: the
+    command that puts it right."""
+
+    name: str
+    found: int | None
+    says: str
+    repair: str
+
+    @property
+    def well(self) -> bool:
+        return self.found == 0
+
+
 class HoldStore(Protocol):
     """`legal_holds`: one row per user that is held."""
 

@@ -183,3 +183,22 @@ def retention_limits(
             where = replace(where, updated_to=before, always_inject=shown)
         found.append(RetentionLimit(kind=kind, before=before, memories=where))
     return tuple(found)
+
+
+# Without a schedule somebody should make one by hand so often, hours; with one, twice its pause is
+# late: one that failed was not made up for.
+BACKUP_H = 7 * 24.0
+
+
+def backup_is_late(newest_at: datetime | None, every_h: float, now: datetime) -> bool:
+    """Whether the last whole backup is older than it should be, or there is none."""
+    allowed = timedelta(hours=2 * every_h or BACKUP_H)
+    return newest_at is None or now - newest_at > allowed
+
+
+def differences_left(sweep: Mapping[str, Any]) -> dict[str, int]:
+    """What a sweep found and nobody repaired, by kind, from its kept report."""
+    if "left" in sweep:
+        return dict(sweep["left"])
+    repaired = sweep["repaired"]
+    return {kind: number - repaired.get(kind, 0) for kind, number in sweep["found"].items()}

@@ -57,6 +57,7 @@ BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
 DATA_CLEAR = "/api/data/clear/{target}"
+DAILY, INTEGRITY = "/api/memory/ops/daily", "/api/memory/ops/integrity"
 HOLDS, RETENTION = "/api/memory/ops/holds", "/api/memory/ops/retention"
 BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
@@ -174,6 +175,8 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/memory/ops/migrate": {"GET": "admin", "POST": "admin", "PUT": "admin"},
     "/api/memory/ops/sanitize": {"GET": "admin", "POST": "admin"},
     "/api/memory/ops/reset": {"GET": "admin", "POST": "admin"},
+    DAILY: {"GET": "admin"},
+    INTEGRITY: {"GET": "admin"},
     HOLDS: {"GET": "admin", "POST": "admin", "DELETE": "admin"},
     RETENTION: {"GET": "admin", "POST": "admin"},
     BOOKS: {"GET": "read", "POST": "write"},

@@ -129,6 +129,8 @@ CODES: Mapping[str, ErrorRow] = {
     "reranker_timeout": ErrorRow(503, "The reranking backend did not answer in time."),
     "archived_already": ErrorRow(409, "The memory is archived for another reason than hiding."),
     "not_hidden": ErrorRow(404, "The memory is not hidden."),
+    "not_held": ErrorRow(404, "No operator holds this user."),
+    "legal_hold": ErrorRow(409, "An operator holds this user: nothing of it is deleted."),
     "bad_target": ErrorRow(422, "Nothing of this name can be cleared; the message lists them."),
     "bad_template": ErrorRow(400, "The personality template breaks a rule; the message names it."),
     "personality_full": ErrorRow(409, "The user keeps as many templates as there may be."),

@@ -14,7 +14,16 @@ from types import TracebackType
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rayapp.api.auth import DATA_CLEAR, JOB, NOTICE_HEADER, Guard, RouteRule
+from rayapp.api.auth import (
+    BACKUP,
+    BOOKS,
+    DATA_CLEAR,
+    JOB,
+    NOTICE_HEADER,
+    UPLOAD,
+    Guard,
+    RouteRule,
+)
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.services import Services, Starting
@@ -43,6 +52,22 @@ FREES = frozenset(
 STORES_NOTHING = frozenset({"/api/memory/ops/circuit-breaker"})
 
 
+# They take much room, and nobody waits for them in a conversation.
+BULK = frozenset(
+    {
+        "/api/memory/ops/reindex",
+        "/api/memory/ops/reindex/resume",
+        "/api/memory/ops/datagov",
+        f"{JOB}/resume",
+        BOOKS,
+        f"{UPLOAD}/upload",
+        f"{BACKUP}/import",
+        f"{BACKUP}/upload",
+        f"{BACKUP}/restore",
+    }
+)
+
+
 def check_room(disk: DiskSpace, method: str, rule: RouteRule) -> None:
     """Before the handler runs. Tools look themselves: one route leads to those that only read.
 
@@ -50,7 +75,8 @@ def check_room(disk: DiskSpace, method: str, rule: RouteRule) -> None:
     """
     if method in READS or rule.scope == "read" or rule.template in STORES_NOTHING:
         return
-    disk.check(frees=method == "DELETE" or rule.template in FREES)
+    frees = method == "DELETE" or rule.template in FREES
+    disk.check(frees=frees, bulk=rule.template in BULK)
 
 
 def explained(error: errors.RayappError, disk: DiskSpace) -> errors.RayappError:

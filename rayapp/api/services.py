@@ -9,6 +9,7 @@ from rayapp.admin.health import HealthService
 from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
 from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.statistics import StatisticsService
+from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextService
@@ -91,6 +92,7 @@ class Services:
     erasure: ErasureService
     holds: LegalHolds
     retention: RetentionService
+    storage_report: StorageReport
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -265,6 +265,17 @@ class OpsCalls(Core):
         return self.writing(upkeep.SanitizeAnswer, f"{OPS}/sanitize", body, **who)
 
     @call
+    def integrity(self) -> Talk[upkeep.IntegrityAnswer]:
+        """Whether the stores agree, and how old the last backup is."""
+        return self.reading(upkeep.IntegrityAnswer, f"{OPS}/integrity")
+
+    @call
+    def daily(self, *, days: int | None = None) -> Talk[tuple[upkeep.DayView, ...]]:
+        """What the service held, a row per day."""
+        path = asked(f"{OPS}/daily", days=days)
+        return (yield from self.reading(upkeep.DaysAnswer, path)).days
+
+    @call
     def retention(self) -> Talk[RetentionAnswer]:
         """What is past its age and would go."""
         return self.reading(RetentionAnswer, RETENTION)

@@ -15,6 +15,7 @@ import uuid6
 
 from rayapp.admin.ports import (
     ApiKeyStore,
+    DayStore,
     EventStream,
     HoldStore,
     Housekeeping,
@@ -32,7 +33,7 @@ from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.container.inference import breaker
 from rayapp.container.inference import embedding_service as embedding_service
 from rayapp.container.inference import rerank_service as rerank_service
-from rayapp.core.disk_space import DiskLimits, DiskSpace
+from rayapp.core.disk_space import DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Clock, Metrics, Runtime, SystemClock
 from rayapp.core.settings.model import CONFIG_DIR, Settings
@@ -56,12 +57,12 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.documents import MongoBookStore
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
 from rayapp.storage.mongo.graphs import MongoGraphStore
-from rayapp.storage.mongo.holds import MongoHoldStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.operator_rows import MongoDayStore, MongoHoldStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore, MongoWindowStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine
@@ -91,6 +92,7 @@ class Stores:
         self.events: EventStore = MongoEventStore(database)
         self.leases: LeaseStore = MongoLeaseStore(database)
         self.api_keys: ApiKeyStore = MongoApiKeyStore(database)
+        self.days: DayStore = MongoDayStore(database)
         self.holds: HoldStore = MongoHoldStore(database)
         self.idempotency: IdempotencyStore = MongoIdempotencyStore(database)
         self.outcomes: OutcomeStore = MongoOutcomeStore(database)
@@ -165,9 +167,8 @@ def with_cache(inner: Embedder, settings: Settings, metrics: Metrics, *, remote:
 def disk_space(settings: Settings) -> DiskSpace:
     """The disk of the data directory; nothing to look at when MongoDB is on another machine."""
     data = settings.data
-    limits = DiskLimits(warn_bytes=data.warn_free_bytes, min_bytes=data.min_free_bytes)
     measure = partial(measured, data.dir.absolute()) if data.holds_store else None
-    return DiskSpace(str(data.dir.absolute()), limits, measure)
+    return DiskSpace(str(data.dir.absolute()), data.disk_limits, measure)
 
 
 def runtime_of(

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from rayapp.admin.retention import RetentionService
+from rayapp.admin.storage_report import StorageReport
 from rayapp.bulk.params import CONSISTENCY
 from rayapp.bulk.service import JobsService
+from rayapp.core.disk_space import DiskSpace
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Clock, Runtime
 from rayapp.core.settings.model import ConsistencySettings, RetentionSettings, Settings
@@ -38,6 +40,8 @@ PRELOAD_FIRST_S = 5.0
 FIRST_BACKUP_S, BACKUP_LOOK_S = 60.0, 600.0
 # The first look for what is past its age, seconds after a start: later than what is urgent.
 FIRST_RETENTION_S = 600.0
+# Between two looks at what the day held, and before the first one, seconds: each counts all rows.
+DAILY_S, FIRST_DAILY_S = 3_600.0, 120.0
 HOUR_S = 3_600.0
 
 
@@ -102,6 +106,16 @@ def preload_task(preload: DatagovPreload) -> PeriodicTask:
     return PeriodicTask(name="preload", every_s=ONCE, first_s=PRELOAD_FIRST_S, run=preload.run)
 
 
+def daily_task(report: StorageReport) -> PeriodicTask:
+    """The row of the day, kept anew until the day is over."""
+
+    async def roll_up() -> bool:
+        await report.roll_up()
+        return True
+
+    return PeriodicTask(name="daily metrics", every_s=DAILY_S, first_s=FIRST_DAILY_S, run=roll_up)
+
+
 def retention_tasks(retention: RetentionService, settings: RetentionSettings) -> list[PeriodicTask]:
     """What is past its age goes, if anything is limited; the rest of a long run soon after."""
     if not settings.days:
@@ -118,13 +132,16 @@ def retention_tasks(retention: RetentionService, settings: RetentionSettings) ->
     return [PeriodicTask(name="retention", every_s=every_s, first_s=first_s, run=run)]
 
 
-def backup_tasks(settings: Settings, clock: Clock) -> list[PeriodicTask]:
+def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[PeriodicTask]:
     """A backup of the whole store, if any are wanted; an owner that is new looks for the newest
     one first."""
     every_s = settings.backup.every_h * HOUR_S
     folder = settings.backup.folder_in(settings.data.dir)
 
     async def run() -> bool:
+        if disk.tight and settings.backup.dir is None:
+            log.warning("no backup is made: the disk of the data is nearly full")
+            return False
         database = MongoBackups(settings.mongo)
         try:
             service = BackupService(database, folder, clock)

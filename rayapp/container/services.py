@@ -6,7 +6,7 @@ Nothing here waits for a server: constructors assign and connect lazily.
 import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService, ProcessBreakers
@@ -14,6 +14,7 @@ from rayapp.admin.legacy_bank import LegacyMove
 from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.statistics import StatisticsService
+from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
 from rayapp.assistant.completions.service import CompletionsService
@@ -38,6 +39,7 @@ from rayapp.container.inference import breaker, rerank_service
 from rayapp.container.leader_tasks import (
     backup_tasks,
     cleanup_task,
+    daily_task,
     drift_task,
     preload_task,
     resume_task,
@@ -74,6 +76,7 @@ from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
+from rayapp.portability.backup import stored_in
 from rayapp.portability.erasure import ErasureService
 from rayapp.portability.exports import ExportService
 from rayapp.portability.files import ArchiveFiles
@@ -404,8 +407,9 @@ class Container:
                 drift_task(self.stores.events, self.runtime),
                 resume_task(self.jobs),
                 cleanup_task(cleanup.run),
+                daily_task(self.storage_report),
                 preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
-                *backup_tasks(self.settings, self.clock),
+                *backup_tasks(self.settings, self.clock, self.disk),
                 *retention_tasks(self.retention, self.settings.retention),
             ],
             learning=self.learning,
@@ -608,6 +612,13 @@ class Container:
     @cached_property
     def holds(self) -> LegalHolds:
         return LegalHolds(self.stores.holds, self.stores.events, runtime=self.runtime)
+
+    @cached_property
+    def storage_report(self) -> StorageReport:
+        folder = self.settings.backup.folder_in(self.settings.data.dir)
+        return StorageReport(
+            self.stores, self.index, partial(stored_in, folder), runtime=self.runtime
+        )
 
     @cached_property
     def retention(self) -> RetentionService:

@@ -2,7 +2,8 @@
 
 MongoDB ends itself when a write of its own finds no space, and then nobody can read either
 (decision 0051). So writes are refused while there still is some: ok → low below `warn_bytes` →
-full below `min_bytes`, and back only above the same bound plus a margin, so that it does not flap.
+tight below `bulk_bytes`, where work that takes much is refused → full below `min_bytes`, and back
+only above the same bound plus a margin, so that it does not flap.
 """
 
 from collections.abc import Callable
@@ -27,15 +28,25 @@ Measure = Callable[[], tuple[int, int]]
 class DiskState(StrEnum):
     OK = "ok"
     LOW = "low"
+    TIGHT = "tight"
     FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskLimits:
-    """Free bytes below which it is said, and below which writes are refused."""
+    """Free bytes below which it is said, below which jobs, imports and uploads of documents are
+    refused, and below which every write is."""
 
     warn_bytes: int
     min_bytes: int
+    bulk_bytes: int = 0
+
+    @property
+    def steps(self) -> tuple[tuple[DiskState, int], ...]:
+        """The states by their bounds, the worst first."""
+        bulk = max(self.bulk_bytes, self.min_bytes)
+        warn = max(self.warn_bytes, bulk)
+        return (DiskState.FULL, self.min_bytes), (DiskState.TIGHT, bulk), (DiskState.LOW, warn)
 
     @property
     def last_bytes(self) -> int:
@@ -55,11 +66,12 @@ class DiskReport:
 
 def judge(before: DiskState, free_bytes: int, limits: DiskLimits) -> DiskState:
     """The state that follows `before` when so many bytes are free."""
-    full_below = limits.min_bytes * (MARGIN if before is DiskState.FULL else 1.0)
-    low_below = limits.warn_bytes * (1.0 if before is DiskState.OK else MARGIN)
-    if free_bytes < full_below:
-        return DiskState.FULL
-    return DiskState.LOW if free_bytes < low_below else DiskState.OK
+    order = list(DiskState)
+    for state, bound in limits.steps:
+        was_there = order.index(before) >= order.index(state)
+        if free_bytes < bound * (MARGIN if was_there else 1.0):
+            return state
+    return DiskState.OK
 
 
 def reason_of(folder: str, state: DiskState, free_bytes: int, limits: DiskLimits) -> str:
@@ -70,6 +82,12 @@ def reason_of(folder: str, state: DiskState, free_bytes: int, limits: DiskLimits
         return (
             f"The disk of {folder} is full ({left}, writes go on at {enough} MiB): free space "
             "on it, or move data.dir to a larger one"
+        )
+    if state is DiskState.TIGHT:
+        enough = round(limits.bulk_bytes * MARGIN) // MIB
+        return (
+            f"The disk of {folder} is nearly full ({left}; jobs, imports and uploads go on at "
+            f"{enough} MiB): free space on it, or move data.dir to a larger one"
         )
     if state is DiskState.LOW:
         return (
@@ -117,13 +135,22 @@ class DiskSpace:
         found = self.look()
         return found is not None and found.free_bytes < self._limits.last_bytes
 
-    def check(self, *, frees: bool = False) -> None:
-        """Before a write; with `frees` one after which less is kept.
+    @property
+    def tight(self) -> bool:
+        """Whether work that takes much room is refused now."""
+        found = self.look()
+        return found is not None and found.state in (DiskState.TIGHT, DiskState.FULL)
+
+    def check(self, *, frees: bool = False, bulk: bool = False) -> None:
+        """Before a write; with `frees` one after which less is kept, with `bulk` one that takes
+        much.
 
         Raises StoreFull: there is no room, and nothing was stored.
         """
         found = self.look()
-        if found is None or found.state is not DiskState.FULL:
+        if found is None or found.state in (DiskState.OK, DiskState.LOW):
+            return
+        if found.state is DiskState.TIGHT and not bulk:
             return
         if frees and found.free_bytes >= self._limits.last_bytes:
             return

@@ -130,8 +130,7 @@ class BackupService:
 
     def kept(self) -> list[StoredBackup]:
         """Newest first."""
-        found = self._folder.glob(f"{PREFIX}*{SUFFIX}") if self._folder.is_dir() else []
-        return sorted(map(_stored, found), key=lambda one: one.name, reverse=True)
+        return stored_in(self._folder)
 
     def cleanup(self, keep: int) -> list[StoredBackup]:
         """Remove all but the newest `keep`, and what deaths left; which went."""
@@ -235,6 +234,12 @@ def _documents(found: zipfile.ZipFile, part: BackupPart) -> Iterator[bytes]:
         raise BadArchive(
             f"{part.collection} in the backup is not what its manifest says; use another one."
         )
+
+
+def stored_in(folder: Path) -> list[StoredBackup]:
+    """The whole ones of a folder, newest first."""
+    found = folder.glob(f"{PREFIX}*{SUFFIX}") if folder.is_dir() else []
+    return sorted(map(_stored, found), key=lambda one: one.name, reverse=True)
 
 
 def _page(documents: Iterator[bytes]) -> list[bytes]:

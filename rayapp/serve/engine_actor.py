@@ -167,9 +167,7 @@ def get_or_create_vector_actor(settings: Settings, *, name: str = ACTOR_NAME) ->
             str(folder),
             settings.qdrant.alias,
             settings.qdrant.flush_interval_s,
-            DiskLimits(
-                warn_bytes=settings.data.warn_free_bytes, min_bytes=settings.data.min_free_bytes
-            ),
+            settings.data.disk_limits,
         )
     )
 

@@ -415,3 +415,58 @@ class ResetAnswer(bases.Success, bases.Camel):
     complete: bool
     results: ResetResults
     next_steps: tuple[str, ...]
+
+
+class IntegrityCheckView(bases.Answer):
+    """One thing that should agree."""
+
+    name: str
+    well: bool
+    found: int | None = Field(description="How many are not as they should be; null: not known.")
+    says: str
+    repair: str = Field(description="The command that puts it right.")
+
+
+class BackupsView(bases.Answer):
+    """Whole backups of the folder."""
+
+    count: int
+    bytes: int
+    newest_at: datetime | None
+
+
+class IntegrityAnswer(bases.Success):
+    """Sizes and checks. Not `well`: some check found something, or cannot tell."""
+
+    well: bool
+    store_bytes: int = Field(description="Files of the collections and of their indexes.")
+    conversations: int = Field(description="Sessions, those without a kept turn too.")
+    turns: int
+    backups: BackupsView
+    checks: tuple[IntegrityCheckView, ...]
+
+
+class DaysQuery(bases.Strict):
+    """How many days."""
+
+    days: int = Field(30, ge=1, le=400, description="Newest first; 400 are kept.")
+
+
+class DayView(bases.Answer):
+    """A day as it ended, or stands now."""
+
+    day: str = Field(description="YYYY-MM-DD in UTC.")
+    at: datetime
+    tiers: dict[str, dict[str, int]]
+    rows: dict[str, int] = Field(description="By collection.")
+    store_bytes: int
+    waiting: int
+    failed: int
+    points: int | None
+    free_bytes: int | None
+
+
+class DaysAnswer(bases.Success):
+    """Newest first."""
+
+    days: tuple[DayView, ...]

@@ -186,6 +186,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ops.verify_migration": {},
     "ops.find_blobs": {"tier": "history"},
     "ops.remove_blobs": {"tier": "history"},
+    "ops.integrity": {},
+    "ops.daily": {"days": 7},
     "ops.retention": {},
     "ops.run_retention": {"confirm": "DELETE"},
     "ops.holds": {},

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
+from rayapp.admin.ports import DayRow, DayStore, HoldStore, LegalHold
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
-from rayapp.storage.mongo.indexes import HIDDEN, HIDDEN_ONLY, ITEMS, PERSONALITY
+from rayapp.storage.mongo.indexes import DAYS, HIDDEN, HIDDEN_ONLY, ITEMS, PERSONALITY
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.operator_rows import MongoDayStore, MongoHoldStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore
 from rayapp.storage.mongo.receipts import MongoReceiptStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
@@ -32,6 +35,7 @@ from tests.support.stores.data import DataStores, data_stores
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.sessions import InMemorySessionStore
+from tests.support.stores.stores import InMemoryDayStore, InMemoryHoldStore
 
 KEEP = timedelta(days=36_500)
 
@@ -157,3 +161,50 @@ async def test_an_old_fact_is_marked_for_its_user_and_reads_as_before(
     assert found[1].fields == {"userId": "dana", "text": "tea"}
     assert [fact.moved async for fact in bank.rows(ReadScope("noa"))] == [False]
     assert (await bank.everybody(), await bank.empty(), await bank.empty()) == (3, 3, 0)
+
+
+@pytest.fixture(params=["memory", pytest.param("mongo", marks=pytest.mark.engine)])
+def of_operators(request: pytest.FixtureRequest) -> tuple[HoldStore, DayStore]:
+    if request.param == "memory":
+        return InMemoryHoldStore(), InMemoryDayStore()
+    database = request.getfixturevalue("database")
+    return MongoHoldStore(database), MongoDayStore(database)
+
+
+async def test_a_user_is_held_once_until_released(
+    of_operators: tuple[HoldStore, DayStore],
+) -> None:
+    store, _ = of_operators
+    first = LegalHold(user_id="dana", reason="case 17", placed_by="ops", at=STORED_AT)
+    other = replace(first, user_id="noa", at=STORED_AT - timedelta(days=1))
+    assert await store.place(first) == first
+    assert await store.place(replace(first, reason="תיק 18")) == first
+    assert await store.place(other) == other
+    assert await store.all() == [other, first]
+    assert (await store.get("dana"), await store.get("omer")) == (first, None)
+    assert (await store.release("dana"), await store.release("dana")) == (True, False)
+    assert await store.all() == [other]
+
+
+async def test_a_day_has_one_row(of_operators: tuple[HoldStore, DayStore]) -> None:
+    _, store = of_operators
+    row = DayRow(
+        day="2026-01-15",
+        at=STORED_AT,
+        tiers={"working": {"active": 1}},
+        rows={"turns": 2},
+        store_bytes=9,
+        waiting=1,
+        failed=0,
+    )
+    newer = replace(row, day="2026-01-16", points=7)
+    for one in (row, newer, replace(row, waiting=3)):
+        await store.keep(one)
+    assert await store.recent(9) == [newer, replace(row, waiting=3)]
+    assert await store.recent(1) == [newer]
+    assert await store.recent(0) == []
+
+
+@pytest.mark.engine
+async def test_a_day_is_kept_for_400_days(database: MongoDatabase) -> None:
+    assert (await database.indexes(DAYS))["day_expiry"]["expireAfterSeconds"] == 400 * 86_400

@@ -37,7 +37,7 @@ from tests.small_disk import (
 pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
 # A new stack asks for 1,000 MB and takes 390 of them.
 DISK_MB = 1_010
-RESERVE = 256 * MIB
+RESERVE = 500 * MIB
 # Room for stores above the reserve: a few seconds of them.
 ROOM = 40 * MIB
 MAX_STORES = 4_000

@@ -107,6 +107,7 @@ async def example_world() -> Harness:
             world.services.hooks, Endpoint(), world.services.models, runtime=world.runtime
         ),
     )
+    await world.services.storage_report.roll_up()
     return world
 
 

@@ -55,6 +55,7 @@ from tests.support.stores.shared_items import InMemorySharedItems
 from tests.support.stores.stores import (
     InMemoryApiKeyStore,
     InMemoryChangeLog,
+    InMemoryDayStore,
     InMemoryEventStore,
     InMemoryHoldStore,
     InMemoryIdempotencyStore,
@@ -169,6 +170,7 @@ class InMemoryStores(Stores):
         self.leases = world.leases
         self.api_keys = InMemoryApiKeyStore()
         self.holds = InMemoryHoldStore()
+        self.days = InMemoryDayStore()
         self.idempotency = world.idempotency
         self.outcomes = world.outcomes
         self.lifecycle = world.lifecycle

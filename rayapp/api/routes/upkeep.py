@@ -1,9 +1,10 @@
 """Upkeep of the whole store for administrators: sizes, cleanup, old data, retention, reset."""
 
+import asyncio
 import time
 
 from rayapp.admin.ports import Cleanup
-from rayapp.api.auth import HOLDS, RETENTION
+from rayapp.api.auth import DAILY, HOLDS, INTEGRITY, RETENTION
 from rayapp.api.call import Call
 from rayapp.api.confirm import check_confirmed
 from rayapp.api.responses import raises, raises_code
@@ -38,6 +39,34 @@ async def data_sizes(call: CurrentCall) -> wire.SizesAnswer:
             "free_bytes": sum(size.free_bytes for size in rows),
         },
     )
+
+
+@routes.get(INTEGRITY, summary="Whether the stores agree, and how old the last backup is")
+async def integrity(call: CurrentCall) -> wire.IntegrityAnswer:
+    """Each check with the command that repairs what it found. Differences between the database and
+    the index are those that the last sweep left."""
+    report = call.services.storage_report
+    sizes, backups, checks = await asyncio.gather(
+        call.services.upkeep.sizes(), report.backups(), report.checks()
+    )
+    rows = {one.name: one.count for one in sizes.collections}
+    return wire.IntegrityAnswer(
+        well=all(one.well for one in checks),
+        store_bytes=sum(one.storage_bytes + one.index_bytes for one in sizes.collections),
+        conversations=rows.get("sessions", 0),
+        turns=rows.get("turns", 0),
+        backups=wire.BackupsView.of(backups),
+        checks=tuple(map(wire.IntegrityCheckView.of, checks)),
+        degraded=sizes.degraded,
+    )
+
+
+@routes.get(DAILY, summary="What the service held, day by day")
+async def daily(call: CurrentCall, query: InQuery[wire.DaysQuery]) -> wire.DaysAnswer:
+    """A row per UTC day, kept for 400 days. Counts of outcomes and deletions only grow: what a day
+    brought is the difference to the day before."""
+    found = await call.services.storage_report.days(query.days)
+    return wire.DaysAnswer(days=tuple(map(wire.DayView.of, found)))
 
 
 @routes.post("/api/data/compact-database", summary="Give free space back to the file system")

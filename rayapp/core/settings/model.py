@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rayapp.core.disk_space import DiskLimits
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import rules as settings_rules
 
@@ -206,14 +207,25 @@ UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
 class DataSettings(SettingsSection):
     dir: Path = Field(Path(".rayapp"), description="Directory of everything the local stack keeps.")
     warn_free_bytes: int = Field(
-        1 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
+        5 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
+    )
+    bulk_free_bytes: int = Field(
+        1 << 30, ge=0, description="Below that, jobs, imports and uploads are refused with 507."
     )
     min_free_bytes: int = Field(
-        256 << 20, ge=0, description="Below that, writes are refused with 507; 0 never refuses."
+        500 << 20, ge=0, description="Below that, writes are refused with 507; 0 never refuses."
     )
     holds_store: bool = Field(
         False, description="Filled in by the local stack: its MongoDB keeps its files here."
     )
+
+    @property
+    def disk_limits(self) -> DiskLimits:
+        return DiskLimits(
+            warn_bytes=self.warn_free_bytes,
+            bulk_bytes=self.bulk_free_bytes,
+            min_bytes=self.min_free_bytes,
+        )
 
 
 class HttpSettings(SettingsSection):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
+from rayapp.core.disk_space import MIB, DiskSpace
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
@@ -37,8 +37,7 @@ NEW_STORE_MB = 1_000
 
 def disk_of(paths: StackPaths, settings: Settings) -> DiskSpace:
     """The same rule as in the replicas, whatever runs."""
-    data = settings.data
-    limits = DiskLimits(warn_bytes=data.warn_free_bytes, min_bytes=data.min_free_bytes)
+    limits = settings.data.disk_limits
     return DiskSpace(str(paths.data), limits, partial(measured, paths.data))
 
 

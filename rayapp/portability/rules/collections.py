@@ -309,6 +309,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         why="hashes of keys; whoever runs the service revokes them",
     ),
     Collection(
+        name="daily_metrics",
+        owner=Owner.SERVICE,
+        erasing=Erasing.KEPT,
+        why="counts of the whole service, a row per day",
+    ),
+    Collection(
         name="legal_holds",
         owner=Owner.SERVICE,
         erasing=Erasing.KEPT,

@@ -40,6 +40,7 @@ IMPORTS = "imports"
 TURNS = "turns"
 MODEL_WINDOWS = "model_windows"
 HOLDS = "legal_holds"
+DAYS = "daily_metrics"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -49,6 +50,7 @@ MODEL_USAGE_TTL_S = 90 * 86_400  # a quarter, in which costs are asked about
 QUARANTINE_TTL_S = 30 * 86_400  # long enough to notice, short enough to be forgotten
 CHANGE_TTL_S = 3_600  # longer than a process keeps what it does not look at
 IMPORT_TTL_S = 30 * 86_400  # an import that was cut short is not taken up again after a month
+DAYS_TTL_S = 400 * 86_400  # a year can be compared with the one before it
 IDEMPOTENCY_TTL_S = 24 * 3_600  # our choice: a key is remembered for 24 hours
 
 # A field that no document has: an item's `lang` must never choose a stemmer, because the server
@@ -421,6 +423,10 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
+    DAYS: (
+        index("day", "day", unique=True),
+        index("day_expiry", "at", ttl_s=DAYS_TTL_S),
+    ),
     HOLDS: (index("held_user", "user_id", unique=True),),
     IDEMPOTENCY: (
         index("user_route_key", "user_id", "route", "key", unique=True),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from rayapp.admin.ports import ApiKey, IdempotencyRow, LegalHold
+from rayapp.admin.ports import ApiKey, DayRow, IdempotencyRow, LegalHold
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import Clock
@@ -169,6 +169,20 @@ class InMemoryApiKeyStore:
     async def all(self) -> list[ApiKey]:
         """Oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created_at, key.key_hash))
+
+
+class InMemoryDayStore:
+    """Implements `admin.ports.DayStore`."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, DayRow] = {}
+
+    async def keep(self, row: DayRow) -> None:
+        self._rows[row.day] = row
+
+    async def recent(self, days: int) -> list[DayRow]:
+        found = sorted(self._rows.values(), key=lambda row: row.day, reverse=True)
+        return found[: max(0, days)]
 
 
 class InMemoryHoldStore:

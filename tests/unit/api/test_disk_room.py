@@ -10,13 +10,13 @@ import pytest
 
 from rayapp.api.app import ROUTES
 from rayapp.api.auth import ROUTE_SCOPES
-from rayapp.api.middleware import FREES, STORES_NOTHING
+from rayapp.api.middleware import BULK, FREES, STORES_NOTHING
 from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
 from rayapp.core.errors import StoreDown
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
-LIMITS = DiskLimits(warn_bytes=400 * MIB, min_bytes=200 * MIB)
+LIMITS = DiskLimits(warn_bytes=400 * MIB, bulk_bytes=300 * MIB, min_bytes=200 * MIB)
 STORE = {"text": "Dana lives in Haifa", "tier": "history"}
 
 
@@ -73,6 +73,27 @@ async def test_reads_go_on_and_what_frees_is_let_in(api: httpx.AsyncClient, disk
     assert (await api.delete(f"/api/memory/items/{memory_id}")).status_code == 507
 
 
+async def test_below_the_second_step_only_bulk_work_is_refused(
+    api: httpx.AsyncClient, disk: Disk
+) -> None:
+    disk.free = 299
+    assert (await api.post("/api/memory/store", json=STORE)).status_code == 201
+    guide = {"file": ("guide.md", b"# Guide")}
+    for path in sorted(BULK):
+        url = path.format(job_id="job-1")
+        sent = {"files": guide} if "upload" in path or path.endswith("/books") else {"json": {}}
+        refused = await api.post(url, **sent)  # type: ignore[arg-type]
+        assert (refused.status_code, refused.json()["code"]) == (507, "disk_full"), path
+        assert "nearly full (299 MiB are left" in refused.json()["message"]
+    health = (await api.get("/api/memory/health")).json()
+    said = {one["name"]: one for one in health["components"]}["disk"]
+    assert (said["healthy"], said["details"]["state"]) == (True, "tight")
+    disk.free = 374
+    assert (await api.post("/api/memory/books", files=guide)).status_code == 507
+    disk.free = 375
+    assert (await api.post("/api/memory/books", files=guide)).status_code == 200
+
+
 async def test_a_tool_that_stores_is_refused_and_one_that_reads_is_not(
     api: httpx.AsyncClient,
 ) -> None:
@@ -102,5 +123,5 @@ async def test_a_mongodb_that_the_disk_took_away_is_explained(world: Harness, di
 
 def test_the_exceptions_are_routes() -> None:
     paths = {path for _, path in ROUTE_SCOPES}
-    assert paths >= FREES | STORES_NOTHING
-    assert {one.path for one in ROUTES} >= FREES | STORES_NOTHING
+    assert paths >= FREES | STORES_NOTHING | BULK
+    assert {one.path for one in ROUTES} >= FREES | STORES_NOTHING | BULK

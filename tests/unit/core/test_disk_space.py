@@ -19,7 +19,7 @@ from rayapp.core.disk_space import (
 )
 from rayapp.core.errors import StoreFull
 
-OK, LOW, FULL = DiskState.OK, DiskState.LOW, DiskState.FULL
+OK, LOW, TIGHT, FULL = DiskState
 LIMITS = DiskLimits(warn_bytes=1_000 * MIB, min_bytes=200 * MIB)
 
 
@@ -63,9 +63,41 @@ def test_what_moves_less_than_the_margin_changes_the_state_once(
 
 @given(st.sampled_from(DiskState), st.integers(0, 2_000 * MIB), st.integers(0, 2_000 * MIB))
 def test_more_room_is_never_worse(before: DiskState, one: int, other: int) -> None:
-    order = [FULL, LOW, OK]
+    order = [FULL, TIGHT, LOW, OK]
     less, more = (judge(before, free, LIMITS) for free in sorted((one, other)))
     assert order.index(less) <= order.index(more)
+
+
+BULK_LIMITS = DiskLimits(warn_bytes=1_000 * MIB, bulk_bytes=500 * MIB, min_bytes=200 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("before", "free_mib", "after"),
+    [
+        (OK, 500, LOW),
+        (OK, 499, TIGHT),
+        (OK, 199, FULL),
+        (LOW, 499, TIGHT),
+        (TIGHT, 624, TIGHT),
+        (TIGHT, 625, LOW),
+        (TIGHT, 1_250, OK),
+        (FULL, 249, FULL),
+        (FULL, 250, TIGHT),
+        (FULL, 625, LOW),
+    ],
+)
+def test_between_low_and_full_only_what_takes_much_is_refused(
+    before: DiskState, free_mib: int, after: DiskState
+) -> None:
+    assert judge(before, free_mib * MIB, BULK_LIMITS) is after
+    disk = DiskSpace("/data", BULK_LIMITS, lambda: (4_000 * MIB, free_mib * MIB))
+    disk._state = before
+    assert disk.tight is (after in (TIGHT, FULL))
+    if after is TIGHT:
+        disk.check()
+        disk.check(frees=True, bulk=True)
+        with pytest.raises(StoreFull, match="jobs, imports and uploads go on at 625 MiB"):
+            disk.check(bulk=True)
 
 
 def space(free: list[int]) -> DiskSpace:

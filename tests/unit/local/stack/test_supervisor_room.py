@@ -170,4 +170,4 @@ def test_a_store_that_exists_needs_its_reserve_only(tmp_path: Path) -> None:
     paths.mongo.mkdir()
     assert needed_mb(paths, settings) == 1_000
     (paths.mongo / "WiredTiger").touch()
-    assert needed_mb(paths, settings) == 256
+    assert needed_mb(paths, settings) == 500

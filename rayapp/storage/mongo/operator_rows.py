@@ -1,10 +1,10 @@
-"""Legal holds: one row per user whose data are kept from being deleted."""
+"""Rows of operators: users whose data are kept from being deleted, and one row per day."""
 
-from rayapp.admin.ports import LegalHold
+from rayapp.admin.ports import DayRow, LegalHold
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.storage.mongo.database import DURABLE, MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import HOLDS
+from rayapp.storage.mongo.indexes import DAYS, HOLDS
 from rayapp.storage.mongo.rows import reader, to_row
 
 
@@ -31,3 +31,17 @@ class MongoHoldStore:
     async def all(self) -> list[LegalHold]:
         order = [("at", 1), ("user_id", 1)]
         return await listed(self._rows, {}, reader(LegalHold), sort=order)
+
+
+class MongoDayStore:
+    """Implements `admin.ports.DayStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(DAYS)
+
+    async def keep(self, row: DayRow) -> None:
+        with translated():
+            await self._rows.replace_one({"day": row.day}, to_row(row), upsert=True)
+
+    async def recent(self, days: int) -> list[DayRow]:
+        return await listed(self._rows, {}, reader(DayRow), sort=[("day", -1)], limit=days)

@@ -1,0 +1,162 @@
+"""What the stores take, whether they agree, how old the last backup is; and a row per day of it."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Protocol
+
+from rayapp.admin import ports
+from rayapp.admin.rules import backup_is_late, differences_left
+from rayapp.core.errors import RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.index.consistency.service import last_report
+from rayapp.index.ports import VectorIndex
+from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore
+from rayapp.portability.backup import StoredBackup
+
+DEFERRED = "rayapp job deferred"
+SWEEP = "rayapp job consistency_sweep --full --repair"
+BACKUP = "rayapp job backup create"
+OLD_S = 60.0
+
+
+class ReportStores(Protocol):
+    """What is counted."""
+
+    items: MemoryStore
+    events: EventStore
+    housekeeping: ports.Housekeeping
+    days: ports.DayStore
+
+
+class StorageReport:
+    """`backups`: the whole ones, newest first; it reads a folder."""
+
+    def __init__(
+        self,
+        stores: ReportStores,
+        index: VectorIndex,
+        backups: Callable[[], Sequence[StoredBackup]],
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._stores = stores
+        self._index = index
+        self._backups = backups
+        self._clock = runtime.clock
+        self._disk = runtime.disk
+        self._every_h = runtime.settings.backup.every_h
+
+    async def backups(self) -> ports.BackupsSeen:
+        found = await asyncio.to_thread(self._backups)
+        return ports.BackupsSeen(
+            count=len(found),
+            bytes=sum(one.bytes for one in found),
+            newest_at=found[0].at if found else None,
+        )
+
+    async def checks(self) -> list[ports.IntegrityCheck]:
+        """Each with the command that repairs it."""
+        backlog, sweep, points, backups = await asyncio.gather(
+            self._stores.items.backlog(),
+            last_report(self._stores.events),
+            self._points(),
+            self.backups(),
+        )
+        return [
+            *_of_backlog(backlog),
+            _of_index(points, backlog),
+            *_of_sweep(sweep),
+            _of_backups(backups, self._every_h, self._clock.now()),
+        ]
+
+    async def roll_up(self) -> ports.DayRow:
+        """Keep the row of today, as it stands."""
+        now = self._clock.now()
+        tiers, sizes, backlog, points = await asyncio.gather(
+            self._stores.items.tier_counts(None),
+            self._stores.housekeeping.sizes(),
+            self._stores.items.backlog(),
+            self._points(),
+        )
+        disk = self._disk.look()
+        row = ports.DayRow(
+            day=f"{now:%Y-%m-%d}",
+            at=now,
+            tiers={one.tier.value: _counts(asdict(one)) for one in tiers},
+            rows={one.name: one.count for one in sizes},
+            store_bytes=sum(one.storage_bytes + one.index_bytes for one in sizes),
+            waiting=backlog.pending,
+            failed=backlog.failed,
+            points=points,
+            free_bytes=None if disk is None else disk.free_bytes,
+        )
+        await self._stores.days.keep(row)
+        return row
+
+    async def days(self, number: int) -> list[ports.DayRow]:
+        """Newest first."""
+        return await self._stores.days.recent(number)
+
+    async def _points(self) -> int | None:
+        try:
+            return await self._index.count()
+        except RayappError:
+            return None
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, int]:
+    return {name: count for name, count in row.items() if name != "tier"}
+
+
+def _of_backlog(backlog: IndexBacklog) -> list[ports.IntegrityCheck]:
+    late = backlog.pending if backlog.oldest_pending_s > OLD_S else 0
+    return [
+        ports.IntegrityCheck(
+            name="failed",
+            found=backlog.failed,
+            says="memories that the index gave up on",
+            repair=DEFERRED,
+        ),
+        ports.IntegrityCheck(
+            name="waiting",
+            found=late,
+            says=f"memories that wait, the oldest for {backlog.oldest_pending_s:.0f} s",
+            repair=DEFERRED,
+        ),
+    ]
+
+
+def _of_index(points: int | None, backlog: IndexBacklog) -> ports.IntegrityCheck:
+    """A memory has a point, or one per passage: fewer points than memories say that some are
+    lost."""
+    found = None if points is None else max(0, backlog.synced - points)
+    return ports.IntegrityCheck(
+        name="counts",
+        found=found,
+        says="memories more than points" if points is not None else "the index is away",
+        repair=SWEEP,
+    )
+
+
+def _of_sweep(sweep: Mapping[str, Any] | None) -> list[ports.IntegrityCheck]:
+    if sweep is None:
+        return [
+            ports.IntegrityCheck(name="drift", found=None, says="no sweep ran yet", repair=SWEEP)
+        ]
+    left = differences_left(sweep)
+    said = f"left by the sweep of {sweep['at']}"
+    return [
+        ports.IntegrityCheck(name=kind, found=left.get(kind, 0), says=said, repair=SWEEP)
+        for kind in sorted({"missing_in_index", "orphan_in_index", *left})
+    ]
+
+
+def _of_backups(backups: ports.BackupsSeen, every_h: float, now: datetime) -> ports.IntegrityCheck:
+    if backups.newest_at is None:
+        says = "there is no backup"
+    else:
+        says = f"the newest backup is {(now - backups.newest_at).total_seconds() / 3_600:.1f} h old"
+    late = backup_is_late(backups.newest_at, every_h, now)
+    return ports.IntegrityCheck(name="backup", found=int(late), says=says, repair=BACKUP)
