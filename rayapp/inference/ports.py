@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 from rayapp.core.runtime import BreakerOwner
 from rayapp.core.scope import ReadScope
@@ -113,6 +113,14 @@ class RerankBackend(Protocol):
         """Raw relevance scores in document order (the gateway applies the sigmoid)."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class InlineRerankBackend(RerankBackend, Protocol):
+    """One whose work costs less than what hands it on: tasks, batches and limits of time."""
+
+    def at_once(self, query: str, documents: Sequence[str]) -> list[float] | None:
+        """As `logits`, now; None where that would hold up the event loop. RerankerDown."""
 
 
 class Cache(Protocol):

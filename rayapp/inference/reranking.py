@@ -14,7 +14,7 @@ from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import RerankerSettings
 from rayapp.inference.batch_queue import Splitter
 from rayapp.inference.gateway import ModelGateway
-from rayapp.inference.ports import RerankBackend
+from rayapp.inference.ports import InlineRerankBackend, RerankBackend
 
 # Searches that may wait for the model before the next one keeps its ranked order at once.
 WAITING_SEARCHES = 32
@@ -26,6 +26,10 @@ def sigmoid(logit: float) -> float:
         return 1.0 / (1.0 + math.exp(-logit))
     power = math.exp(logit)
     return power / (1.0 + power)
+
+
+class _LongTexts(Exception):
+    """They are not scored in the caller's turn of the event loop."""
 
 
 class RerankService(ModelGateway):
@@ -47,6 +51,7 @@ class RerankService(ModelGateway):
     ) -> None:
         super().__init__(settings.batch, traits, breaker=breaker, metrics=metrics, clock=clock)
         self._backend = backend
+        self._inline = backend if isinstance(backend, InlineRerankBackend) else None
         self._settings = settings
         self._slots = asyncio.Semaphore(traits.concurrency)
         self._waiting = 0
@@ -73,10 +78,13 @@ class RerankService(ModelGateway):
         cut = cut[: self._settings.max_candidates]
         if not cut:
             return []
+        query = query[: self._settings.max_chars]
+        if self._inline is not None:
+            scores = await self._at_once(self._inline, query, cut)
+            if scores is not None:
+                return scores
         self._waiting += 1
-        task = asyncio.get_running_loop().create_task(
-            self._score(self._backend, query[: self._settings.max_chars], cut)
-        )
+        task = asyncio.get_running_loop().create_task(self._score(self._backend, query, cut))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         # A caller who gives up leaves the call running to its own limit: only so does the breaker
@@ -123,6 +131,27 @@ class RerankService(ModelGateway):
             # Read here, because the caller may be gone and an unread error would be logged.
             task.exception()
         self._gauge_breaker()
+
+    async def _at_once(
+        self, backend: InlineRerankBackend, query: str, documents: list[str]
+    ) -> list[float] | None:
+        """Nothing is waited for, so nothing is late; None: the texts take too long for that."""
+
+        async def score() -> list[float]:
+            logits = backend.at_once(query, documents)
+            if logits is None:
+                raise _LongTexts  # tells the breaker nothing
+            return _checked(logits, len(documents))
+
+        start = self._clock.monotonic()
+        try:
+            logits = await self._breaker.call(score, self._clock.monotonic, RerankerDown)
+        except _LongTexts:
+            return None
+        finally:
+            self._gauge_breaker()
+        self._metrics.observe("rerank_latency_s", self._clock.monotonic() - start)
+        return [sigmoid(logit) for logit in logits]
 
     async def _score(self, backend: RerankBackend, query: str, documents: list[str]) -> list[float]:
         """The batches run one after another inside `reranker.timeout_s`."""
@@ -172,10 +201,12 @@ class RerankService(ModelGateway):
                 raise RerankerDown(
                     "The reranker gave no answer in time; retry later.", code="reranker_timeout"
                 ) from None
-            if len(logits) != len(documents) or not all(map(math.isfinite, logits)):
-                raise RerankerDown(
-                    "The reranker gave missing, NaN or infinite scores; check reranker.api."
-                )
-            return logits
+            return _checked(logits, len(documents))
 
         return await self._breaker.call(score, self._clock.monotonic, RerankerDown)
+
+
+def _checked(logits: list[float], documents: int) -> list[float]:
+    if len(logits) != documents or not all(map(math.isfinite, logits)):
+        raise RerankerDown("The reranker gave missing, NaN or infinite scores; check reranker.api.")
+    return logits

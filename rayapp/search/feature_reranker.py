@@ -19,7 +19,7 @@ INLINE_CHARS = 40_000
 
 
 class FeaturesRerankBackend:
-    """`RerankBackend`. The candidates of one call are compared with each other: one call each."""
+    """`InlineRerankBackend`. One call compares the candidates with each other."""
 
     def __init__(self, static_model: str = "", weights: Path = BUNDLED) -> None:
         """Loads weights and word vectors (0.1 s). `static_model` empty: the one of the weights.
@@ -36,9 +36,16 @@ class FeaturesRerankBackend:
         self.name = self._model.name
 
     async def logits(self, query: str, documents: Sequence[str]) -> list[float]:
+        found = self.at_once(query, documents)
+        if found is not None:
+            return found
+        return await asyncio.to_thread(self._waited_for, query, documents)
+
+    def at_once(self, query: str, documents: Sequence[str]) -> list[float] | None:
+        """None: the texts are long, or a call in a thread has the table."""
         small = sum(map(len, documents)) <= INLINE_CHARS
         if not small or not self._one_at_a_time.acquire(blocking=False):
-            return await asyncio.to_thread(self._waited_for, query, documents)
+            return None
         try:
             return self._logits(query, documents)
         finally:

@@ -11,6 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -89,6 +90,14 @@ class _Held:
         self.until, self.seen = look.until, frozenset(one.key for one in look.found)
 
 
+class Seen(NamedTuple):
+    """A held view at one moment. Equal to another one: what was read of it is still true."""
+
+    view: UserView
+    changed: int
+    bare: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Building:
     """A view that is being made. `large`: it will not be there at once, so nobody waits for it."""
@@ -155,6 +164,13 @@ class ResidentViews:
             view = None
         self._metrics.count("views", kind="index" if view is None else "view")
         return view
+
+    def last_seen(self, scope: ReadScope, where: ItemFilter) -> Seen | None:
+        """The user's view as it is held, which the primary store may say more about by now."""
+        held = self._users.get(scope.user_id)
+        if held is None or not self._serves(scope, where):
+            return None
+        return Seen(held.view, held.view.changed, held.bare)
 
     def is_bare(self, user_id: str) -> bool:
         """Whether the user is held and had no graph at the last look."""

@@ -121,14 +121,19 @@ class Retrievers:
             self._views.of(request.scope, request.where, deadline, trace)
         )
         try:
-            await asyncio.sleep(0)  # the store answers while the question is embedded
+            await asyncio.sleep(0)  # the store answers while the held view is searched
             vector = await self._embed(request.text, deadline, trace)
+            seen = self._views.last_seen(request.scope, request.where)
+            found = await self._from_view(request, seen.view, vector) if seen else None
             view = await looked
         finally:
             looked.cancel()
-        if view is not None:
-            return await self._from_view(request, view, vector)
-        return await self._from_index(request, vector, deadline, trace)
+        if view is None:
+            return await self._from_index(request, vector, deadline, trace)
+        if found is None or seen != self._views.last_seen(request.scope, request.where):
+            # The store had more to say.
+            found = await self._from_view(request, view, vector)
+        return found
 
     async def _from_view(
         self, request: RetrievalRequest, view: UserView, vector: Vector | None

@@ -29,6 +29,10 @@ _RUNS = re.compile(r"\d+|[^\W\d_]+")
 _QUANTITY = re.compile(r"\d{1,4}[^\W\d_]{1,2}")
 _DIGITS = re.compile(r"\d+")
 _MARK = re.compile(r"[\d@_]")
+# What may stand right before an identifier, as far as Hebrew particles, and right after it.
+_BEFORE = re.compile(r"(?<!\w)(?<!\w[-._@])(?:[ושכלמבה]{1,5}-?)?\Z")
+_AFTER = re.compile(r"[-._@]?\w")
+_LONGEST_BEFORE = 6
 
 
 class Identifier:
@@ -43,16 +47,24 @@ class Identifier:
         runs = _DIGITS.findall(readings[-1])
         # Normalising a text takes far longer than to see that it lacks the digits.
         self._digits = max(runs, key=len, default="")
-        said = "|".join(map(re.escape, readings))
-        self._whole = re.compile(
-            rf"(?<!\w)(?<!\w[-._@])(?:[ושכלמבה]{{1,5}}-?)?(?:{said})(?![-._@]?\w)"
-        )
 
     def is_in(self, text: str) -> bool:
         """Whether `text` holds it as a whole: not as a part of a longer one."""
         if self._digits not in text:
             return False
-        return self._whole.search(normalize(text).casefold()) is not None
+        plain = normalize(text).casefold()
+        return any(_stands_in(plain, reading) for reading in self.readings)
+
+
+def _stands_in(text: str, reading: str) -> bool:
+    """As one expression per identifier would say it: making that takes longer than to look."""
+    at = text.find(reading)
+    while at >= 0:
+        begins = _BEFORE.search(text, max(0, at - _LONGEST_BEFORE), at)
+        if begins and not _AFTER.match(text, at + len(reading)):
+            return True
+        at = text.find(reading, at + 1)
+    return False
 
 
 def identifiers_in(question: str) -> tuple[Identifier, ...]:

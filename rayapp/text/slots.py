@@ -114,7 +114,7 @@ _MORE = re.compile(
 @lru_cache(maxsize=16_384)
 def slot_of(text: str) -> Slot | None:
     """The slot that a fact fills; None when it is no such fact, or more than one."""
-    if len(text) > MAX_CHARS or signature(text).negations:
+    if len(text) > MAX_CHARS:
         return None
     plain = " ".join(normalize(text).split()).rstrip(" .!").casefold().replace("’", "'")
     for name, pattern in _PATTERNS:
@@ -123,6 +123,9 @@ def slot_of(text: str) -> Slot | None:
             continue
         value = found["value"].strip()
         if _MORE.search(value) or not 1 <= len(value.split()) <= MAX_VALUE_WORDS:
+            return None
+        # Few texts come so far, and this takes longer than all patterns.
+        if signature(text).negations:
             return None
         groups = found.groupdict()
         who = groups.get("who") or ME

@@ -5,7 +5,6 @@ turn takes over a share of the relevance of its neighbours, more of it from one 
 the question names one of the speakers, what that speaker says is nearer. Pure.
 """
 
-import math
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -29,8 +28,6 @@ REACH = 2
 PAUSE_S = 3_600.0
 # Memories that were not stored in one batch: seconds per turn of a live chat, our choice.
 TURN_S = 60.0
-# What the difference of two times loses as numbers, seconds.
-SLACK_S = 1e-3
 # A neighbour counts by its relevance to this power: the weak ones together must not outweigh a
 # strong one. Measured on LoCoMo, cross-validated: hit@10 .824 squared, .808 as it is.
 POWER = 2
@@ -63,25 +60,6 @@ def with_turns(
     values = [value + added.get(index, 0.0) for index, value in enumerate(said)]
     highest = max(values, default=0.0)
     return [value / highest for value in values] if highest > 1.0 else values
-
-
-def turns_apart(first: MemoryItem, second: MemoryItem) -> int | None:
-    """How many turns `second` follows `first` by, from 1; None = not of one conversation.
-
-    The order within a batch says it exactly. Otherwise the time between them does, so what was
-    said in a minute is one turn apart.
-    """
-    if first.user_id != second.user_id or second.sequence <= first.sequence:
-        return None
-    if first.source.conversation_id != second.source.conversation_id:
-        return None
-    pause = (second.created_at - first.created_at).total_seconds()
-    if not 0.0 <= pause <= PAUSE_S:
-        return None
-    steps = second.sequence - first.sequence
-    if steps <= REACH:
-        return steps
-    return max(1, math.ceil(pause / TURN_S)) if pause > 0.0 else None
 
 
 def speaker_of(text: str) -> str | None:
@@ -147,7 +125,7 @@ def _from_neighbours(
         if _is_turn(item)
     )
     order = [key[-1] for key in keys]
-    pairs = _close([items[index] for index in order])
+    pairs = close_turns([items[index] for index in order])
     if not pairs:
         return {}
     given = [
@@ -155,10 +133,8 @@ def _from_neighbours(
         for item, value in zip(items, relevance, strict=True)
     ]
     added: dict[int, float] = {}
-    for before, after in ((order[place], order[other]) for place, other in pairs):
-        apart = turns_apart(items[before], items[after])
-        if apart is None or apart > REACH:
-            continue
+    for first, second, apart in pairs:
+        before, after = order[first], order[second]
         share = shares.neighbour * (1.0 if apart == 1 else shares.second)
         asks = apart == 1 and "?" in items[before].text
         forward = share * (1.0 + (shares.answer if asks else 0.0))
@@ -167,13 +143,26 @@ def _from_neighbours(
     return added
 
 
-def _close(items: Sequence[MemoryItem]) -> list[tuple[int, int]]:
-    """Places of those, `REACH` from each other at most, that place and time do not keep apart."""
+def close_turns(items: Sequence[MemoryItem]) -> list[tuple[int, int, int]]:
+    """Places of two turns of one conversation, and how many turns the second follows the first by:
+    1 to `REACH`. `items`: those of a conversation beside each other, as they came.
+
+    The order within a batch says it exactly. Otherwise the time between them does, so what was
+    said in a minute is one turn apart.
+    """
     came = np.array([item.sequence for item in items], np.int64)
-    said = np.array([item.created_at.timestamp() for item in items])
-    found: list[tuple[int, int]] = []
+    said = np.rint(np.array([item.created_at.timestamp() for item in items]) * 1e6)
+    known: dict[tuple[str, str | None], int] = {}
+    spoken = [(item.user_id, item.source.conversation_id) for item in items]
+    talks = np.array([known.setdefault(one, len(known)) for one in spoken], np.int64)
+    found: list[tuple[int, int, int]] = []
     for reach in range(1, REACH + 1):
-        steps, pause = came[reach:] - came[:-reach], said[reach:] - said[:-reach]
-        near = (steps <= REACH) | ((pause > 0.0) & (pause <= REACH * TURN_S + SLACK_S))
-        found += [(at, at + reach) for at in np.flatnonzero(near & (steps > 0)).tolist()]
+        steps, pause = came[reach:] - came[:-reach], (said[reach:] - said[:-reach]) / 1e6
+        minutes = np.maximum(1, np.ceil(pause / TURN_S)).astype(np.int64)
+        apart = np.where(steps <= REACH, steps, np.where(pause > 0.0, minutes, REACH + 1))
+        near = (talks[reach:] == talks[:-reach]) & (steps > 0) & (apart <= REACH)
+        near &= (pause >= 0.0) & (pause <= PAUSE_S)
+        places = np.flatnonzero(near)
+        columns = (places, places + reach, apart[places])
+        found += zip(*(column.tolist() for column in columns), strict=True)
     return sorted(found)

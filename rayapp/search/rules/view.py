@@ -222,6 +222,8 @@ class UserView:
         self._dims = dims
         self._parts: list[_Part] = []
         self._places: dict[str, tuple[_Part, int]] = {}
+        # How often it was changed.
+        self.changed = 0
         self.put(rows)
 
     def __len__(self) -> int:
@@ -242,6 +244,7 @@ class UserView:
         """Add memories, or replace what is held under their ids."""
         if not rows:
             return
+        self.changed += 1
         self.drop([row.item.point_id for row in rows])
         self._add(_part_of(rows, self._dims))
         if len(self._parts) > MOST_PARTS:
@@ -258,6 +261,7 @@ class UserView:
 
     def set_items(self, items: Iterable[MemoryItem]) -> None:
         """Memories whose words are as they were: their columns alone are made anew."""
+        self.changed += 1
         for item in items:
             part, at = self._places[item.point_id]
             part.items[at] = item
@@ -269,6 +273,7 @@ class UserView:
             part.attached[at] = item.attached_to is not None
 
     def drop(self, point_ids: Iterable[str]) -> None:
+        self.changed += 1
         for point_id in point_ids:
             place = self._places.pop(point_id, None)
             if place is not None:

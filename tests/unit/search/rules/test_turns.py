@@ -14,7 +14,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, TurnShares
-from rayapp.search.rules.turns import named_speaker, speaker_of, turns_apart, with_turns
+from rayapp.search.rules.turns import close_turns, named_speaker, speaker_of, with_turns
 from tests.support.builders import an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -80,14 +80,14 @@ def test_a_live_chat_counts_turns_by_the_time_between_them() -> None:
         )
         for seconds in (20, 60, 61, 3_601)
     }
-    apart = {seconds: turns_apart(first, item) for seconds, item in said.items()}
-    assert apart == {20: 1, 60: 1, 61: 2, 3_601: None}
+    apart = {seconds: close_turns([first, item]) for seconds, item in said.items()}
+    assert apart == {20: [(0, 1, 1)], 60: [(0, 1, 1)], 61: [(0, 1, 2)], 3_601: []}
 
 
 def test_a_turn_never_follows_itself_or_a_later_one() -> None:
-    assert turns_apart(turn(1), turn(1)) is None
-    assert turns_apart(turn(2), turn(1)) is None
-    assert turns_apart(turn(1), turn(2)) == 1
+    assert close_turns([turn(1), turn(1)]) == []
+    assert close_turns([turn(2), turn(1)]) == []
+    assert close_turns([turn(1), turn(2)]) == [(0, 1, 1)]
 
 
 def test_conversations_held_at_once_do_not_hide_each_others_neighbours() -> None:
