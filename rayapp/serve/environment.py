@@ -45,6 +45,11 @@ FAST: tuple[EnvRow, ...] = (
         "20",
         "a proxy that starts slowly on a busy machine is waited for; the default ends it after 5 s",
     ),
+    EnvRow(
+        "TOKENIZERS_PARALLELISM",
+        "false",
+        "thirty words are read in the time in which a pool of threads takes them up",
+    ),
     EnvRow("RAY_USAGE_STATS_ENABLED", "0", "no report leaves the machine"),
 )
 

@@ -68,6 +68,8 @@ def _read(normalized: str) -> Iterator[Token]:
 
 
 def _number(text: str) -> Token:
+    if text.isdigit():
+        return Token(text, "number")
     if _THOUSANDS.fullmatch(text):
         return Token(text.replace(",", ""), "number")
     parts = tuple(re.split(r"[,:/-]|\.", text))

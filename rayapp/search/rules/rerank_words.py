@@ -28,9 +28,9 @@ Bools = npt.NDArray[np.bool_]
 # Words `[n]` to float32 `[n, dims]`, not normalised: the length of a vector is the word's weight.
 EmbedWords = Callable[[Sequence[str]], Vector]
 
-# 1.7 KB each at 256 dimensions (measured): 70 MB, the vocabulary of a thousand users. Then it
-# starts anew.
-MAX_WORDS = 40_000
+# 1.1 KB each at 256 dimensions (measured): 130 MB, the vocabulary of a thousand users, of whom each
+# has words of their own. Then it starts anew, which costs each text read again four times as much.
+MAX_WORDS = 120_000
 # Bytes of texts kept as rows: 70,000 turns or 20,000 paragraphs. Reading 27 turns anew takes 1.5
 # times as long as everything else here (our benchmark), so all that people look through now and
 # then should fit.
@@ -148,7 +148,8 @@ class WordTable:
         self.first_reading = np.full(capacity, EMPTY, dtype=np.int64)
         self.gram_count = np.zeros(capacity, dtype=np.int64)
         self.kinds = np.zeros((capacity, len(Kind)), dtype=np.bool_)
-        self.vectors = np.zeros((capacity, self._dims), dtype=np.float32)
+        # The weights of the reranker were learned from vectors of half precision.
+        self.vectors = np.zeros((capacity, self._dims), dtype=np.float16)
         self.norms = np.ones(capacity, dtype=np.float32)
 
     def read(self, texts: Sequence[str]) -> list[Analysed]:
@@ -170,7 +171,7 @@ class WordTable:
 
     def vectors_of(self, rows: Ints | ShortInts) -> Vector:
         """float32 `[rows, dims]`, not normalised."""
-        return self.vectors[rows]
+        return self.vectors[rows].astype(np.float32)
 
     def _keep(self, fresh: Mapping[str, Analysed]) -> None:
         self._texts.update(fresh)
@@ -185,8 +186,7 @@ class WordTable:
         self._grow(known + len(new))
         vectors = self._embed(new)
         span = slice(known, known + len(new))
-        # The weights of the reranker were learned from vectors of half precision.
-        self.vectors[span] = vectors.astype(np.float16)
+        self.vectors[span] = vectors
         self.norms[span] = np.maximum(np.linalg.norm(vectors, axis=1), 1e-3)
         for row, piece in enumerate(new, start=known):
             self._row[piece] = row
