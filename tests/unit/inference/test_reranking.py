@@ -17,15 +17,18 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, RerankerSettings
 from rayapp.inference.reranking import WAITING_SEARCHES, RerankService, sigmoid
-from tests.support.models import OverlapRerankBackend
+from tests.support.models import InlineOverlapBackend, OverlapRerankBackend
 
 QUERY = "where does the cat live"
 DOCUMENTS = ["the cat does live here", "a dog", "where is the cat", "nothing of that"]
 
 
 class Bench:
-    def __init__(self, *, delay_s: float = 0.0, max_size: int = 32, **settings: float) -> None:
-        self.backend = OverlapRerankBackend(delay_s=delay_s)
+    def __init__(
+        self, *, delay_s: float = 0.0, max_size: int = 32, inline: bool = False, **settings: float
+    ) -> None:
+        kind = InlineOverlapBackend if inline else OverlapRerankBackend
+        self.backend = kind(delay_s=delay_s)
         self.breaker = Breaker("reranker", BreakerPolicy(failures=3, open_s=30, successes=2))
         self.metrics = InMemoryMetrics()
         self.service = RerankService(
@@ -166,3 +169,23 @@ class TestTrouble:
     async def test_no_time_left(self) -> None:
         with pytest.raises(DeadlineExceeded):
             await Bench().rerank(*DOCUMENTS, timeout_s=0)
+
+
+class TestInline:
+    async def test_short_texts_are_scored_in_the_callers_turn(self) -> None:
+        bench = Bench(inline=True)
+        assert await bench.rerank("ab", "") == [pytest.approx(sigmoid(2.0)), 0.5]
+        assert bench.backend.calls == []
+
+    async def test_long_texts_go_the_way_of_every_backend(self) -> None:
+        bench = Bench(inline=True)
+        assert await bench.rerank("cat " * 40) is not None
+        assert len(bench.backend.calls) == 1
+
+    async def test_failures_open_the_breaker_whatever_the_length(self) -> None:
+        bench = Bench(inline=True)
+        bench.backend.failures = [RerankerDown("broken") for _ in range(3)]
+        for text in ("ab", "cat " * 40, "ab"):
+            with pytest.raises(RerankerDown):
+                await bench.rerank(text)
+        assert bench.breaker.snapshot(0.0).state is BreakerState.OPEN

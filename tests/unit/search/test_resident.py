@@ -110,3 +110,33 @@ async def test_a_search_that_finds_a_view_in_the_making_sees_what_was_stored_sin
     go_on.set()
     assert later in await second
     await first
+
+
+@pytest.mark.parametrize("write", ["store", "delete"])
+async def test_what_is_written_while_a_held_view_is_read_counts(
+    write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view is searched while the store is asked whether it is still right."""
+    world = await Harness.open()
+    old = await world.store("the boiler is in the cellar")
+    await world.indexed()
+    assert await world.found("where is the boiler?") == [old]
+    views, wanted = world.container.views, set[str]()
+    since, last_seen, seen = views._changes.since, views.last_seen, asyncio.Event()
+
+    def look(*args: Any) -> Any:
+        seen.set()
+        return last_seen(*args)
+
+    async def late(*args: Any) -> Any:
+        if not seen.is_set():
+            await seen.wait()
+            if write == "store":
+                wanted.update((old, await world.store("the boiler was repaired")))
+            else:
+                await world.container.memories.delete(ME, old)
+        return await since(*args)
+
+    monkeypatch.setattr(views, "last_seen", look)
+    monkeypatch.setattr(views._changes, "since", late)
+    assert set(await world.found("where is the boiler?")) == wanted
