@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from rayapp.assistant.commands.rules import Performed
+from rayapp.assistant.safety.rules import Disclaimer
 from rayapp.graphs.records import ContextInsights
 from rayapp.inference.ports import Message
 from rayapp.learning.records import Recorder
@@ -13,6 +15,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.requests import ConfidenceLabel, SearchAnswer
 
 Section = Literal["identity", "preference", "pattern", "always", "instruction", "past", "relevant"]
+HintName = Literal["web", "documents"]
 Complexity = Literal["trivial", "simple", "moderate", "complex"]
 ReasonCode = Literal[
     "FAIL_OPEN_DEGRADED",
@@ -44,6 +47,23 @@ class GatingDecision:
     reason: ReasonCode
     trace_he: str
     trace_en: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intents:
+    """What a message itself asks for.
+
+    Attributes:
+        commands: what it ordered of memory, and what became of it.
+        hints: where its answer lies.
+        parts: its questions, when it holds several.
+        disclaimers: what its answer must say of itself.
+    """
+
+    commands: tuple[Performed, ...] = ()
+    hints: tuple[HintName, ...] = ()
+    parts: tuple[str, ...] = ()
+    disclaimers: tuple[Disclaimer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +138,7 @@ class AssistantContext:
     confidence: ConfidenceLabel
     at: datetime
     task: Task = field(default_factory=Task)
+    intents: Intents = field(default_factory=Intents)
     search: SearchAnswer | None = None
     insights: ContextInsights | None = None
     known: tuple[str, ...] = ()

@@ -17,8 +17,9 @@ from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
+from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.completions.service import CompletionsService
-from rayapp.assistant.context.service import ContextReceipts, ContextService
+from rayapp.assistant.context.service import ContextReceipts, ContextService, Heard
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService, TurnStores
 from rayapp.assistant.extraction.executor import ExtractionExecutor
@@ -432,8 +433,17 @@ class Container:
             self.stores.items,
             ContextReceipts(self.receipts, self.texts, self.runtime),
             self.stores.sessions,
-            reactions=Reactions(
-                self.policies, self.executor, self.stores.exchanges, runtime=self.runtime
+            heard=Heard(
+                Reactions(
+                    self.policies, self.executor, self.stores.exchanges, runtime=self.runtime
+                ),
+                CommandsService(
+                    self.memories,
+                    self.bank,
+                    self.search,
+                    self.texts.analyser,
+                    runtime=self.runtime,
+                ),
             ),
             runtime=self.runtime,
         )

@@ -50,6 +50,7 @@ METRICS: dict[str, Metric] = {
     "tool_calls": Metric("counter", "Tools called, by what came of it.", ("tool", "result")),
     "learned": Metric("counter", "What came of exchanges, by task.", ("task", "result")),
     "reactions": Metric("counter", "Answers judged by the next question, by result.", ("result",)),
+    "commands": Metric("counter", "Orders in messages, by what came of them.", ("kind", "status")),
     "chats": Metric("counter", "Chats with a model, by what memory was there.", ("memory",)),
     "chats_lost": Metric("counter", "Turns of chats that were not kept.", ("reason",)),
     "model_asks": Metric("counter", "Questions of helpers to a model.", ("helper", "result")),

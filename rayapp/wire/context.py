@@ -13,7 +13,7 @@ from rayapp.wire import bases
 from rayapp.wire.memories import preview
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what these import
-    from rayapp.assistant.records import AssistantContext, ColdStart, GatingDecision
+    from rayapp.assistant.records import AssistantContext, ColdStart, GatingDecision, Intents
     from rayapp.graphs.records import ContextInsights, PastExperience
     from rayapp.inference.ports import Role
 
@@ -315,6 +315,49 @@ class GatingView(bases.Answer):
         )
 
 
+class CommandView(bases.Answer):
+    """What the message ordered of memory, and what became of it."""
+
+    kind: str
+    text: str
+    status: str = Field(
+        description="stored, known, removed, listed, not_found, ambiguous (nothing was done) or "
+        "refused."
+    )
+    memory_ids: tuple[str, ...]
+
+
+class DisclaimerView(bases.Answer):
+    """What the answer must not be taken for, in the language of the question."""
+
+    topic: str
+    text: str
+
+
+class IntentsView(bases.Answer):
+    """What the message itself asks for, by rules."""
+
+    commands: tuple[CommandView, ...] = Field(
+        description="Orders such as `add goal`, `remember that`, `forget that`; done already."
+    )
+    hints: tuple[str, ...] = Field(description="Where the answer lies: web, documents.")
+    parts: tuple[str, ...] = Field(description="Its questions, when it holds several.")
+    disclaimers: tuple[DisclaimerView, ...] = Field(
+        description="To be shown with the answer: medical, financial, legal."
+    )
+
+    @classmethod
+    def from_intents(cls, found: Intents) -> Self:
+        return cls.of(
+            found,
+            commands=tuple(
+                CommandView.of(one, kind=one.command.kind, text=one.command.text)
+                for one in found.commands
+            ),
+            disclaimers=tuple(map(DisclaimerView.of, found.disclaimers)),
+        )
+
+
 class TaskView(bases.Answer):
     """What kind of turn the question is."""
 
@@ -337,6 +380,7 @@ class _BesideText(bases.Success):
     left_out: tuple[str, ...] = Field(description="Memories that did not fit into the budget.")
     task: TaskView
     gating: GatingView
+    intents: IntentsView
 
     @classmethod
     def from_context(cls, found: AssistantContext, **others: Any) -> Self:
@@ -345,6 +389,7 @@ class _BesideText(bases.Success):
             receipt_id=found.receipt_id,
             task=found.task,
             gating=GatingView.from_decision(found.gating),
+            intents=IntentsView.from_intents(found.intents),
             confidence=found.confidence,
             degraded=found.degraded,
             **others,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
 from rayapp.wire import bases
-from rayapp.wire.context import MAX_BUDGET, GatingView, TurnMessage, one_per_message
+from rayapp.wire.context import MAX_BUDGET, GatingView, IntentsView, TurnMessage, one_per_message
 from rayapp.wire.learning import MAX_SCORES, SkippedView
 from rayapp.wire.prompt import Tokens, TurnPromptAnswer
 from rayapp.wire.search import Sort, TierList
@@ -252,6 +252,7 @@ class ExchangeAnswerView(bases.Answer):
     required_scoring: bool
     current_state: Literal["scored", "unscored"]
     gating: GatingView
+    intents: IntentsView
     latency_ms: float = Field(alias="latencyMs")
     degraded: tuple[str, ...]
     prompt: TurnPromptAnswer | None = bases.Absent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from rayapp.wire import bases
-from rayapp.wire.context import GatingView, PrefetchBody
+from rayapp.wire.context import GatingView, IntentsView, PrefetchBody
 
 if TYPE_CHECKING:
     from rayapp.assistant.ports import OwnWindow
@@ -87,6 +87,7 @@ class TurnPromptAnswer(bases.Success):
     etag: str
     confidence: str
     gating: GatingView
+    intents: IntentsView
     latency_ms: float
 
     @classmethod
@@ -102,6 +103,7 @@ class TurnPromptAnswer(bases.Success):
             etag=found.block.etag,
             confidence=found.confidence,
             gating=GatingView.from_decision(found.gating),
+            intents=IntentsView.from_intents(found.intents),
             degraded=found.degraded,
             **others,
         )

@@ -37,8 +37,9 @@ async def chat(call: CurrentCall, body: wire.ChatCompletionBody) -> Response:
     memory makes needless are left out, the model of `models.base_url` answers, streamed or whole,
     and the turn is learned from. The conversation is named by the header `X-Conversation-Id`, by
     `user`, or by what it began with. Headers of the answer name the conversation, the message, the
-    receipt of what was shown, and whether memory was there (`X-Memory`); where it is away the model
-    is asked without it."""
+    receipt of what was shown, whether memory was there (`X-Memory`; where it is away the model is
+    asked without it), and what the answer is no advice of (`X-Disclaimers`: medical, financial,
+    legal)."""
     asked = _asked(call, body)
     service = call.services.completions
     begun = await service.begin(call.writes, asked, call.recorder)
@@ -87,11 +88,13 @@ def _asked(call: Call, body: wire.ChatCompletionBody) -> Asked:
 
 def _headers(begun: Begun) -> dict[str, str]:
     asked = begun.asked
+    topics = ", ".join(one.topic for one in begun.intents.disclaimers)
     return {
         "X-Conversation-Id": asked.conversation_id,
         "X-Message-Id": asked.message_id,
         "X-Memory": begun.memory,
         **({"X-Receipt-Id": begun.receipt_id} if begun.receipt_id else {}),
+        **({"X-Disclaimers": topics} if topics else {}),
     }
 
 

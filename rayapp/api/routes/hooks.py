@@ -14,7 +14,7 @@ from rayapp.inference.ports import Message
 from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import hooks as wire
-from rayapp.wire.context import GatingView
+from rayapp.wire.context import GatingView, IntentsView
 from rayapp.wire.prompt import TurnPromptAnswer
 
 routes = router("hooks")
@@ -96,6 +96,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         required_scoring=owed is not None,
         current_state="unscored" if owed is not None else "scored",
         gating=GatingView.from_decision(context.gating),
+        intents=IntentsView.from_intents(context.intents),
         latency_ms=call.built_ms,
         degraded=context.degraded,
         prompt=TurnPromptAnswer.from_prompt(found.prompt, latency_ms=call.built_ms)

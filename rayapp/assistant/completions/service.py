@@ -6,14 +6,14 @@ the model, and what was said is learned from, without a call of ours.
 
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rayapp.assistant.completions import rules
 from rayapp.assistant.completions.rules import Asked, MarkFilter
 from rayapp.assistant.conversations.rules import tools_called
 from rayapp.assistant.conversations.service import HooksService
-from rayapp.assistant.records import ExchangeRequest
+from rayapp.assistant.records import ExchangeRequest, Intents
 from rayapp.core.errors import ModelDown, RateLimited, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.inference.backends.chat_model import ChatEndpoint, usage_of
@@ -43,6 +43,7 @@ class Begun:
     body: dict[str, Any]
     memory: str
     receipt_id: str | None = None
+    intents: Intents = field(default_factory=Intents)
 
 
 class CompletionsService:
@@ -78,6 +79,7 @@ class CompletionsService:
         if refusal is not None:
             raise RateLimited(refusal)
         told, allowed, memory, receipt = asked.told, None, "on", None
+        intents = Intents()
         if asked.question is None:
             memory = "no_question"
         else:
@@ -88,13 +90,13 @@ class CompletionsService:
                 logger.warning("a chat goes on without memory: %s", error.code)
             else:
                 told, receipt = found.messages, found.context.receipt_id
-                gating = found.context.gating
+                gating, intents = found.context.gating, found.context.intents
                 # In the middle of a turn the model needs the tools that it was offered.
                 answering = len(asked.messages) > len(asked.told)
                 allowed = gating.allowed if gating.reduced and not answering else None
         self._metrics.count("chats", memory=memory)
         body = rules.forwarded(asked, told, model=model, allowed=allowed)
-        return Begun(asked, body, memory, receipt)
+        return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
         """The answer of the model, kept as a turn. Raises as `ChatEndpoint.ask`."""

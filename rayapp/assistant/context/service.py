@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from rayapp.assistant.commands.rules import told
+from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.context.rules import pinned
 from rayapp.assistant.context.rules.already_in_context import AlreadyInContext
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.rules import fingerprints_of
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
+from rayapp.assistant.gating.rules.hints import hint_notes, hints_of, parts_of
 from rayapp.assistant.gating.rules.intents import tool_needs
 from rayapp.assistant.ports import SessionStore
 from rayapp.assistant.records import (
@@ -20,14 +23,17 @@ from rayapp.assistant.records import (
     ColdStart,
     ContextBlock,
     ContextRequest,
+    Intents,
     Section,
     Task,
 )
+from rayapp.assistant.safety.rules import disclaimers_of
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ContextSettings
 from rayapp.graphs.records import ContextInsights, InsightsRequest
+from rayapp.graphs.rules.directives import side_of
 from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.insights import InsightsService
 from rayapp.memory.item import MemoryItem
@@ -35,7 +41,8 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
-from rayapp.search.requests import Floor, Hit, SearchAnswer, SearchQuery
+from rayapp.search.requests import ConfidenceLabel, Floor, Hit, SearchAnswer, SearchQuery
+from rayapp.search.rules.diversification import interleave, least_sure
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
@@ -215,12 +222,16 @@ HARMLESS = frozenset({"receipt", "reranker", "priors", "insights"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What was read for one question; None and empty where it could not be read."""
+    """What was read for one question; None and empty where it could not be read.
+
+    sure: how sure memory is of all that the message asks, when it asks several things.
+    """
 
     insights: ContextInsights | None
     standing: tuple[SectionItem, ...]
     search: SearchAnswer | None
     others: tuple[MemoryItem, ...] = ()
+    sure: ConfidenceLabel = "low"
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -230,6 +241,14 @@ class Found:
     def only_weak(self) -> bool:
         """Something was found, and nothing of it is worth showing."""
         return self.search is not None and self.search.weak > 0 and not self.search.hits
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What is done about a message before its context is read."""
+
+    reactions: Reactions
+    commands: CommandsService
 
 
 log = logging.getLogger("rayapp.context")
@@ -255,10 +274,11 @@ class ContextService:
         receipts: ContextReceipts,
         sessions: SessionStore,
         *,
-        reactions: Reactions,
+        heard: Heard,
         runtime: Runtime,
     ) -> None:
-        self._reactions = reactions
+        self._reactions = heard.reactions
+        self._commands = heard.commands
         self._search = search
         self._insights = insights
         self._items = items
@@ -277,8 +297,8 @@ class ContextService:
     async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything in one round of parallel reads, then the block, its receipt and the gate.
 
-        Before them the answer before is judged by this question, so that the block shows it. No
-        session is told of it.
+        Before them the answer before is judged by this question, and what it orders of memory is
+        done, so that the block shows it. No session is told of it.
         """
         trace = Trace(self._runtime.clock, self._runtime.metrics)
         begun = self._runtime.clock.monotonic()
@@ -286,10 +306,11 @@ class ContextService:
         task = read_task(request, needs)
         async with trace.stage("reaction"):
             await self._reactions.judge(scope, request)
-        found = await self._gather(scope, request, task, trace)
+        intents = await self._intents(scope, request, trace)
+        found = await self._gather(scope, request, task, intents, trace)
         known = self._known(request, found)
         async with trace.stage("format"):
-            block = self._block(request, task, found, known)
+            block = self._block(request, task, found, known, intents)
         now = self._runtime.clock.now()
         receipt_id = await self._receipts.keep(
             self._receipts.of_block(
@@ -307,7 +328,7 @@ class ContextService:
             block=block,
             gating=decide_tool_gating(
                 needs,
-                confidence=confidence,
+                confidence=found.sure,
                 result_count=_answering(block, found),
                 degraded=not HARMLESS.issuperset(degraded),
                 tools=request.tools,
@@ -315,6 +336,7 @@ class ContextService:
             confidence=confidence,
             at=now,
             task=task,
+            intents=intents,
             search=found.search,
             insights=found.insights,
             known=tuple(one.memory_id for one in known),
@@ -347,17 +369,32 @@ class ContextService:
 
     # --- reading -------------------------------------------------------------------------------
 
+    async def _intents(self, scope: ReadScope, request: ContextRequest, trace: Trace) -> Intents:
+        async with trace.stage("commands"):
+            done = await self._commands.perform(scope, request)
+        return Intents(
+            commands=done,
+            hints=hints_of(request.query),
+            parts=parts_of(request.query),
+            disclaimers=disclaimers_of(request.query),
+        )
+
     async def _gather(
-        self, scope: ReadScope, request: ContextRequest, task: Task, trace: Trace
+        self,
+        scope: ReadScope,
+        request: ContextRequest,
+        task: Task,
+        intents: Intents,
+        trace: Trace,
     ) -> Found:
         deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
-        insights, standing, search = await asyncio.gather(
+        insights, standing, (search, sure) = await asyncio.gather(
             self._ask_insights(scope, request, deadline, trace),
             self._read_standing(scope, deadline, trace),
-            self._ask_search(scope, request, task, deadline, trace),
+            self._ask_search(scope, request, task, intents, deadline, trace),
         )
-        others = await self._others(scope, search, trace)
-        return Found(insights=insights, standing=standing, search=search, others=others)
+        others = (*_listed(intents), *await self._others(scope, search, trace))
+        return Found(insights=insights, standing=standing, search=search, others=others, sure=sure)
 
     async def _ask_insights(
         self, scope: ReadScope, request: ContextRequest, deadline: Deadline, trace: Trace
@@ -389,9 +426,13 @@ class ContextService:
         scope: ReadScope,
         request: ContextRequest,
         task: Task,
+        intents: Intents,
         deadline: Deadline,
         trace: Trace,
-    ) -> SearchAnswer | None:
+    ) -> tuple[SearchAnswer | None, ConfidenceLabel]:
+        """One search, and one for each question of a message that holds several, with what the
+        least sure of them is. Words of a document are looked for in documents, and elsewhere only
+        when none has them."""
         asked = SearchQuery(
             query=request.query,
             limit=task.limit,
@@ -400,7 +441,25 @@ class ContextService:
             conversation_id=request.conversation_id,
             principal=request.principal,
         )
-        return await self._searched(scope, asked, deadline, trace)
+        if "documents" in intents.hints:
+            books = replace(asked, tiers=(Tier.BOOKS,))
+            found = await self._searched(scope, books, deadline, trace)
+            if found is not None and found.hits:
+                return found, found.confidence
+        answers = await asyncio.gather(
+            *(
+                self._searched(scope, replace(asked, query=one), deadline, trace)
+                for one in (asked.query, *intents.parts)
+            )
+        )
+        whole, *parts = answers
+        if whole is None:
+            return None, "low"
+        found_parts = [one for one in parts if one is not None]
+        if len(found_parts) < len(parts):
+            return whole, "low"
+        joined = interleave(whole, found_parts, task.limit) if parts else whole
+        return joined, least_sure([whole, *found_parts])
 
     async def _searched(
         self, scope: ReadScope, asked: SearchQuery, deadline: Deadline, trace: Trace
@@ -448,7 +507,12 @@ class ContextService:
         )
 
     def _block(
-        self, request: ContextRequest, task: Task, found: Found, known: Sequence[MemoryItem]
+        self,
+        request: ContextRequest,
+        task: Task,
+        found: Found,
+        known: Sequence[MemoryItem],
+        intents: Intents,
     ) -> ContextBlock:
         documents = self._runtime.settings.compat.tier_documents
         recalled = pinned.organic_recall(
@@ -474,6 +538,7 @@ class ContextService:
             found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
             topic=topic_of(request.recent),
             nothing=pinned.nothing_known(task.language) if found.only_weak else "",
+            notes=_notes(intents, task.language),
         )
         return build_block(
             material,
@@ -525,6 +590,17 @@ class ContextService:
 def floor_of(settings: ContextSettings) -> Floor:
     """What a hit must reach to be shown unasked, and to a model that searches."""
     return Floor(share=settings.min_share, relevance=settings.min_relevance)
+
+
+def _notes(intents: Intents, language: str) -> tuple[str, ...]:
+    side = side_of(language)
+    done = [told(one, side) for one in intents.commands]
+    return (*done, *hint_notes(intents.hints, side))
+
+
+def _listed(intents: Intents) -> tuple[MemoryItem, ...]:
+    """What the message asked to have listed."""
+    return tuple(item for one in intents.commands if one.status == "listed" for item in one.items)
 
 
 def _once(placed: Iterable[SectionItem]) -> tuple[SectionItem, ...]:

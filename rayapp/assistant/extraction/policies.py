@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from rayapp.assistant.commands.rules import takes_back
 from rayapp.assistant.conversations.rules import already_known
 from rayapp.assistant.extraction.rules import facts, history
 from rayapp.assistant.extraction.rules.facts import Learned, Task, Turn
@@ -264,6 +265,8 @@ class ExtractionPolicies:
             return Decided("off")
         if task != "outcome" and case.item is None:
             return Decided("no_memory")
+        if task in ("profile", "fact") and takes_back(case.exchange.user_text):
+            return Decided("forgotten")
         return await self.tasks[task](case)
 
     # --- outcome

@@ -198,9 +198,12 @@ def _said(text: str, tier: Tier, source: SourceType) -> str:
     start, end = _ASKED.match(text), _ANSWERED.search(text)
     if source is SourceType.ASSISTANT and (tier is Tier.MEMORY_BANK or not (start and end)):
         return ""
-    own = text[start.end() if start else 0 : end.start() if end else len(text)]
-    plain = _MATERIAL.sub("", _CODE.sub("\n", own[:LOOKED_AT]))
-    return _QUOTED.sub("…", plain)
+    return own_words(text[start.end() if start else 0 : end.start() if end else len(text)])
+
+
+def own_words(text: str) -> str:
+    """What a person says of their own, without code, quotations and what they bring with them."""
+    return _QUOTED.sub("…", _MATERIAL.sub("", _CODE.sub("\n", text[:LOOKED_AT])))
 
 
 def _found(said: str) -> Iterator[str]:

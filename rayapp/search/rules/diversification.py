@@ -1,13 +1,17 @@
-"""What of a ranked list is shown: near-duplicates once, quotas for open data and for documents."""
+"""What of a ranked list is shown: near-duplicates once, quotas for open data and for documents, and
+of several lists the best of each."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
+from rayapp.search.requests import ConfidenceLabel, Hit, SearchAnswer
+from rayapp.search.rules.confidence import LEVELS
 
 # Near-duplicates are shown once: the better-scored one carries the ids of the others.
 
@@ -166,3 +170,31 @@ def _is_broken(item: MemoryItem) -> bool:
 def _facts(item: MemoryItem) -> dict[str, Any]:
     """What the catalogue says of a shared item; memories of a user are left as they are."""
     return (item.source.datagov or {}) if item.tier in DATAGOV_TIERS else {}
+
+
+# Several questions of one message.
+
+
+def interleave(whole: SearchAnswer, parts: Sequence[SearchAnswer], limit: int) -> SearchAnswer:
+    """The best hit of each, then the second of each, at most `limit`. What one search lacked is
+    lacking."""
+    answers = (whole, *parts)
+    unique: dict[str, Hit] = {}
+    for row in zip_longest(*(one.hits for one in answers)):
+        for hit in filter(None, row):
+            unique.setdefault(hit.item.memory_id, hit)
+    hits = list(unique.values())[:limit]
+    return replace(
+        whole,
+        hits=tuple(replace(hit, position=place) for place, hit in enumerate(hits, start=1)),
+        total=max(one.total for one in answers),
+        weak=sum(one.weak for one in answers),
+        next_offset=None,
+        degraded=tuple(dict.fromkeys(name for one in answers for name in one.degraded)),
+        errors=tuple(error for one in answers for error in one.errors),
+    )
+
+
+def least_sure(answers: Sequence[SearchAnswer]) -> ConfidenceLabel:
+    """Of several searches; `low` where there is none."""
+    return min((one.confidence for one in answers), key=LEVELS.index, default="low")

@@ -196,6 +196,7 @@ BULLET = "• "
 TEXT_GAP = "  "
 # A name must not end the note that it stands in.
 _NO_BRACKETS = str.maketrans("()", "‹›")
+NOTES = "**About This Message:**"
 TOPIC = "**Recent Topic:** "
 TOPIC_CHARS = 100  # client contract, "Context text"
 OPENING = (HEADER, "")
@@ -229,6 +230,7 @@ class Material:
             The best ones find room first; what has room stands in the order of authority.
         topic: what the conversation was about, raw.
         nothing: what is said in place of memories for the question when none is worth showing.
+        notes: sentences about the message itself, which come before all that is found.
     """
 
     standing: Sequence[SectionItem] = ()
@@ -236,6 +238,7 @@ class Material:
     found: Sequence[SectionItem] = ()
     topic: str = ""
     nothing: str = ""
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +311,10 @@ def etag_of(stable: str) -> str:
 
 
 def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None:
+    if material.notes:
+        rows = [f"{BULLET}{escape_text(one)}" for one in material.notes]
+        if page.add(*opening, NOTES, *rows, ""):
+            opening = ()
     shown = {line.memory_id: line.text for line in page.lines}
     # Of what stands by its instruction alone, the rest may be what the question asks for.
     found = [

@@ -63,7 +63,8 @@ _REFUSED_HE = r"(?<!אל )(?<!לא )(?<!בלי )"
 def _pattern(english: str, told: str, future: str, infinitive: str) -> re.Pattern[str]:
     return re.compile(
         rf"{_START_EN}(?:{english})(?!\w)|{_START_HE}(?:{told})(?![\w\"'])"
-        rf"|{_REFUSED_HE}(?<!\w)[וש]?(?:{future})(?![\w\"'])|{_ASKED_HE}(?:{infinitive})(?![\w\"'])",
+        rf"|{_REFUSED_HE}(?<!\w)[וש]?(?:{future})(?![\w\"'])"
+        rf"|{_ASKED_HE}(?:{infinitive})(?![\w\"'])",
         re.IGNORECASE,
     )
 
@@ -113,7 +114,8 @@ class ToolNeeds:
 NO_NEEDS = ToolNeeds()
 
 
-def _intents_pattern(english: str, hebrew: str) -> re.Pattern[str]:
+def intents_pattern(english: str, hebrew: str) -> re.Pattern[str]:
+    """Whole words of either language."""
     return re.compile(words(english, hebrew), re.IGNORECASE)
 
 
@@ -160,7 +162,7 @@ _DOING = {
 }
 _PRESENT = re.compile(rf"(?P<polite>{_KIND_HE}) (?P<doing>{'|'.join(_DOING)})(?!\w)")
 # What I did and what we said: memory is asked, not the world.
-_DONE = _intents_pattern(
+_DONE = intents_pattern(
     r"(?:did|had|was|were) (?:i|we)|(?:did|have|had) you|you (?:said|told|found)"
     r"|have (?:i|we)|(?:i|we)(?:['’]ve| had| was| were| did)|(?:i|we) (?:(?!need)\w+ed|said|told"
     r"|went|bought|met|saw|made|took|got|wrote|began|left|came|ate|paid|found|kept|read|sold|sent)",
@@ -171,17 +173,17 @@ _DONE = _intents_pattern(
     r"|תכננו|סיכמנו|סיכמתי|נולדתי|התחתנתי|התחתנו",
 )
 # What is mine: memory knows it, unless the question is about prices and the like.
-_MINE = _intents_pattern(
+_MINE = intents_pattern(
     r"my|mine|our|ours|(?:do|did) (?:i|we) have",
     r"שלי|שלנו|אצלי|אצלנו|יש לי|יש לנו|אשתי|אחותי|הוריי|ילדיי",
 )
-_WORLD = _intents_pattern(
+_WORLD = intents_pattern(
     r"prices?|costs?|rates?|fees?|stocks?|bitcoin|news|weather|rain|traffic|releases?"
     r"|versions?|visas?",
     r"(?:ה)?(?:מחיר|מחירי|מחירים|עלות|שער|שערי|ריבית|אגרה|מניה|מניות|מניית|ביטקוין|חדשות|גשם"
     r"|פקקים|גרסה|גרסת|גירסה|ויזה)",
 )
-_MEMORY = _intents_pattern(
+_MEMORY = intents_pattern(
     r"(?:in |through |from )?(?:my|your|our|the|saved|stored)? ?(?:memor(?:y|ies)|memory bank"
     r"|notes|conversations?|chats?|history)",
     r"(?:ה)?(?:זיכרון|זכרון|זיכרונות|זכרונות)(?: שלי| שלך| שלנו)?|בנק (?:ה)?זיכרון|הערות שלי"
@@ -190,7 +192,7 @@ _MEMORY = _intents_pattern(
 
 # --- research ------------------------------------------------------------------------------------
 
-_RESEARCH = _intents_pattern(
+_RESEARCH = intents_pattern(
     r"research(?:es|ed|ing)?|deep dives?|deep search|in depth (?:review|analysis|look|survey)"
     r"|investigat(?:e|es|ed|ing|ion)|literature review|market survey|explore the (?:topic|subject)"
     r"|look into|dig into|find out more",
@@ -199,7 +201,7 @@ _RESEARCH = _intents_pattern(
     r"|סקר (?:ה)?(?:שוק|ספרות)|בדיקה (?:ה)?(?:מעמיקה|לעומק)",
 )
 # The trade of research, and research that was done: nobody asks for it to be done now.
-_NOT_RESEARCH = _intents_pattern(
+_NOT_RESEARCH = intents_pattern(
     r"research (?:assistants?|associates?|fellows?|groups?|teams?|labs?|laborator(?:y|ies)"
     r"|institutes?|cent(?:er|re)s?|departments?|jobs?|positions?|proposals?|grants?)"
     r"|(?:my|our|his|her|their|your|\w+'s) (?:\w+ )?research|(?:i|we|you) (?:have )?researched"
@@ -211,7 +213,7 @@ _NOT_RESEARCH = _intents_pattern(
 
 # --- search --------------------------------------------------------------------------------------
 
-_SEARCH = _intents_pattern(
+_SEARCH = intents_pattern(
     r"search(?:es|ing)?"
     r"|(?:please|can you|could you|(?:want|like|need) (?:you )?to|go and) (?:find|look up|look for)"
     r"|look (?:it|this|that|them|him|her)? ?up|find (?:me|out|us)|google (?:it|this|that|for)"
@@ -219,7 +221,7 @@ _SEARCH = _intents_pattern(
     r"חפש|חפשי|חפשו|תחפש|תחפשי|תחפשו|לחפש|נחפש|חיפוש|מצא לי|מצאי לי|תמצא|תמצאי|תמצאו|לגגל"
     r"|גגל|גגלי|תגגל|תגגלי|אתר לי|תאתר(?:י)?|תבדוק לי|תבדקי לי",
 )
-_NOT_SEARCH = _intents_pattern(
+_NOT_SEARCH = intents_pattern(
     r"search(?:es)? (?:and rescue|engines?|part(?:y|ies)|warrants?|results?|history|terms?)"
     r"|job search|(?:i|we|he|she|they|i['’]?m|we['’]?re) (?:\w+ )?(?:search(?:ed|ing)?|found"
     r"|googled)|in search of|(?:was|were|been|still) searching"
@@ -231,7 +233,7 @@ _NOT_SEARCH = _intents_pattern(
 
 # --- a tool is asked for ---------------------------------------------------------------------
 
-_WEB = _intents_pattern(
+_WEB = intents_pattern(
     r"(?:search|browse|check|look|find|surf|scan|consult|use|go)"
     r" (?:(?!not\b)\w+ ){0,6}?(?:the )?(?:web|internet|online|google|bing|wikipedia|duckduckgo)"
     r"|web ?search(?:es)?|google (?:it|this|that|for)"
@@ -244,11 +246,11 @@ _WEB = _intents_pattern(
     r"|(?:היכנס|תיכנס|תיכנסי|כנס|פתח|תפתח|תפתחי) (?:ל|את ה)(?:אתר|קישור|לינק|דף)(?: \w+)?",
 )
 # Said of an order or a friend as well, so one's own life takes it back.
-_ONLINE = _intents_pattern(
+_ONLINE = intents_pattern(
     r"(?:on|from|over) the (?:web|internet)|online",
     r"(?<=[במ])אינטרנט|(?<=מה)אינטרנט|אונליין|און ליין",
 )
-_TOOL_WORDS = _intents_pattern(
+_TOOL_WORDS = intents_pattern(
     r"(?:use|using|call|run|invoke|try|with) (?:the |a |an |your |any |some )?(?:\w+ ){0,3}?"
     r"(?:tools?|functions?|plug-?ins?|api)",
     r"(?:השתמש|השתמשי|תשתמש|תשתמשי|להשתמש|הפעל|הפעילי|תפעיל|תפעילי|להפעיל|הרץ|תריץ|תריצי|קרא|תקרא)"
@@ -265,7 +267,7 @@ _BETWEEN = r"(?:[ _-]+(?:a|an|the|my|this|that|some|any|our))?[ _-]+"
 
 # --- the present ---------------------------------------------------------------------------------
 
-_NEWS = _intents_pattern(
+_NEWS = intents_pattern(
     r"latest (?:news|headlines|version|release|update|updates|prices?|figures|results|score"
     r"|standings|developments|research)|breaking news|news (?:about|on|today|from)|headlines"
     r"|weather|forecasts?|(?:exchange|interest|inflation|unemployment) rates?|stock prices?"
@@ -278,7 +280,7 @@ _NEWS = _intents_pattern(
     r"|מעודכנת|מעודכנים|חדש|חדשה|נוכחי|נוכחית)|ריבית (?:במשק|בנק ישראל)|(?:ה)?עדכנ(?:י|ית|יים|יות)"
     r" ביותר|(?:גרסה|מהדורה) (?:ה)?אחרונה|בזמן אמת",
 )
-_CLOCK = _intents_pattern(
+_CLOCK = intents_pattern(
     r"what(?:['’]?s| is)? (?:the )?(?:time|date|day|year|month)(?: is it)?(?: (?:now|today))?"
     r"|what (?:time|day|date|year) is it|(?:today|tomorrow|yesterday)['’]?s date|current (?:time"
     r"|date|year|day)|how (?:many|long) (?:days |weeks |months |hours )?(?:until|till|since|left)",
@@ -286,17 +288,70 @@ _CLOCK = _intents_pattern(
     r"|תאריך (?:של )?(?:היום|הנוכחי)|(?:מה|באיזה) (?:ה)?תאריך|תאריך (?:ה)?(?:עברי|לועזי)"
     r"|כמה (?:ימים|שבועות|חודשים|זמן|שעות) (?:נשארו|נותרו|נשאר|עד|עברו|עבר)",
 )
-_WHEN = _intents_pattern(
+_WHEN = intents_pattern(
     r"(?:on |in |at )?(?:what|which) (?:exact )?(?:date|day|month|year)|date of"
     r"|when (?:is|are|was|were|will|does|do|did|has|have|had|can|should)",
     r"מתי|(?:איזה|איזו) (?:תאריך|יום|שנה|חודש)|תאריך (?:ה\w+|של|ב\w+|מ\w+)|תאריכי",
 )
-_NOW = _intents_pattern(
+_NOW = intents_pattern(
     r"today|tonight|right now|currently|nowadays|these days|at the moment|latest|now|this (?:week"
     r"|month|year)|recent(?:ly)?|so far this year|what(?:['’]?s| is) new",
     r"היום|הערב|הלילה|כרגע|עכשיו|כעת|לאחרונה|בימים אלו|בימים אלה|השבוע|החודש|(?<!לוח )השנה"
     r"|נכון לעכשיו|נכון להיום|עדכני(?:ת|ים|ות)?|אחרון|אחרונה|אחרונים|אחרונות|מה (?:ה)?חדש",
 )
+# --- the state of the world ----------------------------------------------------------------------
+
+# What costs, what the news say and what the weather is: nobody remembers that.
+_FACTS = intents_pattern(
+    r"(?:price|prices|cost|stock price|share price|market price) of|(?:latest|today['’]?s|current"
+    r"|recent|breaking|local|world) (?:\w+ )?news|news (?:about|on|from|today)|weather"
+    r"|how much (?:does|do|is|are) (?:\w+ ){1,5}?(?:cost|worth)|how much (?:is|are) (?:the |a "
+    r"|an )?"
+    r"(?:dollar|euro|pound|shekel|bitcoin|ethereum|gold|silver|oil|gas|petrol)s?",
+    r"(?:ה)?מחיר (?:של|ה\w+|ל\w+|\w+)|כמה (?:עולה|עולים|עולות|שווה)|שער (?:ה)?(?:דולר|יורו|אירו"
+    r"|מטבע"
+    r"|יציג|ביטקוין)|(?:מה|אילו|יש|את|לי) (?:ה)?חדשות|חדשות (?:היום|אחרונות|בעולם|בארץ|(?:ה)?ספורט"
+    r"|על)|החדשות|כותרות (?:היום|העיתונים)|מזג (?:ה)?אוויר",
+)
+_NO_FACTS = intents_pattern(
+    r"(?:good|great|bad|sad|exciting|fake|big) news|news(?:paper|letter)s?|(?:weather"
+    r"|news) (?:apps?"
+    r"|api|widgets?|stations?|channels?|feeds?|sites?|readers?|vanes?|proof|patterns?|function)"
+    r"|under the weather|(?:weather|news) (?:was|were)|at (?:the|any) price of|price of (?:success"
+    r"|fame|freedom|admission|love|anarchy|failure|progress)|cost of (?:living|capital|goods sold)",
+    r"חדשות (?:טובות|רעות|משמחות|עצובות)|אתר (?:ה)?חדשות|ערוץ (?:ה)?חדשות|בכל מחיר"
+    r"|(?:ה)?מחיר (?:של )?"
+    r"(?:ה)?(?:הצלחה|תהילה|חירות|אהבה|כישלון)|(?:אפליקציית|יישומון|תחנת) מזג (?:ה)?אוויר"
+    r"|מזג (?:ה)?אוויר היה",
+)
+
+
+# Words of a person about a picture that comes with the message, or of a program that describes it.
+_IMAGE = re.compile(
+    r"(?<!\w)(?:analy[sz]e|describe|explain|caption|transcribe|read|look at|see|identify"
+    r"|what(?:['’]s| is| does| do you see)?(?: \w+){0,2}? (?:in|on)) (?:this|the|that|my|attached)"
+    r" (?:attached |uploaded )?(?:image|picture|photo|photograph|screenshot|drawing|diagram|chart)"
+    r"(?!\w)|^\s*\[?(?:image|picture|photo) (?:content|context|description)\s*:"
+    r"|(?<!\w)(?:נתח|נתחי|תנתח|תנתחי|תאר|תארי|תתאר|תתארי|הסבר|הסבירי|תסביר|תסבירי|קרא|קראי|תקרא"
+    r"|הסתכל|הסתכלי|תסתכל|תסתכלי|מה|רואים|זהה|תזהה)(?: \w+){0,3}? (?:את |על |ב)?ה?(?:תמונה|צילום"
+    r"|תצלום|צילום מסך|ציור|תרשים)(?!\w)|^\s*\[?(?:תוכן|תיאור) ה?תמונה\s*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def shows_image(message: str) -> bool:
+    """Whether the message is about a picture that comes with it: the world is not asked for."""
+    return bool(_IMAGE.search(message[:MAX_CONTEXT_CHARS]))
+
+
+def is_about_world(plain: str) -> bool:
+    """Whether a normalised question asks for a price, the news or the weather of the world."""
+    return any(
+        _FACTS.search(_NO_FACTS.sub(" ", sentence))
+        and not _DONE.search(sentence)
+        and not _MINE.search(sentence)
+        for sentence in _SENTENCE.split(plain)
+    )
 
 
 def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
@@ -311,8 +366,13 @@ def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
         research=bool(_RESEARCH.search(_NOT_RESEARCH.sub(" ", wished))),
         search=search is not None,
         official_data=datagov_intent(plain).wanted,
-        current=needs_current(plain),
+        current=_asks_today(question, plain),
     )
+
+
+def _asks_today(question: str, plain: str) -> bool:
+    """Of a picture that comes with the message, nobody asks the world."""
+    return (needs_current(plain) or is_about_world(plain)) and not shows_image(question)
 
 
 def needs_current(plain: str) -> bool:

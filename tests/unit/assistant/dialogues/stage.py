@@ -4,7 +4,7 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
 (`given`) and `steps`, each of which does one thing and may say what must follow:
 
     ask: a question before its answer; `in`, `out`: parts of the block; `order`: parts, one after
-        the other; `allowed`: tools that may be called
+        the other; `allowed`: tools that may be called; `hints`, `disclaimers`: what it asks for
     user, assistant: a finished turn; `message`: its id; `instead`: of the last one
     prompt: the whole prompt of a question after `said`, in a `window`, of a `conversation`
     switch: open a conversation; `in`: what is shown again, `previous`: the one before
@@ -202,6 +202,10 @@ def check_block(found: AssistantContext, step: Mapping[str, Any]) -> None:
     check_text(text, step)
     if "allowed" in step:
         assert list(found.gating.allowed) == step["allowed"]
+    if "hints" in step:
+        assert list(found.intents.hints) == step["hints"]
+    if "disclaimers" in step:
+        assert [one.topic for one in found.intents.disclaimers] == step["disclaimers"]
     if "lines" in step:
         assert len(found.block.lines) == step["lines"], text
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from rayapp.assistant.commands import service as command_service
+from rayapp.assistant.context import service as context_service
 from rayapp.assistant.context.rules import prompt_block
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.rules import facts
+from rayapp.assistant.gating.rules import hints as hint_rules
 from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.prompt import rules as prompt_rules
 from rayapp.search import service
@@ -89,6 +92,26 @@ def deletion(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Unlearning, "conversation", kept)
 
 
+def commands(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(command_service, "commands_of", lambda message: ())
+
+
+def parts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(context_service, "parts_of", lambda message: ())
+
+
+def hints(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(context_service, "hints_of", lambda message: ())
+
+
+def pictures(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(hint_rules, "shows_image", lambda message: False)
+
+
+def disclaimers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(context_service, "disclaimers_of", lambda question: ())
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
@@ -103,6 +126,11 @@ FEATURES: Mapping[str, Off] = {
     "history": history,
     "switch": switch,
     "deletion": deletion,
+    "commands": commands,
+    "parts": parts,
+    "hints": hints,
+    "pictures": pictures,
+    "disclaimers": disclaimers,
 }
 
 

@@ -1,0 +1,1 @@
+"""What a person orders of their memory in a message, and its doing."""

@@ -1,0 +1,307 @@
+"""What a person orders of their memory in a message: goals, values, "remember that". Pure.
+
+Only a sentence that orders counts: it begins with the verb, stands outside code and quotations, and
+is no question, so "do you remember that trip?" and "add value to the product" order nothing. Words
+that a person pastes would command in their name, so a long message orders nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rayapp.graphs.rules.directives import Side
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.rules.instructions import own_words
+from rayapp.text.hebrew import STOP_WORDS
+from rayapp.text.normalize import normalize
+from rayapp.text.tokens import tokens
+
+Kind = Literal[
+    "add_goal", "list_goals", "remove_goal", "add_value", "remember", "forget", "save_learning"
+]
+Status = Literal["stored", "known", "removed", "listed", "not_found", "ambiguous", "refused"]
+
+# Characters of a message that may hold orders, and orders of one message: more is pasted material.
+LONGEST = 600
+MOST = 5
+# Characters of what is kept: a goal or a fact is a sentence.
+LONGEST_TEXT = 500
+# Share of the content words that two texts must have in common, either way, to say the same where
+# neither holds the other: one word of five may differ (as for facts that are known already).
+SAME_WORDS = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One order. `text`: what it is about; empty where it needs nothing."""
+
+    kind: Kind
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What became of an order. `items`: what was kept, removed, listed, or fits equally."""
+
+    command: Command
+    status: Status
+    items: tuple[MemoryItem, ...] = ()
+
+    @property
+    def memory_ids(self) -> tuple[str, ...]:
+        return tuple(one.memory_id for one in self.items)
+
+
+# A point inside a number or a name ends no sentence.
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s.!?]))+[.!?]*")
+_POLITE_EN = (
+    r"(?:(?:please|ok(?:ay)?|hey|hi|hello|thanks|great|also|and|now|so|just)[,!]?\s+"
+    r"|(?:can|could|would|will) you (?:please |also )?)*+"
+)
+_POLITE_HE = r"(?:(?:בבקשה|אנא|נא|אז|גם|וגם|היי|שלום|אוקיי|טוב)[,!]?\s+|(?:תוכלי?|אפשר) )*+"
+_ASKED_KINDLY = re.compile(
+    r"(?:please |hey |hi )*(?:can|could|would|will) you|(?:היי |שלום )*(?:תוכלי?|אפשר) ",
+    re.IGNORECASE,
+)
+_SEP = r"\s*(?::|\s[–—-])\s*"
+_OF_GOAL = r"(?:(?:a|an|another|one more|this|my|new)\s+)*(?:personal )?goal"
+# What "goal" heads in other trades, and what something is added to.
+_NO_GOAL = (
+    r"(?!(?:scorers?|keepers?|posts?|lines?|kicks?|difference|tracking|setting|fields?|columns?"
+    r"|buttons?|pages?|tables?|cards?|charts?|templates?|sections?|for|in|on|into|from|by|with|and"
+    r"|is|was|of)\b)"
+)
+_TO_DO = (
+    r"to\s+(?!(?:the|a|an|my|our|your|his|her|their|this|that|it|each|every|all|\w+ (?:list|board"
+    r"|table|page|plan|sheet|app|project|database))\b)"
+)
+_ADD_HE = (
+    r"(?:הוסף|הוסיפי|הוסיפו|תוסיף|תוסיפי|תוסיפו|להוסיף|רשום|רשמי|תרשום|תרשמי|שמור|שמרי|תשמור|תשמרי)"
+)
+_DROP_HE = r"(?:הסר|הסירי|תסירי?|להסיר|מחק|מחקי|תמחקי?|תמחק|למחוק|בטל|בטלי|תבטלי?)"
+_REMEMBER_HE = (
+    r"(?:תזכור|תזכרי|תזכרו|זכור|זכרי|זכרו|לזכור|(?:אל|לא) (?:תשכח|תשכחי|תשכחו|לשכוח))"
+    r"(?: (?:לי|בבקשה|תמיד|נא))*"
+)
+_FORGET_HE = r"(?<!אל )(?<!לא )(?:תשכח|תשכחי|תשכחו|שכח|שכחי|שכחו|לשכוח)(?: בבקשה)?"
+# After "remember that": a thing that both know is recalled, and nothing is told.
+_RECALLED = (
+    r"(?!(?:time|day|night|evening|morning|summer|winter|trip|guy|girl|man|woman|place|movie|film"
+    r"|song|one|party|feeling|moment|conversation|thing|episode|scene)\b)"
+)
+# What is only said, and names nothing that is kept.
+_VAGUE = re.compile(
+    r"(?:(?:i|we|you)(?: ever| just| even)? (?:said|asked|told|mentioned|wrote|was|were|did)\b.*"
+    r"|it|this|that|these|those|everything|anything|all|all of (?:it|this|that)"
+    r"|ו?(?:אמרתי|שאלתי|ביקשתי|כתבתי|דיברנו)(?!\w).*|את? ?(?:זה|הכול|הכל)|(?:זה|הכול|הכל))",
+    re.IGNORECASE,
+)
+
+# The first pattern that is the whole sentence decides; `text` is what it is about.
+_ORDERS: tuple[tuple[Kind, str], ...] = (
+    ("save_learning", r"/save[_-]learnings?(?:\s*:)?(?:\s+(?P<text>.+))?"),
+    ("list_goals", rf"{_POLITE_EN}(?:/goals|(?:list|show)(?: me)?(?: all)? goals)"),
+    (
+        "list_goals",
+        rf"{_POLITE_EN}(?:list|show|tell|give|what(?: are| is|['’]s|['’]re)?)(?: me)?(?: what)?"
+        r"(?: all)?(?: of)? my (?:current |own |personal |saved )*goals?(?: are)?"
+        r"(?: (?:again|now|please|so far|right now|today|for [\w ]{2,20}))?",
+    ),
+    (
+        "list_goals",
+        rf"{_POLITE_HE}(?:(?:הצג|הציגי|תציגי?|הראה|הראי|תראה|תראי|תן|תני|פרט|פרטי)(?: לי)?"
+        r"|מה|מהן|מהם|אילו|רשימת)(?: את)?(?: כל)?(?: רשימת)?"
+        r" (?:המטרות|מטרות|היעדים|יעדים)(?: שלי)?"
+        r"(?: (?:עכשיו|כרגע|בבקשה|שוב|ל[\w ]{2,20}))?",
+    ),
+    (
+        "add_goal",
+        rf"{_POLITE_EN}(?:(?:add|set|save|note|create|record) {_OF_GOAL}(?:{_SEP}|\s+(?:{_TO_DO}))"
+        rf"|add goal\s+{_NO_GOAL}(?=\w+ \w)(?!to\b)|(?:new|another) goal{_SEP})(?P<text>.+)",
+    ),
+    (
+        "add_goal",
+        rf"{_POLITE_EN}(?:add|put)\s+(?P<text>.+?)\s+(?:to|on) my (?:list of )?(?:personal )?goals"
+        r"(?: list)?",
+    ),
+    (
+        "add_goal",
+        rf"{_POLITE_HE}(?:{_ADD_HE}(?: לי)? (?:את ה)?(?:מטרה|יעד)(?: חדשה?)?(?: שלי)?"
+        rf"(?:{_SEP}|\s+(?=ל[א-ת]{{3,}}\s)(?!ל(?:רשימה|טבלה|לוח|דף|אתר|תוכנית|שער)))"
+        rf"|(?:מטרה חדשה|יעד חדש){_SEP})(?P<text>.+)",
+    ),
+    (
+        "add_goal",
+        rf"{_POLITE_HE}{_ADD_HE}(?: את)? (?P<text>.+?) ל(?:רשימת )?(?:ה?מטרות|ה?יעדים) שלי",
+    ),
+    (
+        "remove_goal",
+        rf"{_POLITE_EN}(?:remove|delete|drop|cancel) (?:the |my |this )?goal(?:{_SEP}|\s+(?:of|to)"
+        rf"\s+|\s+{_NO_GOAL})(?P<text>.+)",
+    ),
+    (
+        "remove_goal",
+        rf"{_POLITE_EN}(?:remove|delete|drop|take)\s+(?P<text>.+?)\s+(?:from|off) my (?:list of )?"
+        r"(?:personal )?goals(?: list)?",
+    ),
+    (
+        "remove_goal",
+        rf"{_POLITE_HE}{_DROP_HE}(?: את)? ה?(?:מטרה|יעד)(?: שלי)?(?:{_SEP}"
+        rf"|\s+(?:של )?)(?P<text>.+)",
+    ),
+    (
+        "remove_goal",
+        rf"{_POLITE_HE}{_DROP_HE}(?: את)? (?P<text>.+?) מ(?:רשימת )?(?:ה?מטרות|ה?יעדים) שלי",
+    ),
+    (
+        "add_value",
+        rf"{_POLITE_EN}(?:add|save|note|record) (?:(?:a|another|this|my|new|core|personal)\s+)*"
+        rf"value{_SEP}(?P<text>.+)",
+    ),
+    (
+        "add_value",
+        rf"{_POLITE_EN}(?:add|put)\s+(?P<text>.+?)\s+(?:to|on) my (?:list of )?"
+        r"(?:core |personal )*values(?: list)?",
+    ),
+    ("add_value", rf"{_POLITE_HE}{_ADD_HE}(?: לי)? ערך(?: חדש| אישי)*{_SEP}(?P<text>.+)"),
+    ("add_value", rf"{_POLITE_HE}{_ADD_HE}(?: את)? (?P<text>.+?) ל(?:רשימת )?(?:ה?ערכים) שלי"),
+    (
+        "remember",
+        rf"{_POLITE_EN}(?:always )?(?:remember|don['’]?t forget|do not forget)(?: for me)?"
+        rf"(?: that\s+{_RECALLED}|{_SEP}|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
+    ),
+    ("remember", rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?[,]? ?ש(?:(?=[א-ת\w])|\s))(?P<text>.+)"),
+    (
+        "forget",
+        rf"{_POLITE_EN}forget(?: that|{_SEP}|\s+(?=my .+ (?:is|are) ))\s*(?P<text>.+)",
+    ),
+    ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| ש(?=[א-ת\w]))(?P<text>.+)"),
+)
+_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ORDERS)
+# A message without any of these orders nothing: looking for them takes microseconds.
+_SIGNS = ("goal", "value", "remember", "forget", "/save", "מטר", "יעד", "ערך", "ערכים", "זכ", "שכח")
+_EDGES = " \t\"'“”„«»`.,;:!–—-"
+
+
+def commands_of(message: str) -> tuple[Command, ...]:
+    """The orders of a message in their order, each once."""
+    if len(message) > LONGEST or not any(sign in message.casefold() for sign in _SIGNS):
+        return ()
+    found = dict.fromkeys(_found(own_words(message)))
+    return tuple(found)[:MOST]
+
+
+def _found(said: str) -> Iterator[Command]:
+    for line in said.splitlines():
+        if line.lstrip().startswith((">", "|")):
+            continue
+        for match in _SENTENCE.finditer(line):
+            command = _command(match[0].strip())
+            if command is not None:
+                yield command
+
+
+def _command(sentence: str) -> Command | None:
+    plain = sentence.rstrip(" .!?").strip(" -*•")
+    for kind, pattern in _PATTERNS:
+        found = pattern.fullmatch(plain)
+        if found is None:
+            continue
+        if kind == "list_goals":
+            return Command(kind)
+        # "Could you remember that …?" asks for it; "remember that time …?" only asks.
+        if sentence.endswith("?") and not _ASKED_KINDLY.match(sentence):
+            return None
+        text = (found["text"] or "").strip(_EDGES)
+        if kind == "save_learning":
+            return Command(kind, text[:LONGEST_TEXT])
+        told = 1 < len(text) <= LONGEST_TEXT and not _VAGUE.fullmatch(text)
+        return Command(kind, text) if told else None
+    return None
+
+
+def takes_back(message: str) -> bool:
+    """Whether it names something that is no longer to be known: nothing is learned from that."""
+    return any(one.kind in ("forget", "remove_goal") for one in commands_of(message))
+
+
+def meant(
+    items: Iterable[MemoryItem], words: str, coverage: Callable[[str, str], float]
+) -> list[MemoryItem]:
+    """Memories that say what the words say: exactly, else with nearly the same content words either
+    way. `coverage(one, other)`: the share of the words of `one` that `other` holds."""
+    wanted = _content(words)
+    if not wanted:
+        return []
+    candidates = list(items)
+    exact = [one for one in candidates if _content(one.text) == wanted]
+    if exact:
+        return exact
+    return [
+        one
+        for one in candidates
+        if min(coverage(words, one.text), coverage(one.text, words)) >= SAME_WORDS
+    ]
+
+
+def _content(text: str) -> tuple[str, ...]:
+    """Content words; a text that has none is all of its words."""
+    found = tuple(token.text for token in tokens(normalize(text)))
+    return tuple(one for one in found if one not in STOP_WORDS) or found
+
+
+def takeaway_of(text: str, answers: Sequence[str]) -> str:
+    """What `/save_learning` keeps: the words after it, else how the last answer begins."""
+    if text or not answers:
+        return text
+    plain = " ".join(answers[-1].split())
+    if len(plain) <= LONGEST_TEXT:
+        return plain
+    return plain[: LONGEST_TEXT - 1].rsplit(" ", 1)[0] + "…"
+
+
+_GOAL, _VALUE, _FACT = ("המטרה", "the goal"), ("הערך", "the value"), ("העובדה", "the fact")
+_WHAT: Mapping[Kind, tuple[str, str]] = {
+    "add_goal": _GOAL,
+    "list_goals": ("המטרות", "the goals"),
+    "remove_goal": _GOAL,
+    "add_value": _VALUE,
+    "remember": _FACT,
+    "forget": _FACT,
+    "save_learning": ("הלקח", "the takeaway"),
+}
+_SAID: Mapping[Status, tuple[str, str]] = {
+    "stored": ('נוספה רשומה לזיכרון ({what}): "{text}".', 'Kept {what} in memory: "{text}".'),
+    "known": ('הרשומה כבר בזיכרון ({what}): "{text}".', 'Memory holds {what} already: "{text}".'),
+    "removed": (
+        'הוסרה רשומה מהזיכרון ({what}): "{text}".',
+        'Memory no longer holds {what}: "{text}".',
+    ),
+    "listed": (
+        "המטרות השמורות מופיעות למטה: {count}.",
+        "Known goals, shown below: {count}.",
+    ),
+    "not_found": (
+        'שום רשומה בזיכרון אינה אומרת "{text}"; דבר לא הוסר.',
+        'Nothing in memory says "{text}"; nothing was removed.',
+    ),
+    "ambiguous": (
+        'כמה רשומות מתאימות ל"{text}" ודבר לא הוסר: יש לשאול לאיזו הכוונה.',
+        'Several memories fit "{text}" and nothing was removed: ask which one is meant.',
+    ),
+    "refused": ('הפעולה על {what} לא בוצעה: "{text}".', 'Could not do this with {what}: "{text}".'),
+}
+_NO_GOALS = ("אין מטרות שמורות.", "No goals are known.")
+
+
+def told(one: Performed, side: Side) -> str:
+    """What became of an order, in one sentence for the assistant."""
+    place = 0 if side == "he" else 1
+    if one.status == "listed" and not one.items:
+        return _NO_GOALS[place]
+    return _SAID[one.status][place].format(
+        what=_WHAT[one.command.kind][place],
+        text=one.command.text,
+        count=len(one.items),
+    )

@@ -1,0 +1,1 @@
+"""What an answer must not be taken for."""

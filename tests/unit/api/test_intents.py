@@ -1,0 +1,99 @@
+"""Orders, hints and disclaimers of messages over HTTP: prefetch, prompt, exchange and chats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.memory.scope import ReadScope
+from tests.support import chat_server as replies
+from tests.support.harness import Harness
+from tests.unit.api.serving import client_of, settings_with
+from tests.unit.api.test_completions import chat_of
+
+GOALS = "/api/memory/memory-bank/goals"
+GOAL = [("add goal: run a marathon", "run a marathon"), ("הוסף מטרה: לרוץ מרתון", "לרוץ מרתון")]
+
+
+def exchange(question: str, answer: str | None = None) -> dict[str, Any]:
+    messages = [{"role": "user", "content": question}]
+    if answer is not None:
+        messages.append({"role": "assistant", "content": answer})
+    return {"conversation_id": "c-1", "message_id": "m-1", "messages": messages}
+
+
+async def goals(api: httpx.AsyncClient) -> list[str]:
+    return [one["text"] for one in (await api.get(GOALS)).json()["goals"]]
+
+
+@pytest.mark.parametrize(("order", "text"), GOAL)
+async def test_an_order_is_done_once_by_the_exchange_around_a_turn(
+    api: httpx.AsyncClient, order: str, text: str
+) -> None:
+    first = (await api.post("/api/hooks/exchange", json=exchange(order))).json()
+    (done,) = first["intents"]["commands"]
+    assert (done["kind"], done["text"], done["status"]) == ("add_goal", text, "stored")
+    assert text in first["messages"][0]["content"]
+    answer = "That is a fine goal, and it is written down where we both find it."
+    again = (await api.post("/api/hooks/exchange", json=exchange(order, answer))).json()
+    (known,) = again["intents"]["commands"]
+    assert (known["status"], known["memory_ids"]) == ("known", done["memory_ids"])
+    assert await goals(api) == [text]
+
+
+@pytest.mark.parametrize("path", ["/api/memory/context", "/api/memory/prefetch"])
+@pytest.mark.parametrize(("order", "text"), GOAL)
+async def test_a_prefetch_does_it_and_a_key_that_only_reads_does_not(
+    path: str, order: str, text: str
+) -> None:
+    world = Harness.ready(settings_with(auth={"mode": "keys"}))
+    keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
+    reader, _ = await keys.create("r", user_id="dana", scopes=["read"])
+    writer, _ = await keys.create("w", user_id="dana", scopes=["read", "write"])
+    async with client_of(world.services) as api:
+        for secret, statuses, kept in ((reader, [], []), (writer, ["stored"], [text])):
+            api.headers["Authorization"] = f"Bearer {secret}"
+            found = (await api.post(path, json={"query": order})).json()
+            assert [one["status"] for one in found["intents"]["commands"]] == statuses
+            assert await goals(api) == kept
+
+
+async def test_what_is_forgotten_twice_stays_removed_and_what_is_unclear_stays(
+    api: httpx.AsyncClient,
+) -> None:
+    for text in ("remember that I live in Haifa", "remember that I park in Eilat street"):
+        await api.post("/api/hooks/exchange", json=exchange(text))
+    order = exchange("forget that I live in Haifa")
+    for _ in range(2):
+        (done,) = (await api.post("/api/hooks/exchange", json=order)).json()["intents"]["commands"]
+        assert done["status"] == "removed"
+    other = exchange("forget that I live in Akko")
+    (done,) = (await api.post("/api/hooks/exchange", json=other)).json()["intents"]["commands"]
+    assert (done["status"], done["memory_ids"]) == ("not_found", [])
+
+
+async def test_the_prompt_says_what_the_message_asks_for(api: httpx.AsyncClient) -> None:
+    body = {"query": "Should I take ibuprofen for the fever? What is the price of gold?"}
+    found = (await api.post("/api/memory/prompt", json=body)).json()
+    assert found["intents"]["hints"] == ["web"]
+    assert len(found["intents"]["parts"]) == 2
+    (said,) = found["intents"]["disclaimers"]
+    assert said["topic"] == "medical"
+    assert "use a web search tool" in found["messages"][0]["content"]
+
+
+async def test_a_chat_does_the_order_and_names_what_it_is_no_advice_of() -> None:
+    said = "You should take one tablet of ibuprofen against the fever, at most."
+    async with chat_of(replies.in_turn(replies.good(said), replies.good(said))) as chat:
+        raw = await chat.client.chat.completions.with_raw_response.create(
+            model="rayapp",
+            messages=[{"role": "user", "content": "should I take ibuprofen for the fever?"}],
+        )
+        assert raw.headers["x-disclaimers"] == "medical"
+        await chat.ask("add goal: sleep more")
+        assert 'Kept the goal in memory: "sleep more".' in chat.prompt
+        stats = await chat.world.services.bank.stats(ReadScope("admin"))
+        assert stats.active == 1

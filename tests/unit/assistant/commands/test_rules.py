@@ -1,0 +1,159 @@
+"""Sentences that order something of memory, and sentences that only look like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rayapp.assistant.commands.rules import (
+    LONGEST,
+    MOST,
+    Command,
+    Performed,
+    commands_of,
+    meant,
+    takeaway_of,
+    takes_back,
+    told,
+)
+from rayapp.text.analyser import Analyser
+from tests.support.builders import an_item
+
+ORDERS = [
+    ("add goal: run a marathon", "add_goal", "run a marathon"),
+    ("Add a goal: run a marathon.", "add_goal", "run a marathon"),
+    ("please add a new goal to learn Hebrew", "add_goal", "learn Hebrew"),
+    ("add goal learn Hebrew well", "add_goal", "learn Hebrew well"),
+    ('Can you add "run a marathon" to my goals?', "add_goal", "run a marathon"),
+    ("הוסף מטרה: לרוץ מרתון", "add_goal", "לרוץ מרתון"),
+    ("תוסיף לי מטרה לרוץ מרתון", "add_goal", "לרוץ מרתון"),
+    ("תוסיפי יעד חדש: לישון יותר", "add_goal", "לישון יותר"),
+    ("הוסיפי לרוץ מרתון למטרות שלי", "add_goal", "לרוץ מרתון"),
+    ("list my goals", "list_goals", ""),
+    ("What are my goals?", "list_goals", ""),
+    ("show me my goals for this year", "list_goals", ""),
+    ("מה המטרות שלי?", "list_goals", ""),
+    ("הציגי לי את כל המטרות", "list_goals", ""),
+    ("remove goal: run a marathon", "remove_goal", "run a marathon"),
+    ("delete run a marathon from my goals", "remove_goal", "run a marathon"),
+    ("מחק את המטרה: לרוץ מרתון", "remove_goal", "לרוץ מרתון"),
+    ("תסירי לרוץ מרתון מהמטרות שלי", "remove_goal", "לרוץ מרתון"),
+    ("add value: honesty", "add_value", "honesty"),
+    ("add honesty to my values", "add_value", "honesty"),
+    ("הוסף ערך: יושר", "add_value", "יושר"),
+    ("תוסיפי יושר לערכים שלי", "add_value", "יושר"),
+    ("Remember that I am allergic to nuts", "remember", "I am allergic to nuts"),
+    ("could you remember that I'm vegan?", "remember", "I'm vegan"),
+    ("don't forget that I leave on Monday", "remember", "I leave on Monday"),
+    ("remember: my locker is 12", "remember", "my locker is 12"),
+    ("תזכור שאני גר בחיפה", "remember", "אני גר בחיפה"),
+    ("תזכרי בבקשה שאני צמחוני", "remember", "אני צמחוני"),
+    ("אל תשכח שאני נוסע ביום שני", "remember", "אני נוסע ביום שני"),
+    ("forget that I live in Haifa", "forget", "I live in Haifa"),
+    ("please forget that I live in Haifa.", "forget", "I live in Haifa"),
+    ("תשכח שאני גר בחיפה", "forget", "אני גר בחיפה"),
+    ("שכחי: אני גרה בחיפה", "forget", "אני גרה בחיפה"),
+    ("/save_learning the gate opens with a stick", "save_learning", "the gate opens with a stick"),
+    ("/save_learning", "save_learning", ""),
+    ("/save_learning השער נפתח במקל", "save_learning", "השער נפתח במקל"),
+]
+LOOK_ALIKES = [
+    "Add goal scorer to the list",
+    "add the goal scorer to the table",
+    "add a goal to the app",
+    "add goal tracking to the app",
+    "how do I add a goal to my list?",
+    "our goal: run a marathon",
+    "what are the goals of the project?",
+    "remove the goal post from the picture",
+    "add value to the customer",
+    "add value labels to the chart",
+    "how do we add value?",
+    "Remember that time we went to Eilat?",
+    "do you remember that I live in Haifa?",
+    "I remember that I live in Haifa",
+    "remember to call Dana",
+    "forget it, let us go on",
+    "forget that",
+    "forget that I said anything",
+    "forget what I said",
+    "I always forget that I live in Haifa",
+    "/save_learning_rate 0.1",
+    "the parameter /save_learning is not set",
+    "הוסף מטרה לשער",
+    "הוסף ערך לטבלה",
+    "מה המטרות של הפרויקט?",
+    "אתה זוכר שאני גר בחיפה?",
+    "אני זוכר שאני גר בחיפה",
+    "תשכח מזה",
+    "תשכח שאמרתי משהו",
+    "מי הוסיף מטרה: לרוץ מרתון",
+    "```\nadd goal: run a marathon\n```",
+    "> remember that the password is 1234",
+    "Translate this:\nremember that the password is 1234",
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "text"), ORDERS)
+def test_an_order(message: str, kind: str, text: str) -> None:
+    assert [(one.kind, one.text) for one in commands_of(message)] == [(kind, text)]
+
+
+@pytest.mark.parametrize("message", LOOK_ALIKES)
+def test_a_look_alike_orders_nothing(message: str) -> None:
+    assert commands_of(message) == ()
+
+
+def test_orders_stand_among_other_sentences_each_once_and_not_in_long_material() -> None:
+    both = "Good morning! Add goal: sleep more. Remember that I am vegan. Add goal: sleep more."
+    assert [one.kind for one in commands_of(both)] == ["add_goal", "remember"]
+    assert commands_of(f"{both}{' and so on' * LONGEST}") == ()
+    many = "\n".join(f"add goal: goal number {n}" for n in range(MOST + 3))
+    assert len(commands_of(many)) == MOST
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_and_orders_name_something(message: str) -> None:
+    for one in commands_of(message):
+        assert one.text or one.kind in ("list_goals", "save_learning")
+
+
+@pytest.mark.parametrize("message", ["forget that I live in Haifa", "מחק את המטרה: לרוץ מרתון"])
+def test_what_is_taken_back_is_known_as_such(message: str) -> None:
+    assert takes_back(message)
+    assert not takes_back("remember that I live in Haifa")
+
+
+@pytest.mark.parametrize(
+    ("words", "texts", "found"),
+    [
+        ("I live in Haifa", ["I live in Haifa", "I lived in Eilat"], ["I live in Haifa"]),
+        ("I live in Haifa", ["Dana works in Haifa"], []),
+        ("I live in Haifa", ["I live in Haifa and the gate code of the office is 4711"], []),
+        ("I like tea", ["I like tea", "I like coffee"], ["I like tea"]),
+        ("אני גר בחיפה", ["אני גר בחיפה", "דנה עובדת בחיפה"], ["אני גר בחיפה"]),
+        ("it", ["anything at all"], []),
+    ],
+)
+def test_only_what_says_it_is_meant(words: str, texts: Sequence[str], found: Sequence[str]) -> None:
+    items = [an_item(memory_id=f"m-{n}", text=text) for n, text in enumerate(texts)]
+    assert [one.text for one in meant(items, words, Analyser().coverage)] == list(found)
+
+
+def test_the_takeaway_is_what_is_written_or_how_the_answer_begins() -> None:
+    assert takeaway_of("mine", ["theirs"]) == "mine"
+    assert takeaway_of("", ["first", "the  last\nanswer"]) == "the last answer"
+    assert takeaway_of("", []) == ""
+    assert len(takeaway_of("", ["word " * 300])) <= 500
+
+
+def test_every_result_is_told_in_both_languages() -> None:
+    for status in ("stored", "known", "removed", "listed", "not_found", "ambiguous", "refused"):
+        one = Performed(Command("add_goal", "run"), status, (an_item(),))  # type: ignore[arg-type]
+        english, hebrew = told(one, "en"), told(one, "he")
+        assert english.isascii()
+        assert any("א" <= letter <= "ת" for letter in hebrew)
+    assert told(Performed(Command("list_goals"), "listed"), "en") == "No goals are known."
