@@ -67,7 +67,7 @@ REFUSED: Mapping[str, str] = {
     "no dry run": "a field of the import that a restore lacks",
     "is no kind; the kinds": "names in a text, separated by commas",
     "is no tier; the tiers": "the same",
-    "Erasing cannot be undone": "the word that is typed",
+    "if you mean it": "the word that is typed",
     "must be a YAML mapping": "a template is a document of its own within a string",
     "is no section; use": "a template is a document of its own within a string",
     "or a larger window": "what must stand in a prompt fits into half of a window, or not",

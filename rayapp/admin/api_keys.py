@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rayapp.admin.ports import ApiKey, ApiKeyStore, Scope
 from rayapp.core.errors import InvalidInput, NotFound, Unauthorized
-from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
+from rayapp.core.ids import ORG_ID_PATTERN, SYSTEM_USER, USER_ID_PATTERN
 from rayapp.core.runtime import Clock
 
 KEY_PREFIX = "rk_"
@@ -31,11 +31,17 @@ class ApiKeyService:
         self._found: dict[str, tuple[float, ApiKey]] = {}
 
     async def create(
-        self, principal: str, *, user_id: str | None, scopes: Iterable[Scope]
+        self,
+        principal: str,
+        *,
+        user_id: str | None,
+        scopes: Iterable[Scope],
+        org_id: str | None = None,
     ) -> tuple[str, ApiKey]:
         """The key itself, which is never shown again, and its row.
 
-        Raises InvalidInput: no scope, an unusable user, or no user without the admin scope.
+        Raises InvalidInput: no scope, an unusable tenant or user, or no user without the admin
+        scope.
         """
         wanted = frozenset(scopes)
         if not principal.strip():
@@ -49,6 +55,8 @@ class ApiKeyService:
                 "The user of a key is 1 to 128 letters, digits and . _ : @ -, and not 'system'.",
                 code="bad_user_id",
             )
+        if org_id is not None and not ORG_ID_PATTERN.fullmatch(org_id):
+            raise InvalidInput("The tenant of a key is 1 to 64 letters, digits and . _ -.")
         secret = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
         row = ApiKey(
             key_hash=hash_of(secret),
@@ -56,6 +64,7 @@ class ApiKeyService:
             user_id=user_id,
             scopes=wanted,
             created_at=self._clock.now(),
+            org_id=org_id,
         )
         await self._store.add(row)
         return secret, row
@@ -83,9 +92,10 @@ class ApiKeyService:
         self._found[key_hash] = (now + self._cache_s, key)
         return key
 
-    async def revoke(self, principal: str) -> int:
-        """End all keys of `principal`; how many there were. Raises NotFound when there is none."""
-        count = await self._store.revoke(principal, self._clock.now())
+    async def revoke(self, principal: str, *, org_id: str | None = None) -> int:
+        """End all keys of `principal` in the tenant; how many there were. Raises NotFound when
+        there is none."""
+        count = await self._store.revoke(principal, self._clock.now(), org_id=org_id)
         self._found.clear()
         if not count:
             raise NotFound(f"No living key of {principal}; list the keys to see their names.")

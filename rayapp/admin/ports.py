@@ -254,7 +254,10 @@ Scope = Literal["read", "write", "admin"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """Only the SHA-256 of the key is stored. `user_id` None: an admin key bound to no user."""
+    """Only the SHA-256 of the key is stored. `user_id` None: an admin key bound to no user.
+
+    `org_id`: the tenant that it belongs to, None for the default one.
+    """
 
     key_hash: str
     principal: str
@@ -262,6 +265,7 @@ class ApiKey:
     scopes: frozenset[Scope]
     created_at: datetime
     revoked_at: datetime | None = None
+    org_id: str | None = None
 
 
 class RetentionKind(StrEnum):
@@ -398,7 +402,9 @@ class HoldStore(Protocol):
 class ApiKeyStore(Protocol):
     async def add(self, key: ApiKey) -> None: ...
     async def find(self, key_hash: str) -> ApiKey | None: ...
-    async def revoke(self, principal: str, at: datetime) -> int: ...
+    async def revoke(self, principal: str | None, at: datetime, *, org_id: str | None) -> int:
+        """End the living keys of the tenant, of one principal or all; how many there were."""
+
     async def all(self) -> list[ApiKey]: ...
 
 

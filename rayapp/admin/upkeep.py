@@ -14,6 +14,7 @@ from rayapp.admin.sanitizing import Sanitizing
 from rayapp.bulk.params import KINDS, REINDEX
 from rayapp.bulk.ports import JobStore
 from rayapp.core.errors import Conflict, IndexDown
+from rayapp.core.ids import owner_id
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.index.rules.points import collections_of
@@ -102,7 +103,11 @@ class UpkeepService:
             self._stores.api_keys.all(),
             self._holds.users(),
         )
-        named = held | {key.user_id for key in keys if key.revoked_at is None}
+        named = held | {
+            owner_id(key.org_id, key.user_id)
+            for key in keys
+            if key.user_id is not None and key.revoked_at is None
+        }
         quiet_since = self._clock.now() - timedelta(days=quiet_days)
         orphans = [
             user for user in found if user.user_id not in named and user.last_change < quiet_since

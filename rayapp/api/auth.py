@@ -11,7 +11,7 @@ from rayapp.admin.api_keys import ApiKeyService, usable_user
 from rayapp.admin.ports import ApiKey
 from rayapp.api.services import Services
 from rayapp.core.errors import Forbidden, InvalidInput, RateLimited, Unauthorized
-from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.ids import SYSTEM_USER, owner_id
 from rayapp.core.settings.model import RateLimitSettings
 from rayapp.core.token_bucket import TokenBucket
 
@@ -63,6 +63,7 @@ BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 USER = "/api/memory/user"
+TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
@@ -191,6 +192,8 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": "read"},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
+    TENANTS: {"GET": "admin"},
+    f"{TENANTS}/{{org_id}}": {"DELETE": "admin"},
     f"{BACKUP}/estimate": {"GET": "read"},
     f"{BACKUP}/export": {"GET": "read"},
     f"{BACKUP}/list": {"GET": "read"},
@@ -207,6 +210,9 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
 # `Call.may_write`, and what was begun is finished though the caller goes away.
 MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP)})
 
+# Routes of the scope `admin` that reach the caller's user alone: an admin key of a tenant may call
+# these, and none of those about the whole service.
+OF_ONE_USER = frozenset(("POST", f"{BACKUP}/{name}") for name in ("upload", "import", "restore"))
 
 # Routes whose answer, or whose file, may take as long as `events.stream_s`.
 STREAMS = frozenset(
@@ -221,6 +227,7 @@ STREAMS = frozenset(
         ("POST", f"{BACKUP}/upload"),
         ("POST", f"{BACKUP}/restore"),
         ("DELETE", USER),
+        ("DELETE", f"{TENANTS}/{{org_id}}"),
     }
 )
 
@@ -255,6 +262,7 @@ class RouteRule:
     may_write: bool = False
     stream: bool = False
     destroys: bool = False
+    of_one_user: bool = True
 
 
 def rule_of(method: str, path: str) -> RouteRule | None:
@@ -263,16 +271,24 @@ def rule_of(method: str, path: str) -> RouteRule | None:
     if scope is None:
         return None
     key = method, path
-    return RouteRule(path, scope, key in MAY_WRITE, key in STREAMS, key in DESTROYS)
+    return RouteRule(
+        path,
+        scope,
+        may_write=key in MAY_WRITE,
+        stream=key in STREAMS,
+        destroys=key in DESTROYS,
+        of_one_user=scope != "admin" or key in OF_ONE_USER,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`principal` names the key, `user_id` the owner of the memories it may touch.
+    """`principal` names the key, `user_id` the owner of the memories it may touch, as every store
+    knows it: with its tenant (`core.ids.owner_id`), which the key alone decides.
 
-    `owner`: the caller is that user, or stands for all users. The outcomes of anybody else count
-    only for what their own searches showed. `may_write`: the key covers routes that write.
-    `admin`: the caller may see what belongs to no user.
+    `owner`: the caller is that user, or stands for all users of the tenant. The outcomes of anybody
+    else count only for what their own searches showed. `may_write`: the key covers routes that
+    write. `admin`: the caller runs the service: it may see what belongs to no user.
     """
 
     principal: str
@@ -324,10 +340,13 @@ class Guard:
         if rule.scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
         self._limiter.take(key.key_hash, self._clock.monotonic())
+        if key.org_id is not None and not rule.of_one_user:
+            raise Forbidden("This route is about the whole service; use a key without a tenant.")
         owner = "admin" in key.scopes or key.principal == key.user_id
         may_write = not key.scopes.isdisjoint({"write", "admin"})
-        admin = "admin" in key.scopes
-        return Identity(key.principal, self._user_of(key, headers), owner, may_write, admin)
+        admin = "admin" in key.scopes and key.org_id is None
+        user_id = owner_id(key.org_id, self._user_of(key, headers))
+        return Identity(key.principal, user_id, owner, may_write, admin)
 
     def _local(self, headers: Headers) -> Identity:
         """The user that is named. A key that was sent opens nothing and names nobody: say so."""

@@ -79,7 +79,8 @@ from the turn afterwards.
 
 **Keys.** `Authorization: Bearer rk_…`; a route names the scope it needs, and `admin` covers
 all. Without keys the service serves loopback only, as the user `admin`. A caller with the scope
-`admin`, or one of a keyless service, acts for another user through `X-User-Id`.
+`admin`, or one of a keyless service, acts for another user through `X-User-Id`. A key may belong to
+a tenant: then all it does stays there, and routes about the whole service refuse it.
 
 **Writes** take an idempotency key: the field `idempotency_key` of the body, else the header
 `Idempotency-Key` or `X-Idempotency-Key`. The same key and body again get the first answer with

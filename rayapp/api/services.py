@@ -10,6 +10,7 @@ from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
 from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
+from rayapp.admin.tenants import TenantsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextService
@@ -93,6 +94,7 @@ class Services:
     holds: LegalHolds
     retention: RetentionService
     storage_report: StorageReport
+    tenants: TenantsService
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ids import USER_ID_PATTERN
+from rayapp.core.ids import OWNER_ID_PATTERN
 from rayapp.memory.tiers import Tier, parse_tier
 
 REINDEX = "reindex"
@@ -62,8 +62,10 @@ def _tier(value: Any) -> str:
 
 
 def _user(value: Any) -> str:
-    if not isinstance(value, str) or not USER_ID_PATTERN.fullmatch(value):
-        raise ValueError("must be 1 to 128 characters of letters, digits and . _ : @ -")
+    if not isinstance(value, str) or not OWNER_ID_PATTERN.fullmatch(value):
+        raise ValueError(
+            "must be 1 to 128 characters of letters, digits and . _ : @ -, of a tenant `org/user`"
+        )
     return value
 
 

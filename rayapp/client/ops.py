@@ -19,6 +19,7 @@ from rayapp.wire.retention import (
     ReleasedAnswer,
     RetentionAnswer,
 )
+from rayapp.wire.tenants import TenantErasedAnswer, TenantsAnswer, TenantView
 
 MEMORY = "/api/memory"
 JOBS = f"{MEMORY}/jobs"
@@ -27,6 +28,7 @@ OPS = f"{MEMORY}/ops"
 BREAKERS = f"{OPS}/circuit-breaker"
 CLEANUP = f"{MEMORY}/cleanup"
 HOLDS, RETENTION = f"{OPS}/holds", f"{OPS}/retention"
+TENANTS = f"{OPS}/tenants"
 WISHES: Mapping[str, type[wire.ReindexAnswer]] = {
     "pause": wire.PausedAnswer,
     "resume": wire.ResumedAnswer,
@@ -301,6 +303,18 @@ class OpsCalls(Core):
         """The user's data may be deleted again. Raises NotFound."""
         path = asked(HOLDS, user_id=owner)
         return self.writing(ReleasedAnswer, path, method="DELETE")
+
+    @call
+    def tenants(self) -> Talk[tuple[TenantView, ...]]:
+        """Those that a key was ever made for."""
+        return (yield from self.reading(TenantsAnswer, TENANTS)).tenants
+
+    @call
+    def erase_tenant(self, org_id: str, *, confirm: str) -> Talk[TenantErasedAnswer]:
+        """Revoke its keys and erase its users; `confirm`: the word DELETE. Call again while it is
+        not `complete`. Raises NotFound."""
+        path = asked(at(f"{TENANTS}/{{org_id}}", org_id=org_id), confirm=confirm)
+        return self.writing(TenantErasedAnswer, path, method="DELETE")
 
     @call
     def reset_preview(self) -> Talk[upkeep.ResetPreviewAnswer]:

@@ -15,6 +15,7 @@ from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.sanitizing import Sanitizing
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
+from rayapp.admin.tenants import TenantsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
 from rayapp.assistant.commands.service import CommandsService
@@ -639,6 +640,12 @@ class Container:
             self.conversations,
             self.books,
             runtime=self.runtime,
+        )
+
+    @cached_property
+    def tenants(self) -> TenantsService:
+        return TenantsService(
+            self.stores, self.holds, self.erasure, self.exports.files, runtime=self.runtime
         )
 
     @cached_property

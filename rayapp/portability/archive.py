@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import orjson
 
+from rayapp.core.ids import org_of, user_of
 from rayapp.portability.rules.archive import (
     FORMAT,
     MANIFEST,
@@ -87,7 +88,8 @@ class ArchiveWriter:
             format=FORMAT,
             version=VERSION,
             exported_at=self._at,
-            user_id=self._user_id,
+            user_id=user_of(self._user_id),
+            org_id=org_of(self._user_id),
             partial=self._partial,
             parts=tuple(self._parts),
             renewed=renewed_fields(names),
@@ -101,7 +103,7 @@ class ArchiveWriter:
 
     def head(self) -> bytes:
         said = {"format": FORMAT, "version": VERSION, "exportedAt": self._at}
-        said |= {"userId": self._user_id}
+        said |= {"userId": user_of(self._user_id)}
         return orjson.dumps(said)[:-1] + b',"collections":{'
 
     def open(self, name: str) -> IO[bytes]:
@@ -176,7 +178,7 @@ class Archive:
     def fingerprint(self) -> str:
         """Of all it holds."""
         parts = sorted(f"{one.collection}:{one.sha256}" for one in self.manifest.parts)
-        return hashlib.sha256("\n".join([self.manifest.user_id, *parts]).encode()).hexdigest()
+        return hashlib.sha256("\n".join([self.manifest.owner_id, *parts]).encode()).hexdigest()
 
     def collections(self) -> tuple[Collection, ...]:
         """Those of its parts, in the order of an import."""

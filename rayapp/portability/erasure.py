@@ -6,6 +6,7 @@ import hashlib
 import logging
 
 from rayapp.core.errors import IndexDown
+from rayapp.core.ids import user_of
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import WriteScope
@@ -38,13 +39,14 @@ class ErasureService:
         self._clock = runtime.clock
         self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
 
-    async def erase(self, scope: WriteScope) -> Certificate:
-        """Rows of the user in every collection, points, and archives; keys stay.
+    async def erase(self, scope: WriteScope, until: float | None = None) -> Certificate:
+        """Rows of the user in every collection, points, and archives; keys stay. It ends at `until`
+        (monotonic seconds) or when the time of a request is over.
 
         What could add memories goes first, memories last: their tombstones stay until the indexer
         has taken their points away, which is waited for within the time of a request.
         """
-        until = self._clock.monotonic() + self._budget_s
+        until = self._clock.monotonic() + self._budget_s if until is None else until
         removed = {ARCHIVES: await self._files.erase(scope.user_id)}
         points = await self._points(scope)
         await self._rows(scope, removed)
@@ -110,7 +112,7 @@ class ErasureService:
         if points is not None and now is not None:
             removed[INDEX] = max(0, points - now)
         return Certificate(
-            user_sha256=hashlib.sha256(scope.user_id.encode()).hexdigest(),
+            user_sha256=hashlib.sha256(user_of(scope.user_id).encode()).hexdigest(),
             at=self._clock.now(),
             removed=dict(sorted(removed.items())),
             left=dict(sorted(left.items())),

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import IO
 
 from rayapp.core.errors import NotFound
+from rayapp.core.ids import org_of, user_of
 from rayapp.portability.ports import KeptArchive
 from rayapp.portability.rules.kinds import Format
 
 NAME = re.compile(r"^rayapp-export-[0-9TZ-]{10,40}\.(zip|json)$")
 # A file that is written; it has its name when it is whole.
 UNFINISHED = ".part"
-USERS = "users"
+USERS, TENANTS = "users", "tenants"
 
 
 def file_name(at: datetime, format: Format) -> str:
@@ -65,6 +66,13 @@ class ArchiveFiles:
         await asyncio.to_thread(shutil.rmtree, self._of(user_id), ignore_errors=True)
         return count
 
+    async def erase_tenant(self, org_id: str) -> int:
+        """Remove those of all its users; how many there were."""
+        folder = self._of_tenant(org_id)
+        count = sum([NAME.fullmatch(path.name) is not None for path in folder.rglob("*")])
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        return count
+
     @contextmanager
     def opened(self, user_id: str, name: str) -> Iterator[IO[bytes]]:
         """Raises NotFound."""
@@ -78,7 +86,12 @@ class ArchiveFiles:
             yield file
 
     def _of(self, user_id: str) -> Path:
-        return self._folder / USERS / hashlib.sha256(user_id.encode()).hexdigest()[:32]
+        org_id = org_of(user_id)
+        users = self._folder / USERS if org_id is None else self._of_tenant(org_id)
+        return users / _hashed(user_of(user_id))
+
+    def _of_tenant(self, org_id: str) -> Path:
+        return self._folder / TENANTS / _hashed(org_id)
 
     def _list(self, user_id: str) -> list[KeptArchive]:
         folder = self._of(user_id)
@@ -86,6 +99,10 @@ class ArchiveFiles:
             return []
         found = [_kept(path) for path in folder.iterdir() if NAME.fullmatch(path.name)]
         return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+def _hashed(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def private_file(path: Path) -> IO[bytes]:

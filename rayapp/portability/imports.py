@@ -74,7 +74,7 @@ class ImportService:
     # --- steps
 
     def _row_check(self, found: Archive) -> RowCheck:
-        return RowCheck(found.manifest.user_id, self._limits)
+        return RowCheck(found.manifest.owner_id, self._limits)
 
     async def _check(self, found: Archive, check: RowCheck, mapping: UserMapping | None) -> None:
         """Read every row once; BadArchive names the first that cannot be taken."""
@@ -198,7 +198,7 @@ def _read(
 
 def _mapping(found: Archive, scope: WriteScope, request: ImportRequest) -> UserMapping | None:
     """Raises BadArchive: it is another user's, and nobody asked for that."""
-    source = found.manifest.user_id
+    source = found.manifest.owner_id
     if source == scope.user_id:
         return None
     if not request.map_user:

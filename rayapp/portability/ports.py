@@ -229,5 +229,9 @@ class UserArchive(Protocol):
     async def left(self, scope: ReadScope) -> dict[str, int]:
         """How many rows name the user, tombstones too, by collection of users."""
 
+    async def owners(self, org_id: str) -> dict[str, int]:
+        """All owners of a tenant with a row in any collection of users; how many memories each
+        has, tombstones not counted."""
+
     async def state(self, scope: ReadScope, archive: str) -> ImportState | None: ...
     async def keep_state(self, scope: WriteScope, state: ImportState) -> None: ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
-from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.core.ids import MEMORY_ID_PATTERN, user_of
 from rayapp.memory.item import Stats
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier
@@ -244,6 +244,8 @@ Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_TAGS)]
 Values = Annotated[
     tuple[Annotated[str, Field(max_length=MAX_ID_CHARS)], ...], Field(max_length=MAX_FILTER_VALUES)
 ]
+# Of an answer: the user as clients name it, without its tenant.
+PlainUser = Annotated[str, AfterValidator(user_of)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 Flag = StrictBool

@@ -12,7 +12,7 @@ from rayapp.graphs.records import ActionRow
 from rayapp.graphs.rules.routing import action_success_rate
 from rayapp.graphs.rules.views import ActionTotal, examples_of
 from rayapp.memory.tiers import Tier
-from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, Success, is_none
+from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, PlainUser, Success, is_none
 
 if TYPE_CHECKING:  # its module needs numpy, which a client does without
     from rayapp.memory.ports import TierCount
@@ -102,7 +102,7 @@ class ActionStatsView(Answer):
 class StatsBody(Answer):
     """All seven tiers; a rate of nothing is null. `cache_hit_rate` is of this replica."""
 
-    user_id: str
+    user_id: PlainUser
     as_of: datetime
     cache_hit_rate: float | None
     promotion_rate: float | None

@@ -207,7 +207,7 @@ class MemoryView(QualityView):
     """A memory; `text` and `content` are the same."""
 
     memory_id: str
-    user_id: str
+    user_id: bases.PlainUser
     tier: str
     status: str
     text: str

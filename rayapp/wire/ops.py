@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from rayapp.bulk.model import Job, JobState
-from rayapp.core.ids import USER_ID_PATTERN
+from rayapp.core.ids import OWNER_ID_PATTERN
 from rayapp.wire import bases
 from rayapp.wire.jobs import JobWord
 
@@ -25,8 +25,8 @@ ISSUE_WORDS = {"missing_in_index": "missing_in_qdrant", "orphan_in_index": "orph
 
 
 UserId = Annotated[
-    Annotated[str, bases.matching(USER_ID_PATTERN)] | None,
-    Field(description="Items of this user; without it those of all users."),
+    Annotated[str, bases.matching(OWNER_ID_PATTERN)] | None,
+    Field(description="Items of this user, `org/user` in a tenant; without it those of all users."),
 ]
 
 

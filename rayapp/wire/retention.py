@@ -6,10 +6,10 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from rayapp.admin import ports
-from rayapp.core.ids import USER_ID_PATTERN
+from rayapp.core.ids import OWNER_ID_PATTERN
 from rayapp.wire import bases
 
-Held = Annotated[str, bases.matching(USER_ID_PATTERN)]
+Held = Annotated[str, bases.matching(OWNER_ID_PATTERN)]
 
 
 class RunBody(bases.Strict, bases.Confirmed, bases.Keyed):
@@ -25,7 +25,7 @@ class LimitView(bases.Answer):
     removed: int = Field(description="By this call, memories that were merged into them included.")
 
 
-class RetentionAnswer(bases.Success):
+class RetentionAnswer(bases.Written):
     """No `limits`: nothing goes by itself. A row past two limits counts for both."""
 
     at: datetime
@@ -50,7 +50,7 @@ class RetentionAnswer(bases.Success):
 class HoldBody(bases.Strict, bases.Keyed):
     """Whose data are kept, and why."""
 
-    user_id: Held = Field(description="The user.")
+    user_id: Held = Field(description="The user; `org/user` in a tenant.")
     reason: Annotated[str, Field(min_length=1, max_length=bases.MAX_REASON_CHARS)]
 
 

@@ -49,7 +49,7 @@ class MigrateQuery(bases.Lenient):
     """Whose old memory bank."""
 
     aliases: ClassVar = {"userId": "user_id"}
-    user_id: UserId = Field(None, description="Default: the caller's user.")
+    user_id: UserId = Field(None, description="Default: the caller's user; `org/user` in a tenant.")
 
 
 class MigrateBody(MigrateQuery, bases.Keyed):

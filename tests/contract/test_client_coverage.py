@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Match, Route
 
+from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.api.routes import later
 from rayapp.bulk.model import JobState
@@ -191,6 +192,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ops.retention": {},
     "ops.run_retention": {"confirm": "DELETE"},
     "ops.holds": {},
+    "ops.tenants": {},
+    "ops.erase_tenant": {"org_id": "acme", "confirm": "DELETE"},
     "ops.hold": {"owner": "noa", "reason": "case 2026-17"},
     "ops.release": {"owner": "noa"},
     "ops.reset_preview": {},
@@ -287,6 +290,8 @@ async def a_world() -> Harness:
         )
         await world.items.insert(item)
     await add_books(world)
+    keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
+    await keys.create("shop", user_id="noa", scopes=["read"], org_id="acme")
     for due in await world.graphs.follow_ups(10):
         found = contribution_of(due.item)
         changes = content_changes(due.contributed, found, due.item.memory_id)

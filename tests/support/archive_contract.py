@@ -161,6 +161,27 @@ class ArchiveContract:
         async with world.http() as http:
             assert await ask(http, "GET", f"/api/memory/items/{gone}")
 
+    async def test_a_tenant_takes_an_archive_only_when_it_is_mapped(
+        self, world: ArchiveWorld
+    ) -> None:
+        await fill(world)
+        data, theirs = await world.exported(kinds=ALL), f"acme/{world.user}"
+        with pytest.raises(Exception, match="another user; send mapUser"):
+            await imported(world, data, theirs)
+        assert await world.stores.archive.owners("acme") == {}
+        await imported(world, data, theirs, map_user=True)
+        rows = rows_of(data)["memory_items"]
+        assert await world.stores.archive.owners("acme") == {theirs: len(rows)}
+        assert await world.stores.archive.owners("acm") == {}
+        back = await world.exported(theirs)
+        manifest = opened(back).manifest
+        assert (manifest.org_id, manifest.user_id) == ("acme", world.user)
+        assert {row["org_id"] for row in rows_of(back)["memory_items"]} == {"acme"}
+        assert b"acme/" not in await world.exported(theirs, format="json", kinds=ALL)
+        with pytest.raises(Exception, match="another user; send mapUser"):
+            await imported(world, back)
+        assert (await imported(world, back, theirs)).counts["memory_items"].present == len(rows)
+
     async def test_what_is_merged_in_is_learned_by_the_graphs(self, world: ArchiveWorld) -> None:
         """Without the rows of the graphs: they are learned anew, once."""
         await fill(world)

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.api.auth import HOLDS
 from rayapp.api.openapi import examples
@@ -101,6 +102,8 @@ async def example_world() -> Harness:
         await world.indexed()
         await world.settle()
     await add_books(world)
+    keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
+    await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
     world.services = replace(
         world.services,
         completions=CompletionsService(

@@ -25,7 +25,7 @@ from tests.support.store_contract import DANA, Stores, ids
 from tests.support.stores import may_read
 
 HOUR = timedelta(hours=1)
-USERS = ("dana", "noa", SYSTEM_USER)
+USERS = ("dana", "noa", SYSTEM_USER, "acme/dana")
 TIERS = (Tier.WORKING, Tier.BOOKS, Tier.DATAGOV_SCHEMA)
 WORDS = ("x", "y", "שלום")
 NAMES = ("a", "b")
@@ -35,7 +35,7 @@ def corpus() -> list[MemoryItem]:
     """Items of three users that differ in everything a filter can ask about."""
     items = []
     for n in range(90):
-        user, tier = USERS[n % 3], TIERS[n // 3 % 3]
+        user, tier = USERS[n % 4], TIERS[n // 4 % 3]
         at = STORED_AT + (n % 7) * HOUR
         items.append(
             an_item(

@@ -188,10 +188,34 @@ class ApiKeyContract:
         assert await stores.api_keys.find("h1") == key
         assert await stores.api_keys.find("none") is None
         at = STORED_AT + timedelta(days=2)
-        assert await stores.api_keys.revoke("chat", at) == 2
-        assert await stores.api_keys.revoke("chat", at) == 0
+        assert await stores.api_keys.revoke("chat", at, org_id=None) == 2
+        assert await stores.api_keys.revoke("chat", at, org_id=None) == 0
         revoked = [replace(key, revoked_at=at), replace(other, revoked_at=at)]
         assert await stores.api_keys.all() == [*revoked, third]
+
+    async def test_a_tenant_has_its_own_keys_of_a_principal(self, stores: Stores) -> None:
+        key = ApiKey(
+            key_hash="a1",
+            principal="chat",
+            user_id="dana",
+            scopes=frozenset({"read"}),
+            created_at=STORED_AT,
+            org_id="acme",
+        )
+        rows = [
+            key,
+            replace(key, key_hash="a2", principal="batch"),
+            replace(key, key_hash="a3", org_id="beta"),
+            replace(key, key_hash="a4", org_id=None),
+        ]
+        for row in rows:
+            await stores.api_keys.add(row)
+        at = STORED_AT + timedelta(days=2)
+        assert await stores.api_keys.revoke("chat", at, org_id="acme") == 1
+        assert await stores.api_keys.revoke(None, at, org_id="acme") == 1
+        assert await stores.api_keys.find("a3") == rows[2]
+        assert await stores.api_keys.revoke(None, at, org_id=None) == 1
+        assert await stores.api_keys.find("a2") == replace(rows[1], revoked_at=at)
 
 
 class IdempotencyContract:

@@ -186,7 +186,7 @@ async def found(
 
 
 def crowd() -> list[IndexPoint]:
-    """Points of three users and the system with every payload field in play."""
+    """Points of three users, two of one name, and the system with every payload field in play."""
     rng = np.random.default_rng(5)
 
     def choose(values: Sequence[Any]) -> Any:
@@ -206,7 +206,7 @@ def crowd() -> list[IndexPoint]:
             "valid_from": choose([None, NOW_S - DAY_S, NOW_S + DAY_S]),
             "created_at": NOW_S - DAY_S * int(rng.integers(5)),
         }
-        owner = choose(["ann", "bob", "eve", SYSTEM_USER])
+        owner = choose(["ann", "bob", "acme/ann", SYSTEM_USER])
         points.append(index_point(f"m{i % 20}-{i // 20}", owner, seed=i, **payload))
     # Two rolls may give one user the same memory id; the index holds it once.
     return list({p.point_id: p for p in points}.values())

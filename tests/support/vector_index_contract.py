@@ -233,7 +233,8 @@ class VectorIndexContract(
         """Also the same ids as the fake, whose filters are written independently."""
         points, model = await self._crowd(index)
         scope = ReadScope(
-            data.draw(st.sampled_from(["ann", "bob", "eve", SYSTEM_USER])), data.draw(st.booleans())
+            data.draw(st.sampled_from(["ann", "bob", "acme/ann", SYSTEM_USER])),
+            data.draw(st.booleans()),
         )
         where = data.draw(item_filters())
         sub_queries = data.draw(st.lists(sub_query_of_any(), min_size=1, max_size=4))

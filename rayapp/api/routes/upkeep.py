@@ -1,18 +1,21 @@
-"""Upkeep of the whole store for administrators: sizes, cleanup, old data, retention, reset."""
+"""Upkeep of the whole store for administrators: sizes, cleanup, retention, tenants, reset."""
 
 import asyncio
 import time
 
 from rayapp.admin.ports import Cleanup
-from rayapp.api.auth import DAILY, HOLDS, INTEGRITY, RETENTION
+from rayapp.api.auth import DAILY, HOLDS, INTEGRITY, RETENTION, TENANTS
 from rayapp.api.call import Call
 from rayapp.api.confirm import check_confirmed
+from rayapp.api.paths import OrgId
 from rayapp.api.responses import raises, raises_code
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.wire import retention as keeping
+from rayapp.wire import tenants as owners
 from rayapp.wire import upkeep as wire
+from rayapp.wire.data import EraseQuery
 
 routes = router("upkeep")
 OPS, CLEANUP = "/api/memory/ops", "/api/memory/cleanup"
@@ -234,6 +237,31 @@ async def release(
 ) -> keeping.ReleasedAnswer:
     await call.services.holds.release(query.user_id, call.principal)
     return keeping.ReleasedAnswer(user_id=query.user_id, message="The hold is released.")
+
+
+# --- tenants
+
+
+@routes.get(TENANTS, summary="List the tenants")
+async def tenants(call: CurrentCall) -> owners.TenantsAnswer:
+    """Those that a key was ever made for. A key with a tenant never reaches this route."""
+    found = await call.services.tenants.all()
+    return owners.TenantsAnswer(tenants=tuple(map(owners.TenantView.of, found)))
+
+
+@routes.delete(
+    f"{TENANTS}/{{org_id}}",
+    summary="Erase a tenant",
+    responses={**raises_code("confirm_needed"), **raises(NotFound, Conflict)},
+)
+async def erase_tenant(
+    call: CurrentCall, org_id: OrgId, query: InQuery[EraseQuery]
+) -> owners.TenantErasedAnswer:
+    """Its keys are revoked, then all that is kept of each of its users goes, as by
+    `DELETE /api/memory/user`; nothing while one of them is held. A replica may accept a revoked key
+    for `auth.cache_s` more seconds: what is written by it goes with the next call."""
+    check_confirmed(query.confirm, "Erasing a tenant cannot be undone")
+    return owners.TenantErasedAnswer.from_erased(await call.services.tenants.erase(org_id))
 
 
 # --- reset

@@ -16,7 +16,7 @@ from rayapp.bulk.model import (
     point_ranges,
     uuid_text,
 )
-from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
+from rayapp.core.ids import OWNER_ID_PATTERN, SYSTEM_USER
 from rayapp.core.runtime import Metrics, Runtime
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.service import forget_dead
@@ -54,7 +54,7 @@ class SweepLog:
         for issue in told:
             data = {"what": issue.kind.value, "why": issue.details, "owner": self.owner}
             # A point of nobody, or of an id that no user can have, is the system's to tell.
-            known = USER_ID_PATTERN.fullmatch(issue.user_id) is not None
+            known = OWNER_ID_PATTERN.fullmatch(issue.user_id) is not None
             await self._add(
                 REPAIRED,
                 {**data, "point_id": issue.point_id},

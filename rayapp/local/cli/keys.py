@@ -22,6 +22,7 @@ keys = typer.Typer(no_args_is_help=True, help="API keys: random, shown once, sto
 T = TypeVar("T")
 
 DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
+Org = Annotated[str | None, typer.Option(help="Tenant that it belongs to (default: none).")]
 Scopes = Annotated[list[str], typer.Option("--scope", help="read, write or admin; repeat it.")]
 
 
@@ -29,6 +30,7 @@ Scopes = Annotated[list[str], typer.Option("--scope", help="read, write or admin
 def create(
     principal: Annotated[str, typer.Argument(help="Who uses the key.")],
     user: Annotated[str | None, typer.Option(help="User whose memories it opens.")] = None,
+    org: Org = None,
     scope: Scopes = ["read", "write"],  # noqa: B006 - typer reads the default, nobody changes it
     data_dir: DataDir = None,
 ) -> None:
@@ -36,7 +38,7 @@ def create(
 
     async def work(service: ApiKeyService) -> str:
         scopes: list[Scope] = [_scope(name) for name in scope]
-        secret, _ = await service.create(principal, user_id=user, scopes=scopes)
+        secret, _ = await service.create(principal, user_id=user, scopes=scopes, org_id=org)
         return secret
 
     # Plain text on its own line, so that a shell can capture it.
@@ -47,12 +49,13 @@ def create(
 def list_keys(data_dir: DataDir = None) -> None:
     """Every key's owner, scopes and dates; the keys themselves are not kept."""
     default_user = _settings(data_dir).auth.default_user
-    table = table_of("principal", "user", "scopes", "created", "revoked")
+    table = table_of("principal", "tenant", "user", "scopes", "created", "revoked")
     for row in _with_service(data_dir, lambda service: service.all()):
         revoked = row.revoked_at.isoformat(timespec="seconds") if row.revoked_at else ""
         created = row.created_at.isoformat(timespec="seconds")
         scopes = " ".join(sorted(row.scopes))
-        table.add_row(row.principal, user_of(row, default_user), scopes, created, revoked)
+        user = user_of(row, default_user)
+        table.add_row(row.principal, row.org_id or "", user, scopes, created, revoked)
     console.print(table)
 
 
@@ -68,9 +71,9 @@ def has_living_key(data_dir: Path | None) -> bool:
 
 
 @keys.command()
-def revoke(principal: str, data_dir: DataDir = None) -> None:
-    """End all keys of a principal; replicas forget them within `auth.cache_s`."""
-    count = _with_service(data_dir, lambda service: service.revoke(principal))
+def revoke(principal: str, org: Org = None, data_dir: DataDir = None) -> None:
+    """End all keys of a principal in a tenant; replicas forget them within `auth.cache_s`."""
+    count = _with_service(data_dir, lambda service: service.revoke(principal, org_id=org))
     cache_s = _settings(data_dir).auth.cache_s
     console.print(
         f"Revoked {count} key{'' if count == 1 else 's'} of {principal}; running replicas stop "

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.core.errors import Forbidden, InvalidInput, TooLarge
-from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER, USER_ID_PATTERN
+from rayapp.core.ids import MEMORY_ID_PATTERN, OWNER_ID_PATTERN, SYSTEM_USER, org_of, user_of
 from rayapp.memory.item import (
     NEUTRAL_SCORE,
     SOURCE_TRUST,
@@ -48,7 +48,7 @@ def check_user(user_id: str) -> None:
     """Refuse ids outside the pattern and the shared tenant, which nobody writes."""
     if user_id == SYSTEM_USER:
         raise Forbidden("The user 'system' is shared and read-only; name another user.")
-    if not USER_ID_PATTERN.fullmatch(user_id):
+    if not OWNER_ID_PATTERN.fullmatch(user_id):
         raise InvalidInput(
             "The user id must be 1 to 128 characters of letters, digits and . _ : @ -.",
             code="bad_user_id",
@@ -158,6 +158,7 @@ def new_item(
         memory_id=memory_id,
         point_id=point_id_of(user_id, memory_id),
         user_id=user_id,
+        org_id=org_of(user_id),
         tier=new.tier,
         text=new.text,
         summary=new.summary,
@@ -169,8 +170,8 @@ def new_item(
         lang=detect_language(new.text),
         source=new.source,
         stored_by=stored_by,
-        perspective_owner_id=user_id,
-        subject_id=new.subject_id or user_id,
+        perspective_owner_id=user_of(user_id),
+        subject_id=new.subject_id or user_of(user_id),
         trust=_trust(new),
         quality=Quality(
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,

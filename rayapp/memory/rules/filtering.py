@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
+from rayapp.core.ids import OWNER_ID_PATTERN, SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, FOLLOWED_TIERS, SURVIVES_EXPIRY_SCORE, Tier
@@ -30,7 +30,7 @@ class OwnedTiers:
 
 def checked_user(user_id: str) -> str:
     """`user_id` when it is well formed; raises InvalidInput otherwise, so scopes fail closed."""
-    if not isinstance(user_id, str) or not USER_ID_PATTERN.fullmatch(user_id):
+    if not isinstance(user_id, str) or not OWNER_ID_PATTERN.fullmatch(user_id):
         raise InvalidInput("The user id must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -.")
     return user_id
 

@@ -16,7 +16,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rayapp.core.errors import InvalidInput, RayappError
-from rayapp.core.ids import MEMORY_ID_PATTERN
+from rayapp.core.ids import MEMORY_ID_PATTERN, org_of, owner_id, user_of
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.creation import TextLimits, check_labels, check_text, check_validity
 from rayapp.memory.tiers import TIER_POLICY, Tier
@@ -59,16 +59,22 @@ class Part(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself. `partial`: rows of its kinds were left out on request."""
+    """What an archive says of itself. `partial`: rows of its kinds were left out on request.
+    `org_id`: the tenant of the user, None for the default one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     format: Literal["rayapp-export"]
     version: int
     exported_at: datetime
     user_id: str
+    org_id: Annotated[str | None, Field(exclude_if=lambda one: one is None)] = None
     partial: bool = False
     parts: tuple[Part, ...]
     renewed: dict[str, tuple[str, ...]]
+
+    @property
+    def owner_id(self) -> str:
+        return owner_id(self.org_id, self.user_id)
 
     @property
     def exact(self) -> bool:
@@ -201,7 +207,7 @@ def _unmarked(mark: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """Rows for one user. `filled`: collections of which a row lacked a field."""
+    """Rows of one user, by its owner id. `filled`: collections of which a row lacked a field."""
 
     user_id: str
     limits: TextLimits
@@ -229,6 +235,8 @@ class RowCheck:
             raise ValueError("has an id with characters that are not allowed")
         if item.point_id != point_id_of(self.user_id, item.memory_id):
             raise ValueError("has a point_id that is not its own")
+        if item.org_id != org_of(self.user_id):
+            raise ValueError("has an org_id that is not its own")
         if TIER_POLICY[item.tier].shared or item.status is Status.DELETED:
             raise ValueError("is no memory that a user keeps")
         if item.content_hash != content_hash(item.text):
@@ -317,7 +325,8 @@ def _agrees(row: Any, made: Any) -> bool:
 
 
 class UserMapping:
-    """Rows of one user as those of another: its name, and the ids made of it."""
+    """Rows of one user as those of another, by their owner ids: its name and tenant, and the ids
+    made of them."""
 
     # Fields that may name the user beside the owner of the row.
     NAMES = ("stored_by", "principal", "perspective_owner_id", "subject_id")
@@ -330,8 +339,10 @@ class UserMapping:
     def row(self, row: Row) -> Row:
         """The row of the other user; in place."""
         for name in self.NAMES:
-            if row.get(name) == self._source:
-                row[name] = self._target
+            if row.get(name) == user_of(self._source):
+                row[name] = user_of(self._target)
+        if "org_id" in row:
+            row["org_id"] = org_of(self._target)
         self._walk(row)
         return row
 

@@ -6,7 +6,9 @@ from rayapp.admin.ports import ApiKey
 from rayapp.storage.mongo.database import MongoDatabase, first
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import API_KEYS
-from rayapp.storage.mongo.rows import from_row, reader, to_row, utc
+from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
+
+may_lack(ApiKey, "org_id")
 
 
 class MongoApiKeyStore:
@@ -22,13 +24,11 @@ class MongoApiKeyStore:
         """Revoked keys as well: the caller looks at `revoked_at`."""
         return await first(self._keys, {"key_hash": {"$eq": key_hash}}, reader(ApiKey))
 
-    async def revoke(self, principal: str, at: datetime) -> int:
-        """Returns how many keys of `principal` were revoked now."""
+    async def revoke(self, principal: str | None, at: datetime, *, org_id: str | None) -> int:
+        living = {"org_id": {"$eq": org_id}, "revoked_at": None}
+        named = {} if principal is None else {"principal": {"$eq": principal}}
         with translated():
-            done = await self._keys.update_many(
-                {"principal": {"$eq": principal}, "revoked_at": None},
-                {"$set": {"revoked_at": utc(at)}},
-            )
+            done = await self._keys.update_many(named | living, {"$set": {"revoked_at": utc(at)}})
         return done.modified_count
 
     async def all(self) -> list[ApiKey]:

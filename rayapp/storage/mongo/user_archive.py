@@ -10,6 +10,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, OperationFailure
 
 from rayapp.core.errors import Conflict
+from rayapp.core.ids import owners_of
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status
 from rayapp.memory.rules.revision import requeued, revived
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -243,6 +244,22 @@ class MongoUserArchive:
                 found[one.name] = await self._database.collection(one.name).count_documents(
                     {one.owner_field: user_id}
                 )
+        return found
+
+    async def owners(self, org_id: str) -> dict[str, int]:
+        await self._database.ping()
+        start, end = owners_of(org_id)
+        found: dict[str, int] = {}
+        for one in of_user(*Erasing):
+            where = {one.owner_field: {"$gte": start, "$lt": end}}
+            memory = {"$ne": ["$status", Status.DELETED.value]} if one.name == ITEMS else False
+            count = {"_id": f"${one.owner_field}", "memories": {"$sum": {"$cond": [memory, 1, 0]}}}
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                rows = await self._database.collection(one.name).aggregate(
+                    [{"$match": where}, {"$group": count}]
+                )
+                async for row in rows:
+                    found[row["_id"]] = found.get(row["_id"], 0) + row["memories"]
         return found
 
     # --- how far an import is

@@ -156,12 +156,13 @@ class InMemoryApiKeyStore:
         """Revoked keys as well: the caller looks at `revoked_at`."""
         return self._keys.get(key_hash)
 
-    async def revoke(self, principal: str, at: datetime) -> int:
-        """Returns how many keys of `principal` were revoked now."""
+    async def revoke(self, principal: str | None, at: datetime, *, org_id: str | None) -> int:
         revoked = [
             replace(key, revoked_at=at)
             for key in self._keys.values()
-            if key.principal == principal and key.revoked_at is None
+            if principal in (None, key.principal)
+            and key.org_id == org_id
+            and key.revoked_at is None
         ]
         self._keys |= {key.key_hash: key for key in revoked}
         return len(revoked)

@@ -19,6 +19,7 @@ from rayapp.assistant.ports import (
     PersonalityStore,
     Session,
 )
+from rayapp.core.ids import org_of
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import Book
 from rayapp.graphs import records as graph_records
@@ -256,6 +257,17 @@ class InMemoryUserArchive:
             else:
                 found.setdefault(one.name, 0)
         return found
+
+    async def owners(self, org_id: str) -> dict[str, int]:
+        rows = [row.item for row in self._items._rows.values()]
+        names = {item.user_id for item in rows}
+        for table in self._tables.values():
+            names |= {table.owner(key, row) for key, row in table.rows.items()}
+        return {
+            name: sum(one.user_id == name and one.status is not Status.DELETED for one in rows)
+            for name in names
+            if org_of(name) == org_id
+        }
 
     async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
         return self._states.get((checked_user(scope.user_id), archive))

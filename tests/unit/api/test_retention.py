@@ -20,8 +20,9 @@ from tests.support.harness import Harness
 DAYS = {"history_days": 30, "tool_results_days": 2, "conversations_days": 60, "documents_days": 90}
 SURE = {"confirm": "DELETE"}
 ADMIN = {"X-User-Id": "admin"}
-# DELETE routes after which nothing is lost.
+# DELETE routes after which nothing is lost, and one that looks at each of its users itself.
 KEEPS = {
+    ("DELETE", "/api/memory/ops/tenants/{org_id}"),
     ("DELETE", "/api/memory/ghost"),
     ("DELETE", "/api/model/context/{model_name}"),
     ("DELETE", HOLDS),

@@ -140,6 +140,8 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
         "names a collection twice",
     ),
     "user": (an_archive(user_id="noa"), "another user"),
+    "tenant": (an_archive(org_id="acme"), "another user"),
+    "tenant of a row": (row_with(org_id="acme"), "org_id"),
     "no json": (a_line(b"{"), "is no JSON"),
     "list": (a_line(b"[]"), "no JSON object"),
     "deep": (a_line(DEEP), "nested"),

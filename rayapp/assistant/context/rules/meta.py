@@ -9,6 +9,7 @@ from typing import Any
 
 from rayapp.assistant.context.rules.pinned import cited_ids
 from rayapp.assistant.records import AssistantContext, ContextLine
+from rayapp.core.ids import user_of
 from rayapp.graphs.records import ContextInsights
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.lifecycle import success_estimate
@@ -49,7 +50,7 @@ def memory_meta(
         "schema_version": SCHEMA_VERSION,
         "conversation_id": request.conversation_id or unnamed,
         "assistant_message_id": message_id or request.message_id or unnamed,
-        "user_id": user_id,
+        "user_id": user_of(user_id),
         "created_at": context.at.isoformat().replace("+00:00", "Z"),
         "context_type": context.task.context_type,
         "retrieval": _retrieval(context, lines, named),

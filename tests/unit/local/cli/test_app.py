@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import shlex
@@ -14,8 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from jobs import evaluate
+from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import ApiKey, Scope
 from rayapp.core.errors import ConfigError, InvalidInput
+from rayapp.core.settings.model import load_settings
+from rayapp.local.cli import keys
 from rayapp.local.cli.app import app, checked_job, job_names, places
 from rayapp.local.cli.keys import user_of
 from rayapp.local.cli.output import console, table_of
@@ -23,6 +27,8 @@ from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import ProcessRef
 from rayapp.local.stack.state import StackState, write_state
+from tests.support.clock import FakeClock
+from tests.support.stores.stores import InMemoryApiKeyStore
 from tests.unit.fake_service import FakeService, serving
 
 RUNNER = CliRunner()
@@ -165,3 +171,18 @@ def test_what_is_added_and_where_the_service_says_it_is(
         done = RUNNER.invoke(app, ["add", "Dana drinks tea", *options.split()])
         assert (done.exit_code, out.getvalue().strip()) == (0, told)
         assert service.users["admin"]["m0"] == {"text": "Dana drinks tea"} | kept
+
+
+def test_a_key_belongs_to_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name in one tenant is another than the same name in none."""
+    service = ApiKeyService(InMemoryApiKeyStore(), clock=FakeClock(), cache_s=0)
+    monkeypatch.setattr(keys, "_with_service", lambda folder, work: asyncio.run(work(service)))
+    monkeypatch.setattr(keys, "_settings", lambda folder: load_settings("local", env={}))
+    for options in (["--org", "acme"], []):
+        done = RUNNER.invoke(app, ["keys", "create", "app", "--user", "dana", *options])
+        assert done.output.startswith("rk_")
+    refused = RUNNER.invoke(app, ["keys", "create", "app", "--user", "dana", "--org", "a/b"])
+    assert isinstance(refused.exception, InvalidInput)
+    assert RUNNER.invoke(app, ["keys", "revoke", "app", "--org", "acme"]).exit_code == 0
+    left = {row.org_id: row.revoked_at is None for row in asyncio.run(service.all())}
+    assert left == {"acme": False, None: True}

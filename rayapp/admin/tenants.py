@@ -1,0 +1,124 @@
+"""Tenants for operators: who they are, and erasing one as a whole (decision 0076)."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from rayapp.admin.ports import ApiKeyStore
+from rayapp.admin.retention import LegalHolds
+from rayapp.core.errors import NotFound
+from rayapp.core.runtime import Runtime
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.user_data import TIME_SHARE
+from rayapp.portability.erasure import ARCHIVES, ErasureService
+from rayapp.portability.files import ArchiveFiles
+from rayapp.portability.ports import UserArchive
+
+# Users erased at once: each waits for the indexer most of its time.
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """`keys`: those that are not revoked. `users`: with anything kept of them."""
+
+    org_id: str
+    keys: int
+    users: int
+    memories: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantErased:
+    """`removed`, `left`: of all its users, by place, as certificates say them.
+
+    `users_left`: still to be erased, by the same request again.
+    """
+
+    org_id: str
+    keys_revoked: int
+    users: int
+    users_left: int
+    removed: dict[str, int]
+    left: dict[str, int]
+
+    @property
+    def complete(self) -> bool:
+        return not self.users_left and not any(self.left.values())
+
+
+class TenantStores(Protocol):
+    """Which tenants there are, and whose rows."""
+
+    api_keys: ApiKeyStore
+    archive: UserArchive
+
+
+class TenantsService:
+    """Raises StoreDown."""
+
+    def __init__(
+        self,
+        stores: TenantStores,
+        holds: LegalHolds,
+        erasure: ErasureService,
+        files: ArchiveFiles,
+        *,
+        runtime: Runtime,
+    ) -> None:
+        self._keys = stores.api_keys
+        self._archive = stores.archive
+        self._holds = holds
+        self._erasure = erasure
+        self._files = files
+        self._clock = runtime.clock
+        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+
+    async def all(self) -> list[Tenant]:
+        """Those that a key was ever made for, by name; the default one has none and is left out."""
+        living: Counter[str] = Counter()
+        for key in await self._keys.all():
+            if key.org_id is not None:
+                living[key.org_id] += key.revoked_at is None
+        found = []
+        for org_id, keys in sorted(living.items()):
+            owners = await self._archive.owners(org_id)
+            memories = sum(owners.values())
+            found.append(Tenant(org_id=org_id, keys=keys, users=len(owners), memories=memories))
+        return found
+
+    async def erase(self, org_id: str) -> TenantErased:
+        """Revoke its keys, then erase its users, some at once, until the time of a request is over.
+        A repeat goes on.
+
+        Raises:
+            NotFound: no key and no row names the tenant.
+            Conflict: one of its users is held; nothing is erased.
+        """
+        until = self._clock.monotonic() + self._budget_s
+        owners = sorted(await self._archive.owners(org_id))
+        if not owners and all(key.org_id != org_id for key in await self._keys.all()):
+            raise NotFound("There is no such tenant; list them to see their names.")
+        for held in sorted(await self._holds.users() & set(owners)):
+            await self._holds.check(held)
+        revoked = await self._keys.revoke(None, self._clock.now(), org_id=org_id)
+        removed: Counter[str] = Counter()
+        left: Counter[str] = Counter()
+        for at in range(0, len(owners), AT_ONCE):
+            scopes = [WriteScope(one, "tenant erasure") for one in owners[at : at + AT_ONCE]]
+            for found in await asyncio.gather(*(self._erasure.erase(one, until) for one in scopes)):
+                removed.update(found.removed)
+                left.update(found.left)
+            if self._clock.monotonic() >= until:
+                break
+        removed[ARCHIVES] += await self._files.erase_tenant(org_id)
+        rest = await self._archive.owners(org_id)
+        return TenantErased(
+            org_id=org_id,
+            keys_revoked=revoked,
+            users=len(set(owners) - rest.keys()),
+            users_left=len(rest),
+            removed=dict(sorted(removed.items())),
+            left=dict(sorted(left.items())),
+        )
