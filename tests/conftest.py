@@ -93,6 +93,7 @@ def service(scripted_model: str) -> Iterator[RunningService]:
             models={"base_url": scripted_model, **MODELS},
             breaker={"open_s": BREAKER_OPEN_S},
             indexer={"claim_s": CLAIM_S},
+            compat={"first_client": True},
         )
         try:
             yield running

@@ -219,10 +219,11 @@ class OpsCalls(Core):
 
     @call
     def clean_up(
-        self, *, dry_run: bool = True, quiet_days: int | None = None
+        self, *, dry_run: bool = True, quiet_days: int | None = None, confirm: str | None = None
     ) -> Talk[upkeep.CleanupAnswer]:
-        """Remove them with all that is theirs; `dry_run` only counts."""
-        body = given({"dry_run": dry_run, "quiet_days": quiet_days})
+        """Remove them with all that is theirs; `dry_run` only counts, else `confirm` is the word
+        DELETE."""
+        body = given({"dry_run": dry_run, "quiet_days": quiet_days, "confirm": confirm})
         return self.writing(upkeep.CleanupAnswer, CLEANUP, body)
 
     @call
@@ -322,8 +323,8 @@ class OpsCalls(Core):
         return self.reading(upkeep.ResetPreviewAnswer, f"{OPS}/reset")
 
     @call
-    def reset(self, *, confirm: bool) -> Talk[upkeep.ResetAnswer]:
-        """Remove all memories of all users for good. Raises InvalidInput without `confirm`."""
+    def reset(self, *, confirm: str) -> Talk[upkeep.ResetAnswer]:
+        """Remove all memories of all users for good; `confirm`: the word DELETE."""
         return self.writing(upkeep.ResetAnswer, f"{OPS}/reset", {"confirm": confirm})
 
 

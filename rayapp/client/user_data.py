@@ -96,9 +96,11 @@ class UserDataCalls(Core):
         return self.reading(DataStatsAnswer, "/api/data/stats", **who)
 
     @call
-    def clear_data(self, target: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
-        """Remove all of one kind for good; call again while `remaining` is above 0."""
-        return self.writing(ClearAnswer, at("/api/data/clear/{target}", target=target), **who)
+    def clear_data(self, target: str, *, confirm: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
+        """Remove all of one kind, or `all`, for good; `confirm`: the word DELETE. Call again while
+        `remaining` is above 0. Raises InvalidInput: no word, or a conversation is active."""
+        path = at("/api/data/clear/{target}", target=target)
+        return self.writing(ClearAnswer, path, {"confirm": confirm}, **who)
 
     @call
     def erase_user(self, *, confirm: str, **who: Unpack[Writer]) -> Talk[ErasedAnswer]:
@@ -135,10 +137,13 @@ class UserDataCalls(Core):
         dry_run: bool = False,
         merge: str = "merge",
         map_user: bool = False,
+        confirm: str = "",
         **who: Unpack[Writer],
     ) -> Talk[backup.ImportAnswer]:
-        """Take an export in; call again while it is not `complete`. Raises InvalidInput."""
+        """Take an export in; call again while it is not `complete`. `confirm`: the word DELETE,
+        where `merge` is `replace`. Raises InvalidInput."""
         body = {"payload": payload, "dryRun": dry_run, "mergeStrategy": merge, "mapUser": map_user}
+        body |= {"confirm": confirm}
         return self.writing(backup.ImportAnswer, f"{BACKUP}/import", body, **who)
 
     @call

@@ -67,12 +67,14 @@ class UserCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """`left`: what the time limit of the call did not reach; asking again goes on with it."""
+    """`left`: what the time limit of the call did not reach; asking again goes on with it.
+    `error`: why this part could not be cleared, whatever became of others."""
 
     target: ClearTarget
     deleted: int
     left: int
     at: datetime
+    error: RayappError | None = None
 
 
 # Sort orders of item lists and the opaque cursor that continues them.

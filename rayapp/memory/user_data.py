@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from rayapp.core.errors import Conflict, NotFound
+from rayapp.core.errors import Conflict, NotFound, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem
@@ -78,14 +78,33 @@ class UserDataService:
             tiers={tier: totals.get(tier, requests.TierTotal()) for tier in CORE_TIERS}, rows=rows
         )
 
-    async def clear(self, scope: WriteScope, target: requests.ClearTarget) -> requests.Cleared:
+    async def clear_all(self, scope: WriteScope) -> list[requests.Cleared]:
+        """Every target in its turn, within the time of a request; one that fails keeps none of
+        the others."""
+        until = self._clock.monotonic() + self._budget_s
+        done = []
+        for target in requests.ClearTarget:
+            try:
+                left_s = max(0.0, until - self._clock.monotonic())
+                done.append(await self.clear(scope, target, left_s))
+            except RayappError as error:
+                failed = requests.Cleared(
+                    target=target, deleted=0, left=0, at=self._clock.now(), error=error
+                )
+                done.append(failed)
+        return done
+
+    async def clear(
+        self, scope: WriteScope, target: requests.ClearTarget, budget_s: float | None = None
+    ) -> requests.Cleared:
         """Delete for good, within the time of a request; `left` says what it did not reach."""
+        budget_s = self._budget_s if budget_s is None else budget_s
         tier = requests.CLEARED_TIERS.get(target)
         left = 0
         if tier is Tier.BOOKS:  # first, so that nothing adds chunks meanwhile
             await self._rows.clear_documents(scope)
         if tier is not None:
-            deleted, left = await self.clear_tiers(scope, (tier,), self._budget_s)
+            deleted, left = await self.clear_tiers(scope, (tier,), budget_s)
             if tier is Tier.BOOKS and not left:
                 await self._rows.clear_documents(scope)
         elif target is requests.ClearTarget.SESSIONS:

@@ -183,8 +183,8 @@ class ExportDocument(bases.Answer):
 Payload = Annotated[dict[str, Any], Field(description="An export, as `format=json` answers it.")]
 
 
-class ImportBody(bases.Lenient):
-    """An archive, and how it is taken in."""
+class ImportBody(bases.Lenient, bases.Confirmed):
+    """An archive, and how it is taken in; removing what is here asks for the word."""
 
     aliases: ClassVar = {
         "dry_run": "dryRun",
@@ -210,7 +210,7 @@ class RestoreExportBody(ImportBody):
     mergeStrategy: Merge = Merge.REPLACE
 
 
-class UploadedImport(bases.Lenient):
+class UploadedImport(bases.Lenient, bases.Confirmed):
     """The fields of a form beside its file."""
 
     aliases: ClassVar = ImportBody.aliases

@@ -1,5 +1,7 @@
 """The data pages over HTTP: hidden memories, counts, clearing."""
 
+import operator
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
@@ -131,8 +133,36 @@ class DataStatsAnswer(bases.Answer):
         return cls.model_validate({**tiers, "sessions": sessions, "knowledge_graph": counts.rows})
 
 
-class ClearBody(bases.Lenient, bases.Keyed):
-    """Nothing but a key that makes a retry safe."""
+# A target that stands for all others.
+ALL = "all"
+
+
+class ClearQuery(bases.Lenient, bases.Confirmed):
+    """The typed word, here or in the body."""
+
+
+class ClearBody(bases.Lenient, bases.Confirmed, bases.Keyed):
+    """The typed word, and a key that makes a retry safe."""
+
+
+class ClearedPart(bases.Answer):
+    """What became of one kind."""
+
+    target: str
+    deleted_count: int
+    remaining: int
+    error: str | None = Field(description="Why it could not be cleared.")
+
+    @classmethod
+    def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        tier = CLEARED_TIERS.get(cleared.target)
+        return cls(
+            target=cleared.target.value if tier is None else tier_name(tier, documents),
+            deleted_count=cleared.deleted,
+            remaining=cleared.left,
+            error=cleared.error.message if cleared.error else None,
+        )
 
 
 class ClearAnswer(bases.Written):
@@ -143,20 +173,40 @@ class ClearAnswer(bases.Written):
     timestamp: datetime
     remaining: int
     message: str
+    parts: tuple[ClearedPart, ...] = Field(
+        (), exclude_if=operator.not_, description="Of `all`: each kind, the failed ones too."
+    )
 
     @classmethod
     def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:
         """`documents`: the caller's name of the books tier."""
-        tier = CLEARED_TIERS.get(cleared.target)
-        message = f"Deleted {cleared.deleted}."
-        if cleared.left:
-            message = f"{message} {cleared.left} are left; ask again to go on."
+        part = ClearedPart.from_cleared(cleared, documents)
+        return cls._of((part,), part.target, cleared.at)
+
+    @classmethod
+    def from_parts(cls, cleared: Sequence[Cleared], documents: bool) -> Self:
+        """`documents`: the caller's name of the books tier."""
+        parts = tuple(ClearedPart.from_cleared(one, documents) for one in cleared)
+        return cls._of(parts, ALL, cleared[-1].at)
+
+    @classmethod
+    def _of(cls, parts: tuple[ClearedPart, ...], target: str, at: datetime) -> Self:
+        deleted = sum(part.deleted_count for part in parts)
+        left = sum(part.remaining for part in parts)
+        failed = [part.target for part in parts if part.error is not None]
+        message = f"Deleted {deleted}."
+        if left:
+            message = f"{message} {left} are left; ask again to go on."
+        if failed:
+            message = f"{message} Not cleared: {', '.join(failed)}; ask again."
         return cls(
-            deleted_count=cleared.deleted,
-            target=cleared.target.value if tier is None else tier_name(tier, documents),
-            timestamp=cleared.at,
-            remaining=cleared.left,
+            deleted_count=deleted,
+            target=target,
+            timestamp=at,
+            remaining=left,
             message=message,
+            parts=parts if target == ALL else (),
+            degraded=tuple(failed),
         )
 
 

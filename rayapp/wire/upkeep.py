@@ -35,8 +35,8 @@ class QuietQuery(bases.Lenient):
     )
 
 
-class CleanupBody(bases.Lenient, bases.Keyed):
-    """What to remove."""
+class CleanupBody(bases.Lenient, bases.Confirmed, bases.Keyed):
+    """What to remove; the typed word is asked for when something is."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "quietDays": "quiet_days"}
     dry_run: bases.Flag = Field(True, description="Only count; send false to remove.")
@@ -84,10 +84,11 @@ class ResetBody(bases.Lenient):
     # A call without it is refused, with the warning that a missing field would not get.
     model_config = ConfigDict(json_schema_extra={"required": ["confirm"]})
 
-    confirm: bases.Flag = Field(
+    confirm: bases.Flag | Annotated[str, Field(max_length=bases.MAX_ID_CHARS)] = Field(
         False,
-        description="Must be true: all memories of all users go.",
-        json_schema_extra={"const": True},
+        description=f"The word {bases.CONFIRM}: all memories of all users go. The first client "
+        "sends true.",
+        json_schema_extra={"examples": [bases.CONFIRM]},
     )
 
 

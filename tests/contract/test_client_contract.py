@@ -12,15 +12,20 @@ from starlette.applications import Starlette
 
 from rayapp.api.app import create_api
 from tests.client_contract import Report, contract, play, seed
-from tests.support.harness import Harness
+from tests.support.harness import Harness, local_settings
 from tests.unit.fake_service import FakeService, serving
+
+
+def as_the_first_client() -> Harness:
+    compat = local_settings().compat.model_copy(update={"first_client": True})
+    return Harness.ready(local_settings().model_copy(update={"compat": compat}))
 
 
 @dataclass
 class RealApi(FakeService):
     """The real application on a socket."""
 
-    world: Harness = field(default_factory=Harness.ready)
+    world: Harness = field(default_factory=as_the_first_client)
 
     def app(self) -> Starlette:
         return create_api(self.world.services)

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BACKUP
 from rayapp.api.call import Call
+from rayapp.api.confirm import check_confirmed
 from rayapp.api.responses import JSON, file_form, merged, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.books import form_of
@@ -145,8 +146,10 @@ def _asked(body: wire.ImportBody | wire.UploadedImport) -> ImportRequest:
 
 
 async def _check_replaced(call: Call, body: wire.ImportBody | wire.UploadedImport) -> None:
-    """Raises Conflict: what is there would go first, and an operator holds it."""
-    if _asked(body).merge is Merge.REPLACE:
+    """Raises InvalidInput: what is there would go first, and the word is missing; Conflict: an
+    operator holds it."""
+    if _asked(body).merge is Merge.REPLACE and not body.dryRun:
+        check_confirmed(body.confirm, "What is here of these kinds goes first")
         await call.services.holds.check(call.user_id)
 
 

@@ -127,7 +127,7 @@ async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: wire.BankE
 async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
     await _check_fact(call, memory_id)
     await call.services.memories.delete(call.writes, memory_id)
-    return DoneAnswer(memory_id=memory_id, message="Memory deleted.")
+    return DoneAnswer(memory_id=memory_id, message="Memory deleted for good.")
 
 
 @routes.post(

@@ -110,7 +110,7 @@ async def edit_item(
 @routes.delete(ITEM, summary="Delete a memory", **writes(errors.NotFound, errors.Conflict))
 async def delete_item(call: CurrentCall, memory_id: MemoryIdPart) -> wire.DoneAnswer:
     await call.services.memories.delete(call.writes, memory_id)
-    return wire.DoneAnswer(memory_id=memory_id, message="Memory deleted.")
+    return wire.DoneAnswer(memory_id=memory_id, message="Memory deleted for good.")
 
 
 @routes.post(

@@ -10,7 +10,7 @@ from rayapp.api.confirm import check_confirmed
 from rayapp.api.paths import OrgId
 from rayapp.api.responses import raises, raises_code
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
-from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from rayapp.core.errors import Conflict, NotFound
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.wire import retention as keeping
 from rayapp.wire import tenants as owners
@@ -111,7 +111,9 @@ async def cleanup_stats(
 
 @routes.post(CLEANUP, summary="Remove session users that nobody can be any more", **writes())
 async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wire.CleanupAnswer:
-    how = body or wire.CleanupBody()
+    how, compat = body or wire.CleanupBody(), call.services.settings.compat
+    if not how.dry_run:
+        check_confirmed(how.confirm, "This removes users for good", unasked=compat)
     report = await call.services.upkeep.cleanup(dry_run=how.dry_run, quiet_days=how.quiet_days)
     return wire.CleanupAnswer(
         dry_run=how.dry_run,
@@ -123,7 +125,8 @@ async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wi
 
 def _cleanup_message(report: Cleanup) -> str:
     if report.dry_run:
-        return f"{len(report.orphans)} users would go; send dryRun false to remove them."
+        found = f"{len(report.orphans)} users would go"
+        return f"{found}; send dryRun false and confirm DELETE to remove them."
     if report.remaining:
         return f"{report.users_removed} users removed; {report.remaining} are left, ask again."
     return f"{report.users_removed} users removed."
@@ -286,12 +289,9 @@ async def reset_preview(call: CurrentCall) -> wire.ResetPreviewAnswer:
     openapi_extra={"requestBody": {"required": True}},
 )
 async def reset(call: CurrentCall, body: wire.ResetBody | None = None) -> wire.ResetAnswer:
-    if body is None or not body.confirm:
-        raise InvalidInput(
-            f"{RESET_WARNING} Send confirm: true if you mean it.",
-            code="confirm_needed",
-            details={"field": "confirm"},
-        )
+    word, compat = body.confirm if body else "", call.services.settings.compat
+    # The first client confirms too, by another value.
+    check_confirmed(word, RESET_WARNING.rstrip("."), unasked=compat if word is True else None)
     report = await call.services.upkeep.reset()
     step = "Start the DataGov job if open data is wanted: POST /api/memory/ops/datagov."
     if not report.complete:

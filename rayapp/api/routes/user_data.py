@@ -26,7 +26,12 @@ async def hide(call: CurrentCall, body: wire.GhostBody) -> wire.GhostDone:
     """It is archived with this reason: no search, no context shows it, its source stays, and it can
     be shown again."""
     item = await call.services.user_data.hide(call.writes, body.memory_id, body.reason)
-    return _done(body.memory_id, "Memory hidden.", "archived", hidden_reason(item))
+    return _done(
+        body.memory_id,
+        "Memory hidden; it is kept, and can be shown again.",
+        "archived",
+        hidden_reason(item),
+    )
 
 
 @routes.get(GHOST, summary="List the hidden memories")
@@ -64,13 +69,26 @@ async def stats(call: CurrentCall) -> wire.DataStatsAnswer:
 
 @data_routes.post(DATA_CLEAR, summary="Delete all of one kind", **writes())
 async def clear(
-    call: CurrentCall, target: Target, body: wire.ClearBody | None = None
+    call: CurrentCall,
+    target: Target,
+    query: InQuery[wire.ClearQuery],
+    body: wire.ClearBody | None = None,
 ) -> wire.ClearAnswer:
     """Of the caller's user, for good: memories with their versions, and the indexer takes their
     points. It ends within the time of a request; `remaining` says what is left, and asking again
-    goes on. Clearing the graph keeps the memories; `POST /api/memory/content-graph/backfill` builds
-    the content graph anew."""
-    cleared = await call.services.user_data.clear(call.writes, _target(target))
+    goes on. `all` clears each kind in turn, and `parts` says what became of each. Send
+    `confirm=DELETE`; sessions cannot be cleared while their user is in a conversation. Clearing the
+    graph keeps the memories; `POST /api/memory/content-graph/backfill` builds the content graph
+    anew. Hiding a memory (`/api/memory/ghost`) deletes nothing."""
+    wanted, compat = _target(target), call.services.settings.compat
+    word = query.confirm or (body.confirm if body else "")
+    check_confirmed(word, "Clearing cannot be undone", unasked=compat)
+    if wanted in (None, ClearTarget.SESSIONS) and not compat.first_client:
+        await call.services.conversations.check_inactive(call.reads.own)
+    if wanted is None:
+        parts = await call.services.user_data.clear_all(call.writes)
+        return wire.ClearAnswer.from_parts(parts, call.documents)
+    cleared = await call.services.user_data.clear(call.writes, wanted)
     return wire.ClearAnswer.from_cleared(cleared, call.documents)
 
 
@@ -88,12 +106,16 @@ async def erase(call: CurrentCall, query: InQuery[wire.EraseQuery]) -> wire.Eras
     return wire.ErasedAnswer.from_certificate(await call.services.erasure.erase(call.writes))
 
 
-def _target(name: str) -> ClearTarget:
+def _target(name: str) -> ClearTarget | None:
+    """None: all of them."""
+    if name == wire.ALL:
+        return None
     try:
         return TARGET_ALIASES.get(name) or ClearTarget(name)
     except ValueError:
+        names = ", ".join([*ClearTarget, wire.ALL])
         raise InvalidInput(
-            f"Nothing of this name can be cleared; use one of {', '.join(ClearTarget)}.",
+            f"Nothing of this name can be cleared; use one of {names}.",
             code="bad_target",
             details={"field": "target"},
         ) from None

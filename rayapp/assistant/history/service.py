@@ -196,18 +196,23 @@ class ConversationsService:
         creation.check_user(scope.user_id)
         read = ReadScope(scope.user_id)
         await self.get(read, conversation_id)
-        if await self._store.active(read) == conversation_id:
-            raise InvalidInput(
-                "This conversation is the active one; switch to another one, or to none, first.",
-                code="conversation_active",
-                details={"conversation_id": conversation_id},
-            )
+        await self.check_inactive(read, conversation_id)
         whole = OutcomesOf(conversation_id=conversation_id, whole=True)
         await self._unlearning.outcomes(scope, whole)
         documents = await self._detach(scope, conversation_id)
         memories = await self._unlearning.conversation(scope, conversation_id)
         rows = await self._store.forget(scope, conversation_id)
         return {"documents": documents, "memories": memories, **rows}
+
+    async def check_inactive(self, scope: ReadScope, conversation_id: str | None = None) -> None:
+        """Raises InvalidInput, code `conversation_active`: its user is in it; None: in any."""
+        active = await self._store.active(scope)
+        if active is not None and conversation_id in (None, active):
+            raise InvalidInput(
+                "This conversation is the active one; switch to another one, or to none, first.",
+                code="conversation_active",
+                details={"conversation_id": active},
+            )
 
     async def _detach(self, scope: WriteScope, conversation_id: str) -> int:
         """Delete the documents that this conversation alone sees; how many."""

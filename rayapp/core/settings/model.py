@@ -585,7 +585,8 @@ class CompatSettings(SettingsSection):
     tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
     first_client: bool = Field(
         False,
-        description="The search repeats `debug` as `retrievalDebug`, as the first client has it.",
+        description="As the first client has it: the search repeats `debug` as `retrievalDebug`, "
+        "its routes that clear ask for no `confirm`.",
     )
 
 

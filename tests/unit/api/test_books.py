@@ -210,5 +210,5 @@ async def test_others_see_nothing_of_it(api: httpx.AsyncClient, books: None) -> 
 
 
 async def test_clearing_takes_documents(api: httpx.AsyncClient, books: None) -> None:
-    assert (await api.post("/api/data/clear/documents")).status_code == 200
+    assert (await api.post("/api/data/clear/documents?confirm=DELETE")).status_code == 200
     assert (await api.get(BOOKS)).json()["total"] == 0

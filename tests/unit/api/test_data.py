@@ -7,14 +7,17 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.errors import StoreDown
 from rayapp.memory.item import Status
-from rayapp.memory.requests import CLEARED_TIERS
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.requests import CLEARED_TIERS, ClearTarget
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.harness import Harness
+from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_ghost import NOA, stored
 
+SURE = {"confirm": "DELETE"}
 ADMIN = ReadScope("admin", include_shared=False)
 
 
@@ -26,7 +29,7 @@ async def stats(api: httpx.AsyncClient, **headers: Any) -> dict[str, Any]:
 
 
 async def clear(api: httpx.AsyncClient, target: str) -> dict[str, Any]:
-    response = await api.post(f"/api/data/clear/{target}")
+    response = await api.post(f"/api/data/clear/{target}", json=SURE)
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
@@ -118,17 +121,92 @@ async def test_the_graph_is_cleared_and_memories_stay(
     assert (await stats(api))["working"]["count"] == 1
 
 
-@pytest.mark.parametrize("target", ["datagov_schema", "all", "users", "%20"])
+@pytest.mark.parametrize("target", ["datagov_schema", "users", "%20"])
 async def test_nothing_else_can_be_cleared(api: httpx.AsyncClient, target: str) -> None:
-    answer = await api.post(f"/api/data/clear/{target}")
+    answer = await api.post(f"/api/data/clear/{target}", json=SURE)
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_target")
 
 
 async def test_the_same_key_clears_once(api: httpx.AsyncClient) -> None:
     await stored(api, "tea")
-    body = {"idempotency_key": "k-1"}
+    body = {"idempotency_key": "k-1", **SURE}
     first = (await api.post("/api/data/clear/working", json=body)).json()
     await stored(api, "coffee")
     again = (await api.post("/api/data/clear/working", json=body)).json()
     assert (first["deleted_count"], again["deleted_count"], again["duplicate"]) == (1, 1, True)
     assert (await stats(api))["working"]["count"] == 1
+
+
+@pytest.mark.parametrize("target", [*ClearTarget, "all", "books"])
+@pytest.mark.parametrize("body", [None, {}, {"confirm": "delete"}, {"confirm": "מחק"}])
+async def test_nothing_is_cleared_without_the_word(
+    api: httpx.AsyncClient, world: Harness, target: str, body: Any
+) -> None:
+    await stored(api, "tea")
+    refused = await api.post(f"/api/data/clear/{target}", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (400, "confirm_needed")
+    assert (await stats(api))["working"]["count"] == 1
+
+
+async def test_the_first_client_clears_as_it_did() -> None:
+    world = Harness.ready(settings_with(compat={"first_client": True}))
+    async with client_of(world.services) as api:
+        await stored(api, "tea")
+        await api.post("/api/memory/conversations/switch", json={"conversation_id": "c-1"})
+        for target in ("working", "sessions"):
+            assert (await api.post(f"/api/data/clear/{target}")).status_code == 200
+        assert (await stats(api))["working"]["count"] == 0
+        assert (await api.post("/api/memory/cleanup", json={"dryRun": False})).status_code == 200
+        reset = "/api/memory/ops/reset"
+        assert (await api.post(reset, json={})).status_code == 400
+        assert (await api.post(reset, json={"confirm": True})).status_code == 200
+
+
+async def test_sessions_are_not_cleared_under_the_open_conversation(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
+    said = [
+        {"role": "user", "content": "I moved to Acre; עברתי לעכו"},
+        {"role": "assistant", "content": "Noted."},
+    ]
+    turn = {"conversation_id": "c-1", "message_id": "m-1", "messages": said}
+    assert (await api.post("/api/hooks/exchange", json=turn)).is_success
+    switch = "/api/memory/conversations/switch"
+    await api.post(switch, json={"conversation_id": "c-1"})
+    for target in ("sessions", "all"):
+        refused = await api.post(f"/api/data/clear/{target}", json=SURE)
+        assert refused.json()["code"] == "conversation_active"
+    assert (await stats(api))["sessions"]["count"] == 1
+    await api.post(switch, json={})
+    assert (await clear(api, "sessions"))["deleted_count"] == 1
+
+
+async def test_of_all_each_part_is_told_also_when_one_fails(
+    api: httpx.AsyncClient, world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored(api, "tea")
+    await stored(api, "תה", tier="history")
+
+    async def away(scope: WriteScope) -> int:
+        raise StoreDown("MongoDB does not answer.")
+
+    monkeypatch.setattr(world.data.rows, "clear_sessions", away)
+    found = await clear(api, "all")
+    parts = {one["target"]: one for one in found["parts"]}
+    assert parts.keys() == {*ClearTarget} - {"books"}
+    assert parts["sessions"]["error"] == "MongoDB does not answer."
+    assert [parts[name]["deleted_count"] for name in ("working", "history")] == [1, 1]
+    assert (found["degraded"], found["deleted_count"]) == (["sessions"], 2)
+    assert "Not cleared: sessions" in found["message"]
+    monkeypatch.undo()
+    found = await clear(api, "all")
+    assert (found["degraded"], found["deleted_count"]) == ([], 0)
+
+
+async def test_hidden_is_kept_and_deleted_is_gone(api: httpx.AsyncClient, world: Harness) -> None:
+    hidden, gone = await stored(api, "tea"), await stored(api, "coffee")
+    told = (await api.post("/api/memory/ghost", json={"memory_id": hidden})).json()
+    assert told["message"] == "Memory hidden; it is kept, and can be shown again."
+    told = (await api.delete(f"/api/memory/items/{gone}")).json()
+    assert told["message"] == "Memory deleted for good."
+    assert (await stats(api))["working"] == {"count": 1, "active": 0, "archived": 1}

@@ -40,7 +40,7 @@ async def test_what_was_deleted_or_cleared_is_counted(api: httpx.AsyncClient) ->
     for text in ("tea", "coffee", "milk"):
         stored = await api.post("/api/memory/store", json={"text": text, "tier": "history"})
     await api.delete(f"/api/memory/items/{stored.json()['memory_id']}")
-    await api.post("/api/data/clear/history")
+    await api.post("/api/data/clear/history?confirm=DELETE")
     history = (await api.get("/api/memory/stats")).json()["stats"]["tiers"]["history"]
     assert (history["active_count"], history["deleted_count"]) == (0, 3)
 

@@ -28,7 +28,9 @@ async def test_a_reset_says_first_what_it_would_take(api: httpx.AsyncClient) -> 
     assert answer["confirmationRequired"] is True
 
 
-@pytest.mark.parametrize("body", [None, {}, {"confirm": False}])
+@pytest.mark.parametrize(
+    "body", [None, {}, {"confirm": False}, {"confirm": True}, {"confirm": "yes"}]
+)
 async def test_a_reset_needs_the_word(api: httpx.AsyncClient, world: Harness, body: Any) -> None:
     await stored(api, "tea")
     refused = await api.post(f"{OPS}/reset", json=body)
@@ -43,7 +45,7 @@ async def test_a_reset_takes_the_data_of_all_users_and_their_points(
     await api.post("/api/memory/store", json={"text": "hers"}, headers=NOA)
     assert await world.drain() == 2
     await api.post("/api/memory/personality", json={"template_id": "friendly"})
-    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})
     assert answer["complete"] is True
     assert world.items._rows == {}
     assert (await world.index.health()).points == 0
@@ -61,7 +63,7 @@ async def test_a_reset_takes_what_a_rollback_could_bring_back(
     await index.upsert([index_point("m-1")], collection=OLD)
     preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
     assert preview["qdrant"]["oldCollections"] == [OLD]
-    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})
     assert (answer["complete"], answer["results"]["qdrant"]["dropped"]) == (True, [OLD])
     assert await index.collections() == sorted([str(target), "others_static_2_1"])
 
@@ -77,7 +79,7 @@ async def test_a_reset_is_not_complete_while_a_new_job_fills_a_collection(
         return await sizes()
 
     monkeypatch.setattr(world.data.housekeeping, "sizes", meanwhile)
-    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})
     assert (answer["complete"], answer["results"]["qdrant"]["dropped"]) == (False, [])
     assert OLD in await index.collections()
 
@@ -90,7 +92,7 @@ async def test_a_reset_takes_the_old_memory_bank_so_that_nothing_moves_in_again(
     preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
     rows = {row["name"]: row["count"] for row in preview["mongodb"]["collections"]}
     assert rows["memoryBank"] == 4
-    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": True})
+    answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})
     gone = {row["collection"]: row["removed"] for row in answer["results"]["mongodb"]}
     assert (gone["memoryBank"], gone["memory_items"]) == (4, 2)
     assert await moved(api) == (0, 0)
@@ -100,7 +102,7 @@ async def test_a_reset_takes_the_old_memory_bank_so_that_nothing_moves_in_again(
 async def test_a_reset_waits_for_jobs(api: httpx.AsyncClient, world: Harness) -> None:
     await stored(api, "tea")
     await a_job(world.jobs, JobState.RUNNING)
-    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    refused = await api.post(f"{OPS}/reset", json={"confirm": "DELETE"})
     assert (refused.status_code, refused.json()["code"]) == (409, "busy")
     assert await total(world, "admin") == 1
 
@@ -110,6 +112,6 @@ async def test_a_reset_without_an_index_removes_nothing(
 ) -> None:
     await stored(api, "tea")
     world.index.error = IndexDown("Qdrant does not answer.")
-    refused = await api.post(f"{OPS}/reset", json={"confirm": True})
+    refused = await api.post(f"{OPS}/reset", json={"confirm": "DELETE"})
     assert (refused.status_code, refused.json()["code"]) == (503, "index_down")
     assert await total(world, "admin") == 1

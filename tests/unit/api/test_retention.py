@@ -153,10 +153,11 @@ async def test_nothing_of_a_held_user_goes(api: httpx.AsyncClient, world: Harnes
         refused = await api.request(method, url, headers={"X-User-Id": "dana"})
         assert (refused.status_code, refused.json()["code"]) == (409, "legal_hold"), url
     replaced = {"payload": {"collections": {}}, "mergeStrategy": "replace"}
-    for path in ("/api/memory/backup/import",):
-        refused = await api.post(path, json=replaced, headers={"X-User-Id": "dana"})
-        assert refused.json()["code"] == "legal_hold"
-    reset = await api.post("/api/memory/ops/reset", json={"confirm": True})
+    for sent, code in ((replaced, "confirm_needed"), (replaced | SURE, "legal_hold")):
+        headers = {"X-User-Id": "dana"}
+        refused = await api.post("/api/memory/backup/import", json=sent, headers=headers)
+        assert refused.json()["code"] == code
+    reset = await api.post("/api/memory/ops/reset", json=SURE)
     assert reset.json()["code"] == "legal_hold"
     assert await kept(world, "dana") == 2
     # What is not deleted may be changed, and others may delete.
@@ -185,7 +186,7 @@ async def test_a_held_session_user_is_not_cleaned_up(
     session = "ab" * 32
     await aged(world, session, 90)
     await hold(api, session)
-    stats = await asked(api, "POST", "/api/memory/cleanup", {"dryRun": False})
+    stats = await asked(api, "POST", "/api/memory/cleanup", {"dryRun": False, **SURE})
     assert (stats["result"]["users_removed"], await kept(world, session)) == (0, 1)
 
 

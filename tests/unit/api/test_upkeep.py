@@ -79,7 +79,10 @@ async def test_a_cleanup_counts_and_only_removes_when_told_to(
     dry = await asked(api, "POST", CLEANUP)
     assert (dry["dryRun"], dry["result"]["users_removed"]) == (True, 0)
     assert await total(world, SESSION) == 1
-    done = await asked(api, "POST", CLEANUP, {"dryRun": False})
+    sure = {"dryRun": False, "confirm": "DELETE"}
+    refused = await api.post(CLEANUP, json={"dryRun": False})
+    assert refused.json()["code"] == "confirm_needed"
+    done = await asked(api, "POST", CLEANUP, sure)
     assert (done["result"]["users_removed"], done["result"]["memories_removed"]) == (1, 1)
     assert [await total(world, user) for user in (SESSION, "cd" * 32, "dana")] == [0, 1, 1]
 
