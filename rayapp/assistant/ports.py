@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import Checked, Template, TemplateLibrary
 from rayapp.learning.ports import ScoredSessions
+from rayapp.learning.records import ToolRun
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 
@@ -202,7 +203,7 @@ class KeptTurn:
 
     Attributes:
         memory_id: the memory that holds the turn.
-        tools: called for the answer, each call once.
+        tools: called for the answer, each call once; `runs`: what became of calls.
         citations: what the answer was given with, under `receipt_id`.
         edited_at: when the same message came again with other words; None = never.
 
@@ -218,6 +219,7 @@ class KeptTurn:
     memory_id: str
     model: str | None = None
     tools: tuple[str, ...] = ()
+    runs: tuple[ToolRun, ...] = ()
     citations: tuple[Citation, ...] = ()
     receipt_id: str | None = None
     edited_at: datetime | None = None

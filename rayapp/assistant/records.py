@@ -9,7 +9,7 @@ from rayapp.assistant.commands.rules import Performed
 from rayapp.assistant.safety.rules import Disclaimer
 from rayapp.graphs.records import ContextInsights
 from rayapp.inference.ports import Message
-from rayapp.learning.records import Recorder
+from rayapp.learning.records import Recorder, ToolRun
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import ConfidenceLabel, SearchAnswer
@@ -161,8 +161,9 @@ class ColdStart:
 class ExchangeRequest:
     """One call of the exchange hook: the messages so far, the newest last.
 
-    `tools_called`: names of the tools that the assistant called in this turn; `model`: which one
-    answers. `prompt`: the whole prompt is asked for too, for its window or for `window` tokens.
+    `tools_called`: names of the tools that the assistant called in this turn; `tool_runs`: what
+    became of calls; `model`: which one answers. `prompt`: the whole prompt is asked for too, for
+    its window or for `window` tokens.
     """
 
     conversation_id: str
@@ -172,6 +173,7 @@ class ExchangeRequest:
     token_budget: int | None = None
     tools: tuple[str, ...] = ()
     tools_called: tuple[str, ...] = ()
+    tool_runs: tuple[ToolRun, ...] = ()
     model: str | None = None
     prompt: bool = False
     window: int | None = None

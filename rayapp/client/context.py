@@ -170,7 +170,7 @@ class ContextCalls(Core):
         """The messages with what is known; when the assistant spoke last, the turn is kept.
 
         `scoring_required` of the answer: one of the conversation still waits for
-        `record_response`. `options` are further body fields (limit, token_budget).
+        `record_response`. `options` are further body fields (limit, token_budget, tool_runs).
         """
         body = {
             "conversationId": conversation_id,

@@ -22,7 +22,8 @@ from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService, Heard
 from rayapp.assistant.conversations.reactions import Reactions
-from rayapp.assistant.conversations.service import HooksService, TurnStores
+from rayapp.assistant.conversations.service import HooksService, TurnLearning, TurnStores
+from rayapp.assistant.conversations.turn_tools import KeptTurnTools
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
@@ -73,6 +74,7 @@ from rayapp.learning.leader import MaintenanceService
 from rayapp.learning.outbox import GraphEffects, OutboxService
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.promotion import PromotionService
+from rayapp.learning.tools import ToolVerdicts
 from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
@@ -340,6 +342,16 @@ class Container:
         return GraphEffects(self.stores.graphs, self.texts.expansions, runtime=self.runtime)
 
     @cached_property
+    def tool_verdicts(self) -> ToolVerdicts:
+        stores = self.stores
+        return ToolVerdicts(
+            stores.outcomes,
+            KeptTurnTools(stores.sessions, stores.conversations),
+            on_recorded=self.effects.at_once,
+            runtime=self.runtime,
+        )
+
+    @cached_property
     def outcomes(self) -> OutcomesService:
         """What is recorded is in the graphs before it is answered, if that is quick."""
         stores = self.stores
@@ -348,6 +360,7 @@ class Container:
             self.receipts,
             self.memories,
             stores.sessions,
+            tools=self.tool_verdicts,
             on_recorded=self.effects.at_once,
             runtime=self.runtime,
         )
@@ -461,7 +474,7 @@ class Container:
                 exchanges=self.stores.exchanges,
                 conversations=self.stores.conversations,
             ),
-            unlearning=self.unlearning,
+            learning=TurnLearning(unlearning=self.unlearning, tools=self.tool_verdicts),
             prompts=self.prompt,
             runtime=self.runtime,
         )
@@ -535,6 +548,7 @@ class Container:
             self.outcomes,
             stores.events,
             stores.conversations,
+            tools=self.tool_verdicts,
             runtime=self.runtime,
         )
 

@@ -77,11 +77,14 @@ class ContentEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRow:
-    """One row of `kg_actions`: how an action did in a context with memories of a tier."""
+    """One row of `kg_actions`: how an action did in a context with memories of a tier.
+
+    `tier` None: a tool, which brought something else than memories.
+    """
 
     context_type: str
     action: str
-    tier: Tier
+    tier: Tier | None
     counters: Counters
     first_used_at: datetime
     last_used_at: datetime
@@ -135,7 +138,7 @@ class RoutingIncrement:
 class ActionIncrement:
     context_type: str
     action: str
-    tier: Tier
+    tier: Tier | None
     counters: Counters
     at: datetime
     examples: tuple[Example, ...] = ()
@@ -319,6 +322,8 @@ class ActionAdvice:
     action: str
     context_type: str
     uses: int
+    worked: int
+    failed: int
     success_rate: float
     wilson: float
     advice: str

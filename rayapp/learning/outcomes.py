@@ -24,6 +24,8 @@ from rayapp.learning.records import (
     Skipped,
 )
 from rayapp.learning.rules import outcomes as rules
+from rayapp.learning.rules.tools import EXPLICIT, RESPONSE
+from rayapp.learning.tools import ToolVerdicts, Verdict
 from rayapp.memory.item import POINT_NAMESPACE, Outcome, Source, SourceType
 from rayapp.memory.requests import NewMemory, StoreResult
 from rayapp.memory.rules import creation
@@ -204,8 +206,6 @@ RECEIPTS_LOOKED_AT = 20
 THUMBS_LOOKED_AT = 200
 # Different thumbs on one answer at once: each try lets at least one of them through.
 THUMB_TRIES = 8
-EXPLICIT = "explicit"
-
 OnRecorded = Callable[[OutcomeEvent], Awaitable[None]]
 
 
@@ -240,6 +240,7 @@ class OutcomesService:
         memories: MemoriesService,
         sessions: ScoredSessions,
         *,
+        tools: ToolVerdicts,
         on_recorded: OnRecorded | None = None,
         runtime: Runtime,
     ) -> None:
@@ -247,6 +248,7 @@ class OutcomesService:
         self._receipts = receipts
         self._memories = memories
         self._sessions = sessions
+        self._tools = tools
         self._on_recorded = on_recorded
         self._runtime = runtime
         self._learning = runtime.settings.learning
@@ -266,7 +268,10 @@ class OutcomesService:
         if first is not None:
             check_repeat(first, asked, self._outcome(asked))
             return self._answer(first, duplicate=True)
-        event, duplicate = await self._record(scope, asked, await self._subject(scope, asked))
+        subject = await self._subject(scope, asked)
+        if asked.memory_ids is None and asked.positions is None and asked.signal.source == EXPLICIT:
+            await self._judge_tools(scope, asked, subject, EXPLICIT)
+        event, duplicate = await self._record(scope, asked, subject)
         return self._answer(event, duplicate=duplicate)
 
     async def known(self, scope: WriteScope, idempotency_key: str) -> bool:
@@ -310,6 +315,7 @@ class OutcomesService:
             again = self._response(first, request.idempotency_key, duplicate=True)
             return await self._explain(scope, request, again)
         subject = await self._related(scope, request)
+        await self._judge_tools(scope, asked, subject, RESPONSE)
         stored = await self._store_takeaway(scope, request, takeaway)
         if subject is None and asked.idempotency_key is None:
             nothing = OutcomeAnswer(updated=(), skipped=(), duplicate=False)
@@ -351,6 +357,9 @@ class OutcomesService:
             message_id=request.message_id,
             score=request.score,
         )
+        signal = Signal(source=EXPLICIT)
+        verdict = Verdict(outcome=FEEDBACK[request.score], signal=signal, by=request.recorder)
+        await self._tools.judge(scope, given, verdict)
         await self._tell(scope, given)
         return answer
 
@@ -412,6 +421,24 @@ class OutcomesService:
         raise errors.Overloaded(
             "Too many thumbs on this answer at once: send it again.", retry_after_s=1.0
         )
+
+    async def _judge_tools(
+        self, scope: WriteScope, request: OutcomeRequest, subject: Subject | None, source: str
+    ) -> None:
+        """Before the memories: whoever tries again counts neither twice."""
+        receipt = subject.receipt if subject else None
+        conversation_id = request.conversation_id or (receipt.conversation_id if receipt else None)
+        if conversation_id is None:
+            return
+        given = ScoreGiven(
+            at=self._runtime.clock.now(),
+            conversation_id=conversation_id,
+            # One that was found for it may be of a turn that is still to come.
+            receipt_id=request.receipt_id,
+        )
+        signal = Signal(source=source, confidence=request.signal.confidence)
+        verdict = Verdict(outcome=request.outcome, signal=signal, by=request.recorder)
+        await self._tools.judge(scope, given, verdict)
 
     # --- what its conversation waits for
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from rayapp.bulk.ports import Lease
-from rayapp.learning.records import Effect, Move, OutcomeEvent
+from rayapp.learning.records import Effect, Move, OutcomeEvent, ToolUse
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -39,6 +39,13 @@ class ScoredSessions(Protocol):
 
         False when no kept turn fits.
         """
+
+
+class TurnTools(Protocol):
+    """Which tools a kept turn used."""
+
+    async def used(self, scope: ReadScope, given: ScoreGiven) -> ToolUse | None:
+        """Of the turn that a score is about; None when none fits, or it used none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

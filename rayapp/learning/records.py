@@ -52,10 +52,11 @@ class AppliedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """What later verdicts took over from an event: points of items, and books."""
+    """What later verdicts took over from an event: points of items, books, and tools."""
 
     points: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class OutcomeEvent:
             beforehand (weak signals) are kept with their reason and never applied.
         documents: doc_ids of the book items among them, filled in when it is recorded: a book's
             items are not scored, its effectiveness is learned all the same.
+        tools: what the assistant used for the answer; such an event is about no items.
         request_hash: fingerprint of the request that a caller's key stands for; empty for keys
             that the service made.
         takeaway_id: the memory kept with it, which a retry of the response answers for ever.
@@ -98,11 +100,41 @@ class OutcomeEvent:
     applied: tuple[AppliedOutcome, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     documents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     request_hash: str = ""
     takeaway_id: str | None = None
     replaces: tuple[str, ...] | None = None
     withdrawn: Withdrawn = field(default_factory=Withdrawn)
     counted: Withdrawn | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRun:
+    """One call of a tool in a turn, as the program around the model saw it.
+
+    Attributes:
+        run_id: of the call, among those of its turn.
+        ok: it answered; not so after an error, or when `timeout` says that it was too late.
+        error_type: what went wrong, in a word.
+    """
+
+    name: str
+    run_id: str | None = None
+    ok: bool = True
+    timeout: bool = False
+    error_type: str | None = None
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """What a kept turn used tools for. `answered`, `failed`: their names, each once."""
+
+    conversation_id: str
+    message_id: str
+    context_type: str
+    answered: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

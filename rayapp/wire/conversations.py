@@ -111,6 +111,17 @@ class CitedMemory(bases.Answer):
     position: int
 
 
+class ToolRunView(bases.Answer):
+    """One call of a tool for the answer."""
+
+    name: str
+    run_id: str | None
+    ok: bool
+    timeout: bool
+    error_type: str | None
+    latency_ms: float | None
+
+
 class StoredMessage(bases.Answer):
     """One message. What stands below `at` is of the assistant's alone.
 
@@ -124,6 +135,7 @@ class StoredMessage(bases.Answer):
     edited_at: datetime | None = bases.Absent
     model: str | None = bases.Absent
     tools: tuple[str, ...] | None = bases.Absent
+    tool_runs: tuple[ToolRunView, ...] | None = bases.Absent
     citations: tuple[CitedMemory, ...] | None = bases.Absent
     receipt_id: str | None = bases.Absent
     memory_id: str | None = bases.Absent
@@ -144,6 +156,7 @@ class StoredMessage(bases.Answer):
             content=None if gone else turn.answer,
             model=turn.model,
             tools=turn.tools,
+            tool_runs=tuple(map(ToolRunView.of, turn.runs)) or None,
             citations=tuple(
                 CitedMemory.of(one, tier=tier_name(one.tier, documents)) for one in turn.citations
             ),

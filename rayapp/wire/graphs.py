@@ -288,7 +288,9 @@ def rollups(rows: Sequence[ActionRow], *, tiers: bool, documents: bool) -> tuple
     """One row per action and context, and with `tiers` one more per tier; best first."""
     found = [RollupView.from_row(one, ALL_TIERS) for one in views.action_totals(rows)]
     if tiers:
-        found += [RollupView.from_row(row, tier_name(row.tier, documents)) for row in rows]
+        found += [
+            RollupView.from_row(row, tier_name(row.tier, documents)) for row in rows if row.tier
+        ]
     return tuple(sorted(found, key=lambda one: (-one.wilson_score, -one.uses, one.label)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
 from rayapp.wire import bases
@@ -28,6 +28,7 @@ MIN_QUERY_CHARS = 2
 MOST_MESSAGES = 2_000
 MOST_TOOLS = 500
 MAX_FEEDBACK_CHARS = 2_000
+MAX_ERROR_CHARS = 100
 
 
 def _at_most(value: int) -> int:
@@ -98,6 +99,30 @@ class HookContextQuery(bases.Lenient):
     )
 
 
+class ToolRunBody(bases.Lenient):
+    """One call of a tool in this turn, as the program around the model saw it."""
+
+    aliases: ClassVar = {"runId": "run_id", "errorType": "error_type", "latencyMs": "latency_ms"}
+    name: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="Of the tool.")
+    run_id: bases.Name | None = Field(None, description="Of this call.")
+    ok: bases.Flag = Field(True, description="It answered.")
+    timeout: bases.Flag = Field(False, description="It was too late; that is no answer.")
+    error_type: Annotated[str, Field(max_length=MAX_ERROR_CHARS)] | None = Field(
+        None, description="What went wrong, in a word."
+    )
+    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="How long it took."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fold(cls, value: Any) -> Any:
+        """Other names are folded for the whole body alone."""
+        if not isinstance(value, dict):
+            return value
+        return {cls.aliases.get(name, name): one for name, one in value.items()}
+
+
 class ExchangeBody(bases.Lenient):
     """The messages so far, the newest last."""
 
@@ -106,6 +131,7 @@ class ExchangeBody(bases.Lenient):
         "messageId": "message_id",
         "tokenBudget": "token_budget",
         "toolsCalled": "tools_called",
+        "toolRuns": "tool_runs",
         "modelId": "model",
         "includePrompt": "include_prompt",
         "contextWindow": "window",
@@ -126,6 +152,11 @@ class ExchangeBody(bases.Lenient):
     tools: ToolNames = Field((), description="Tools offered in this turn: names, or schemas.")
     tools_called: ToolNames = Field(
         (), description="Tools called in this turn; `tool_calls` of the messages are added."
+    )
+    tool_runs: Annotated[tuple[ToolRunBody, ...], Field(max_length=MOST_TOOLS)] = Field(
+        (),
+        description="What became of calls in this turn. A tool of which no call answered has "
+        "failed; the others share the outcome of the turn.",
     )
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         None, description="The model that answers; kept with the turn."

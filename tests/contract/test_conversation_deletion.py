@@ -65,6 +65,7 @@ async def talk(api: httpx.AsyncClient, name: str, *turns: tuple[str, str]) -> No
             {"role": "assistant", "content": f"{answer} <!-- MEM: 1👍 -->"},
         ]
         body = {"conversationId": name, "messageId": f"m-{number}", "messages": messages}
+        body["toolRuns"] = [{"name": f"gardens_{name}"}, {"name": "clock", "ok": False}]
         headers = {"Idempotency-Key": f"{name}-{number}"}
         await post(api, "/api/hooks/exchange", body, headers=headers)
         thumb = {"messageId": f"m-{number}", "conversationId": name, "score": 1}

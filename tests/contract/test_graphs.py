@@ -31,6 +31,7 @@ from tests.support.graph_stores import in_memory_graph_stores, mongo_graph_store
 from tests.support.graph_verdict_contract import VerdictSettlementContract
 from tests.support.outbox_rig import OutboxRig
 from tests.support.store_contract import DANA
+from tests.support.tool_verdict_contract import ToolVerdictContract
 
 
 class OnFakes:
@@ -55,6 +56,10 @@ class TestInMemoryOutcomeSettlement(OnFakes, OutcomeSettlementContract):
 
 
 class TestInMemoryVerdictSettlement(OnFakes, VerdictSettlementContract):
+    pass
+
+
+class TestInMemoryToolVerdicts(OnFakes, ToolVerdictContract):
     pass
 
 
@@ -87,6 +92,10 @@ class TestMongoVerdictSettlement(OnMongo, VerdictSettlementContract):
 
 
 class TestMongoOutcomeSettlement(OnMongo, OutcomeSettlementContract):
+    pass
+
+
+class TestMongoToolVerdicts(OnMongo, ToolVerdictContract):
     pass
 
 

@@ -47,6 +47,7 @@ AN_EXCHANGE = {
     "conversation_id": "conv-8",
     "message_id": "msg-1",
     "model": "dicta-7b",
+    "tool_runs": [{"name": "garden_calendar", "run_id": "run-1", "ok": True, "latency_ms": 120}],
     "messages": [
         {"role": "user", "content": "How do I water the garden? איך משקים את הגינה?"},
         {"role": "assistant", "content": "On Monday and Thursday; ביום שני וביום חמישי, בבוקר."},

@@ -5,19 +5,27 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from rayapp.assistant.conversations.turn_tools import KeptTurnTools
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
 from rayapp.learning.outcomes import OutcomesService
+from rayapp.learning.tools import ToolVerdicts
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Shown
 from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.conversations import InMemoryConversationStore
+from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.outcomes import InMemoryOutcomeStore
 from tests.support.stores.sessions import InMemorySessionStore
-from tests.support.stores.stores import InMemoryReceiptStore
+from tests.support.stores.stores import (
+    InMemoryEventStore,
+    InMemoryIdempotencyStore,
+    InMemoryReceiptStore,
+)
 
 
 class OutcomeServices:
@@ -38,11 +46,27 @@ class OutcomeServices:
             capacity=1_000,
             new_id=self.runtime.new_id,
         )
+        self.events = InMemoryEventStore(self.clock)
+        self.queue = InMemoryExchangeQueue(self.clock)
+        self.sessions = InMemorySessionStore(self.clock)
+        self.conversations = InMemoryConversationStore(
+            self.sessions,
+            self.queue._rows,
+            self.receipts,
+            self.events,
+            InMemoryIdempotencyStore(),
+        )
+        self.tool_verdicts = ToolVerdicts(
+            self.outcome_rows,
+            KeptTurnTools(self.sessions, self.conversations),
+            runtime=self.runtime,
+        )
         self.outcomes = OutcomesService(
             self.outcome_rows,
             self.receipts,
             self.memories,
-            InMemorySessionStore(self.clock),
+            self.sessions,
+            tools=self.tool_verdicts,
             runtime=self.runtime,
         )
 

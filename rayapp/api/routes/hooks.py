@@ -11,6 +11,7 @@ from rayapp.assistant.records import ExchangeRequest, PendingFeedback, ScoreRequ
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.core.errors import Conflict
 from rayapp.inference.ports import Message
+from rayapp.learning.records import ToolRun
 from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import hooks as wire
@@ -74,6 +75,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         messages=tuple(Message(one.role, one.content) for one in body.messages),
         limit=min(body.limit, call.services.settings.search.max_limit),
         tools_called=_all_calls(body.tools_called, tools_called(raw)),
+        tool_runs=tuple(one.fill(ToolRun) for one in body.tool_runs),
         prompt=body.include_prompt,
         recorder=call.recorder,
     )

@@ -31,6 +31,7 @@ from rayapp.assistant.records import (
     ScoreState,
     StoredExchange,
 )
+from rayapp.assistant.tools.rules.runs import called_tools, tool_use
 from rayapp.core import errors
 from rayapp.core.runtime import Runtime
 from rayapp.inference.ports import Message
@@ -38,6 +39,8 @@ from rayapp.learning.outcomes import OutcomesService, all_shown, judged_unnamed
 from rayapp.learning.ports import OutcomesOf, ScoreGiven
 from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest, Signal
 from rayapp.learning.rules.outcomes import key_prefix
+from rayapp.learning.rules.tools import failure_key, verdict_prefix
+from rayapp.learning.tools import ToolVerdicts
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules import creation
@@ -92,6 +95,14 @@ class TurnStores:
     conversations: ConversationStore
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLearning:
+    """What a turn teaches of the tools that it used, and how all that one taught is taken back."""
+
+    unlearning: Unlearning
+    tools: ToolVerdicts
+
+
 class HooksService:
     """What a chat program calls around each turn."""
 
@@ -102,7 +113,7 @@ class HooksService:
         outcomes: OutcomesService,
         stores: TurnStores,
         *,
-        unlearning: Unlearning,
+        learning: TurnLearning,
         prompts: PromptService,
         runtime: Runtime,
     ) -> None:
@@ -113,7 +124,8 @@ class HooksService:
         self._receipts = stores.receipts
         self._exchanges = stores.exchanges
         self._conversations = stores.conversations
-        self._unlearning = unlearning
+        self._unlearning = learning.unlearning
+        self._tools = learning.tools
         self._prompts = prompts
         self._runtime = runtime
 
@@ -132,7 +144,7 @@ class HooksService:
             )
         read = ReadScope(scope.user_id)
         session = await self._sessions.get(read, request.conversation_id)
-        turn = rules.finished_turn(request.messages, request.tools_called)
+        turn = rules.finished_turn(request.messages, _called(request))
         asked = self._asked(request, question)
         plan = await self._plan(read, request, asked, finished=turn is not None)
         context = await self._context.read(read, plan.request if plan else asked)
@@ -152,7 +164,7 @@ class HooksService:
 
     async def keep(self, scope: WriteScope, request: ExchangeRequest) -> StoredExchange | None:
         """Keep a finished turn whose context an earlier `exchange` gave; None: it has no end."""
-        turn = rules.finished_turn(request.messages, request.tools_called)
+        turn = rules.finished_turn(request.messages, _called(request))
         if turn is None:
             return None
         session = await self._sessions.get(ReadScope(scope.user_id), request.conversation_id)
@@ -285,6 +297,9 @@ class HooksService:
             scored_at=now if scored else None,
         )
         kept = kept_turn(scope.user_id, request, turn, memory_id, receipt, at)
+        use = tool_use(kept)
+        if use is not None:
+            await self._tools.note_failures(scope, use, request.recorder)
         learned = self._exchange(kept, request, injected, receipt)
         if before is not None:
             # The words come last: as long as they differ, a repetition does all of it again.
@@ -336,11 +351,14 @@ class HooksService:
             place = (before.at, before.message_id)
             judged = tuple(await self._conversations.turns(scope.own, name, limit=1, before=place))
             messages += [one.message_id for one in judged]
-        detected = (
+        detected = [
             outcome_key(scope.user_id, name, message, about)
             for message in messages
             for about in get_args(About)
-        )
+        ]
+        for one in judged:
+            detected += await self._tools.detected(scope, name, one.message_id)
+        detected.append(failure_key(name, before.message_id))
         marks = (_mark_key(name, before.message_id, outcome) for outcome in Outcome)
         await self._unlearning.outcomes(
             scope,
@@ -348,7 +366,10 @@ class HooksService:
                 conversation_id=name,
                 receipt_id=before.receipt_id,
                 keys=(*detected, *marks),
-                prefixes=(key_prefix(name, before.message_id),),
+                prefixes=(
+                    key_prefix(name, before.message_id),
+                    verdict_prefix(name, before.message_id),
+                ),
             ),
         )
         await self._unlearning.turn(scope, name, before.message_id)
@@ -493,9 +514,14 @@ def kept_turn(
         memory_id=memory_id,
         model=request.model,
         tools=turn.tools,
+        runs=request.tool_runs,
         citations=tuple(Citation(one.memory_id, one.tier, one.position) for one in shown),
         receipt_id=receipt.receipt_id if receipt else None,
     )
+
+
+def _called(request: ExchangeRequest) -> tuple[str, ...]:
+    return called_tools(request.tools_called, request.tool_runs)
 
 
 def without(session: Session | None, message_id: str) -> Session | None:

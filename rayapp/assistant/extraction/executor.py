@@ -12,13 +12,16 @@ from typing import Any, get_args
 
 from rayapp.assistant.extraction.policies import HELPER_OF
 from rayapp.assistant.extraction.rules.facts import Learned, LearnedExchange, Task
-from rayapp.assistant.extraction.rules.history import DETECTED, About, outcome_key
+from rayapp.assistant.extraction.rules.history import About, outcome_key
 from rayapp.assistant.ports import ConversationStore
 from rayapp.core import errors
 from rayapp.core.runtime import Runtime
 from rayapp.learning.outcomes import OutcomesService
+from rayapp.learning.ports import ScoreGiven
 from rayapp.learning.records import OutcomeRequest, Recorder, Signal
 from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.learning.rules.tools import DETECTED
+from rayapp.learning.tools import ToolVerdicts, Verdict
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
@@ -42,12 +45,14 @@ class ExtractionExecutor:
         events: EventStore,
         conversations: ConversationStore,
         *,
+        tools: ToolVerdicts,
         runtime: Runtime,
     ) -> None:
         self._memories = memories
         self._outcomes = outcomes
         self._events = events
         self._conversations = conversations
+        self._tools = tools
         self._clock = runtime.clock
 
     async def judged(self, exchange: LearnedExchange) -> bool:
@@ -84,13 +89,28 @@ class ExtractionExecutor:
         return await self._learn(exchange, Learned.of_json(part))
 
     async def _judge(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
-        """What the judged turn was shown, and the memory that keeps the turn: each once."""
+        """What the judged turn used and was shown, and the memory that keeps it: each once. The
+        tools come first: the others say that it was judged."""
+        await self._judge_tools(exchange, part)
         results = []
         if (receipt_id := part["receipt_id"]) is not None:
             results.append(await self._record(exchange, part, "shown", receipt_id=receipt_id))
         if (memory_id := part["memory_id"]) is not None:
             results.append(await self._record(exchange, part, "exchange", memory_ids=(memory_id,)))
         return "judged" if "judged" in results else results[0]
+
+    async def _judge_tools(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> None:
+        given = ScoreGiven(
+            at=self._clock.now(),
+            conversation_id=exchange.conversation_id,
+            message_id=part["message_id"],
+        )
+        verdict = Verdict(
+            outcome=Outcome(part["outcome"]),
+            signal=Signal(source=DETECTED, confidence=part["confidence"]),
+            by=_recorder(exchange),
+        )
+        await self._tools.judge(_writer(exchange), given, verdict)
 
     async def _record(
         self, exchange: LearnedExchange, part: Mapping[str, Any], about: About, **named: Any
@@ -102,7 +122,7 @@ class ExtractionExecutor:
             conversation_id=exchange.conversation_id,
             idempotency_key=judged,
             signal=Signal(source=DETECTED, confidence=part["confidence"]),
-            recorder=Recorder(principal=exchange.principal or "local", owner=exchange.owner),
+            recorder=_recorder(exchange),
         )
         try:
             answer = await self._outcomes.record(_writer(exchange), request)
@@ -224,6 +244,10 @@ class ExtractionExecutor:
             await self._events.add(event)
         except errors.Conflict:
             return  # noted by who did it before
+
+
+def _recorder(exchange: LearnedExchange) -> Recorder:
+    return Recorder(principal=exchange.principal or "local", owner=exchange.owner)
 
 
 def _writer(exchange: LearnedExchange) -> WriteScope:

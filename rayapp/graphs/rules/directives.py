@@ -56,16 +56,18 @@ _TIER: dict[Side, str] = {
     "en": "{tier} (score {wilson:.2f}, {uses} uses)",
 }
 _ACTIONS: dict[Side, str] = {
-    "he": "בשאלות מסוג {context}: {advice}.",
-    "en": "For questions of type {context}: {advice}.",
+    "he": "בשאלות כאלה {advice}.",
+    "en": "For such questions {advice}.",
 }
-_ADVICE: dict[Side, str] = {
-    "he": "{verb}{action} ({rate:.0%} הצלחה ב-{uses} שימושים)",
-    "en": "{verb}{action} ({rate:.0%} success in {uses} uses)",
-}
-_ADVISED: dict[Side, dict[str, str]] = {
-    "he": {"prefer": "להעדיף את ", "avoid": "להימנע מ-"},
-    "en": {"prefer": "prefer ", "avoid": "avoid "},
+_ADVICE: dict[Side, dict[str, str]] = {
+    "he": {
+        "prefer": "{action} עבד {worked} מתוך {uses} פעמים, ויש להעדיפו",
+        "avoid": "{action} נכשל {failed} מתוך {uses} פעמים, ויש להימנע ממנו",
+    },
+    "en": {
+        "prefer": "{action} worked {worked} of {uses} times: prefer it",
+        "avoid": "{action} failed {failed} of {uses} times: avoid it",
+    },
 }
 _REPEATED: dict[Side, str] = {
     "he": "השאלה כבר נשאלה בשיחה הזאת: {quote}. התשובה הקודמת כנראה לא הספיקה.",
@@ -214,17 +216,13 @@ def _actions(side: Side, actions: Sequence[ActionAdvice]) -> Iterator[str]:
     best = [one for one in actions if one.advice == "prefer"][:1]
     worst = [one for one in actions if one.advice == "avoid"][-1:]
     parts = [
-        _ADVICE[side].format(
-            verb=_ADVISED[side][one.advice],
-            action=quote(one.action, MAX_NAME),
-            rate=one.success_rate,
-            uses=one.uses,
+        _ADVICE[side][one.advice].format(
+            action=quote(one.action, MAX_NAME), worked=one.worked, failed=one.failed, uses=one.uses
         )
         for one in (*best, *worst)
     ]
     if parts:
-        context = (*best, *worst)[0].context_type
-        yield _ACTIONS[side].format(context=_flat(context, MAX_NAME), advice="; ".join(parts))
+        yield _ACTIONS[side].format(advice="; ".join(parts))
 
 
 def _day(at: datetime) -> str:

@@ -28,14 +28,15 @@ MAX_BEST_TIERS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionTotal:
-    """One action in one context, over all tiers. `best_tier` has the highest Wilson score."""
+    """One action in one context, over all tiers. `best_tier` has the highest Wilson score; a tool
+    has none."""
 
     context_type: str
     action: str
     counters: records.Counters
     first_used_at: datetime
     last_used_at: datetime
-    best_tier: Tier
+    best_tier: Tier | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ def concept_total(found: records.ConceptDefinition) -> ConceptTotal:
         counters=counters,
         success_rate=action_success_rate(counters) if action else success_rate(counters),
         best_tier=action.best_tier if action and routing is None else best,
-        tiers=routing.tiers if routing else {row.tier: row.counters for row in found.actions},
+        tiers=routing.tiers if routing else _by_tier(found.actions),
         first_seen_at=min((first for first, _ in seen), default=None),
         last_seen_at=max((last for _, last in seen), default=None),
     )
@@ -107,8 +108,12 @@ def examples_of(
     return tuple(sorted(found.values(), key=lambda e: (e.at, e.point_id), reverse=True))
 
 
+def _by_tier(rows: Iterable[records.ActionRow]) -> dict[Tier, records.Counters]:
+    return {row.tier: row.counters for row in rows if row.tier is not None}
+
+
 def _action_total(rows: Sequence[records.ActionRow]) -> ActionTotal:
-    best = min(rows, key=lambda r: (-wilson_of(r.counters), -r.counters.uses, r.tier.value))
+    best = min(rows, key=lambda r: (-wilson_of(r.counters), -r.counters.uses, r.tier or ""))
     return ActionTotal(
         context_type=rows[0].context_type,
         action=rows[0].action,

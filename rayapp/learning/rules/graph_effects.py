@@ -73,7 +73,7 @@ class _Changes:
     """Rows of all graphs, and the concepts behind their keys."""
 
     routing: _Rows[tuple[str, Tier]] = field(default_factory=_Rows)
-    actions: _Rows[tuple[str, str, Tier]] = field(default_factory=_Rows)
+    actions: _Rows[tuple[str, str, Tier | None]] = field(default_factory=_Rows)
     solutions: _Rows[tuple[str, str, str]] = field(default_factory=_Rows)
     documents: _Rows[str] = field(default_factory=_Rows)
 
@@ -85,7 +85,8 @@ def outcome_changes(
 
     An event counts once for each tier that it judged, however many items of it: one verdict over
     a list says no more about a tier than a verdict over one item. A judged book counts for the
-    books tier. An event without concepts still counts for its action.
+    books tier. An event without concepts still counts for its action. A tool counts as an action
+    without a tier.
 
     Verdicts of a guest count nowhere: graph rows speak for memories that it was never shown
     (decision 0013).
@@ -121,6 +122,8 @@ def _gain(
         for key in keys:
             changes.routing.add((key, tier), event, examples)
         changes.actions.add((event.context_type, event.action, tier), event, examples)
+    for tool in event.tools:
+        changes.actions.add((event.context_type, tool, None), event)
     for doc_id in dict.fromkeys(event.documents):
         changes.documents.add(doc_id, event)
     for problem, item in _solved(event, expansions):
@@ -143,6 +146,8 @@ def _lose(
             changes.routing.take((key, tier), before, gone, counted=counted)
         action = (before.context_type, before.action, tier)
         changes.actions.take(action, before, gone, counted=counted)
+    for tool in (tool for tool in before.tools if tool not in after.tools):
+        changes.actions.take((before.context_type, tool, None), before, counted=True)
     for doc_id in dict.fromkeys(doc for doc in before.documents if doc not in after.documents):
         changes.documents.take(doc_id, before, counted=True)
     kept = set(after.applied)

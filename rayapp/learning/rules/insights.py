@@ -276,6 +276,8 @@ def _action_advice(rows: Sequence[records.ActionRow]) -> tuple[records.ActionAdv
                     action=total.action,
                     context_type=total.context_type,
                     uses=total.counters.uses,
+                    worked=total.counters.worked,
+                    failed=total.counters.failed,
                     success_rate=rate,
                     wilson=wilson_of(total.counters),
                     advice=_advice(total.action, rate),

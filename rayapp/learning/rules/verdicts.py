@@ -36,7 +36,13 @@ def standing(event: OutcomeEvent, withdrawn: Withdrawn) -> OutcomeEvent:
         event,
         applied=tuple(one for one in event.applied if one.point_id not in withdrawn.points),
         documents=tuple(doc for doc in event.documents if doc not in withdrawn.documents),
+        tools=tuple(tool for tool in event.tools if tool not in withdrawn.tools),
     )
+
+
+def counts(event: OutcomeEvent) -> bool:
+    """Whether the graphs have anything to count of it."""
+    return bool(event.applied or event.documents or event.tools)
 
 
 def replacement(
@@ -45,7 +51,8 @@ def replacement(
     found: Mapping[str, outcomes.Target],
     plan: outcomes.OutcomePlan,
 ) -> Replacement:
-    """What of `earlier` gives way to `event`: the items that it moves, and the books it judges.
+    """What of `earlier` gives way to `event`: the items that it moves, and the books and tools that
+    it judges.
 
     An item that was merged since gives back what the loser brought into it.
     """
@@ -63,8 +70,9 @@ def replacement(
                 takings[point] = (*takings.get(point, ()), Taking(event=old, applied=one))
                 points.append(one.point_id)
         documents = [doc for doc in still.documents if doc in plan.documents]
-        if points or documents:
-            withdrawn[old.idempotency_key] = Withdrawn(tuple(points), tuple(documents))
+        tools = tuple(tool for tool in still.tools if tool in event.tools)
+        if points or documents or tools:
+            withdrawn[old.idempotency_key] = Withdrawn(tuple(points), tuple(documents), tools)
     return Replacement(takings=takings, withdrawn=withdrawn)
 
 
@@ -76,18 +84,23 @@ def withdrawing(event: OutcomeEvent, taken: Withdrawn, *, owes: bool) -> tuple[O
     before = event.withdrawn
     changed = replace(
         event,
-        withdrawn=Withdrawn(before.points + taken.points, before.documents + taken.documents),
+        withdrawn=Withdrawn(
+            before.points + taken.points,
+            before.documents + taken.documents,
+            before.tools + taken.tools,
+        ),
         counted=event.counted if owes else before,
     )
     left = standing(changed, changed.withdrawn)
-    return changed, changed.counted is not None or bool(left.applied or left.documents)
+    return changed, changed.counted is not None or counts(left)
 
 
 def everything(event: OutcomeEvent) -> tuple[tuple[Taking, ...], Withdrawn]:
     """What still stands of an event: what its items would give back, and all of it as withdrawn."""
     left = standing(event, event.withdrawn)
     takings = tuple(Taking(event=event, applied=one) for one in left.applied)
-    return takings, Withdrawn(tuple(one.point_id for one in left.applied), left.documents)
+    points = tuple(one.point_id for one in left.applied)
+    return takings, Withdrawn(points, left.documents, left.tools)
 
 
 def withdrawn_key(key: str, token: str) -> str:

@@ -259,6 +259,7 @@ def _action_factors(priors: GraphPriors, recipe: Recipe) -> dict[Tier, float]:
         row.tier: recipe.action_base + recipe.action_span * action_success_rate(row.counters)
         for row in priors.actions
         if row.action == SEARCH_ACTION
+        and row.tier is not None
         and row.context_type != SILENT_CONTEXT
         and row.counters.uses >= recipe.effect_uses
     }

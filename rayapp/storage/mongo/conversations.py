@@ -30,7 +30,8 @@ NEWEST = [("last_at", DESCENDING), ("conversation_id", DESCENDING)]
 NEWEST_TURNS = [("at", DESCENDING), ("message_id", DESCENDING)]
 # Turns with the words of a search among which the newest of each conversation is taken.
 LOOKED_AT = 1_000
-BLANK: Document = {"question": "", "answer": "", "words": [], "citations": [], "tools": []}
+_EMPTY = ("words", "citations", "tools", "runs")
+BLANK: Document = {"question": "", "answer": "", **{name: [] for name in _EMPTY}}
 TRIES = 5
 
 

@@ -28,7 +28,6 @@ from rayapp.storage.mongo.database import Collection, MongoDatabase
 from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
 from rayapp.storage.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OUTCOMES, ROUTING
-from rayapp.storage.mongo.outcome_convert import withdrawal_document
 from rayapp.storage.mongo.predicates import own
 
 Document = dict[str, Any]
@@ -180,14 +179,20 @@ def _as_read(events: Sequence[OutcomeEvent]) -> list[Document]:
     """The rows of these events with no more withdrawn than when they were read."""
     plain = [event.idempotency_key for event in events if event.withdrawn == Withdrawn()]
     revised = [
-        {
-            "idempotency_key": event.idempotency_key,
-            "withdrawn": withdrawal_document(event)["withdrawn"],
-        }
+        {"idempotency_key": event.idempotency_key, **_withdrawn_so_far(event.withdrawn)}
         for event in events
         if event.withdrawn != Withdrawn()
     ]
     return [{"idempotency_key": {"$in": plain}, "withdrawn": None}, *revised]
+
+
+def _withdrawn_so_far(withdrawn: Withdrawn) -> Document:
+    """Rows of older versions have no tools."""
+    return {
+        "withdrawn.points": list(withdrawn.points),
+        "withdrawn.documents": list(withdrawn.documents),
+        "withdrawn.tools": list(withdrawn.tools) or {"$in": [None, []]},
+    }
 
 
 def one_user(events: Sequence[OutcomeEvent]) -> str:

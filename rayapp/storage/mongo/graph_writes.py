@@ -284,7 +284,7 @@ def _action(user_id: str, change: records.ActionIncrement) -> Operations:
         "user_id": user_id,
         "context_type": change.context_type,
         "action": change.action,
-        "tier": change.tier.value,
+        "tier": None if change.tier is None else change.tier.value,
     }
     if change.counters.uses < 1:
         taken = _taken(key, "counters", change.counters, change.examples)

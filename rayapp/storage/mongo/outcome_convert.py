@@ -11,6 +11,7 @@ from typing import Any
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Signal, Withdrawn
 from rayapp.learning.rules.outcomes import MIN_TTL, SCORE_DELTA, TTL_SHIFT, Target
+from rayapp.learning.rules.verdicts import counts
 from rayapp.memory.item import SCORE_DECIMALS, IndexOp, Outcome, Status, SyncState
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, WILSON_Z
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
@@ -31,7 +32,8 @@ APPLIED_FIELDS = (
 NOTHING: Document = {"points": [], "documents": []}
 may_lack(Signal)
 may_lack(AppliedOutcome)
-may_lack(OutcomeEvent, "request_hash", "takeaway_id", "replaces", "withdrawn", "counted")
+may_lack(Withdrawn, "tools")
+may_lack(OutcomeEvent, "request_hash", "takeaway_id", "replaces", "withdrawn", "counted", "tools")
 _ACTIVE = {"$eq": ["$status", Status.ACTIVE.value]}
 
 
@@ -41,7 +43,7 @@ def event_document(event: OutcomeEvent, token: str) -> Document:
         **to_row(event),
         **withdrawal_document(event),
         "effects": {
-            "graph": bool(event.applied or event.documents),
+            "graph": counts(event),
             "promotion": bool(event.applied),
         },
         "token": token,

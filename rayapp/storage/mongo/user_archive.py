@@ -281,7 +281,7 @@ def _anew(collection: Collection, row: Mapping[str, Any], how: Putting) -> Docum
     """Fields that a row gets in the place of those that an import makes anew."""
     anew: Document = {name: None for name in collection.renewed}
     if collection.name == OUTCOMES and how.derive:
-        owes = bool(row.get("applied") or row.get("documents"))
+        owes = any(row.get(name) for name in ("applied", "documents", "tools"))
         anew["effects"] = {"graph": owes, "promotion": False}
     anew |= {name: how.at for name in collection.restarted if row.get(name) is not None}
     return anew

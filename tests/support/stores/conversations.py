@@ -136,7 +136,9 @@ class InMemoryConversationStore:
     async def purge(self, point_ids: Sequence[str]) -> None:
         for key, row in self.words.items():
             if point_id_of(row.user_id, row.memory_id) in point_ids:
-                self.words[key] = replace(row, question="", answer="", citations=(), tools=())
+                self.words[key] = replace(
+                    row, question="", answer="", citations=(), tools=(), runs=()
+                )
                 kept = self._rows[key[:2]]
                 self._rows[key[:2]] = replace(kept, bullets=(), summed=0)
 

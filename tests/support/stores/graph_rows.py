@@ -66,7 +66,7 @@ class GraphRows:
         )
 
     def add_action(self, user_id: str, change: ActionIncrement) -> None:
-        key, at = (user_id, change.context_type, change.action, change.tier), to_ms(change.at)
+        key, at = _action_key(user_id, change), to_ms(change.at)
         if change.counters.uses < 1:
             self._take_action(key, change)
             return
@@ -246,6 +246,10 @@ class GraphRows:
         for key, action in self.actions.items():
             pairs += [(key[0], example.point_id) for example in action.examples]
         return list(dict.fromkeys(pairs))
+
+
+def _action_key(user_id: str, one: ActionIncrement) -> Key:
+    return (user_id, one.context_type, one.action, one.tier or "")
 
 
 def _newest(stored: Sequence[Example], new: Sequence[Example]) -> tuple[Example, ...]:

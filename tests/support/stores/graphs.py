@@ -120,7 +120,7 @@ class InMemoryGraphStore:
             for key, row in self._rows.actions.items()
             if key[0] == user_id and context_type in (None, row.context_type)
         ]
-        found.sort(key=lambda row: (-row.counters.uses, row.action, row.tier))
+        found.sort(key=lambda row: (-row.counters.uses, row.action, row.tier or ""))
         return found[: max(0, limit)]
 
     async def stats(self, scope: ReadScope) -> ContentStats:

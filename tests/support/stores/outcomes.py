@@ -24,6 +24,7 @@ from rayapp.learning.rules.outcomes import (
 )
 from rayapp.learning.rules.verdicts import (
     Taking,
+    counts,
     everything,
     given_back,
     movement,
@@ -83,7 +84,7 @@ class InMemoryOutcomeStore:
         applied = {target.point_id: self._apply(event, target) for target in plan.targets}
         done = recorded(event, plan, applied)
         owed: set[Effect] = set()
-        if done.applied or done.documents:
+        if counts(done):
             owed.add("graph")
         if done.applied:
             owed.add("promotion")

@@ -26,6 +26,7 @@ from rayapp.graphs import records as graph_records
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import Refused
 from rayapp.learning.records import OutcomeEvent
+from rayapp.learning.rules.verdicts import counts
 from rayapp.memory.item import IndexOp, IndexState, Status, point_id_of
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.creation import deleted
@@ -81,7 +82,7 @@ def _graph(rows: Rows, kind: type[Any], read: Any, keys: Sequence[str], grown: s
         return doc | {grown: doc[grown][::-1]} if grown else doc
 
     def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-        return (user_id, *(doc[name] for name in keys)), read(doc)
+        return (user_id, *(doc[name] or "" for name in keys)), read(doc)
 
     return Table(rows, _first_of_key, to_doc, of_doc)
 
@@ -430,7 +431,7 @@ def _outcome_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
     event: OutcomeEvent = outcome_convert.event_from_document({**doc, "user_id": user_id})
     owed: set[Any] = {name for name, owes in doc.get("effects", {}).items() if owes}
     if how.derive:
-        owed = {"graph"} if event.applied or event.documents else set()
+        owed = {"graph"} if counts(event) else set()
     return (user_id, event.idempotency_key), EventRow(event, owed)
 
 

@@ -85,6 +85,72 @@ async def test_messages_tell_how_they_were_answered(world: Harness) -> None:
     assert answered["score"] == 1
 
 
+async def test_a_turn_tells_what_its_tools_did_and_they_learn_from_it(world: Harness) -> None:
+    runs = [
+        {"name": "mcp__gov__search_datagov", "runId": "r-1", "latencyMs": 812.5},
+        {"name": "read_page", "run_id": "r-2", "ok": False, "error_type": "blocked"},
+    ]
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1", toolsCalled=["search_datagov"], toolRuns=runs)
+        _, answered = (await got(api, f"{LIST}/c-1/messages"))["messages"]
+        for _ in range(2):
+            thumb = {"messageId": "m-1", "conversationId": "c-1", "score": 1}
+            assert (await api.post("/api/hooks/score", json=thumb)).status_code == 200
+        found = (await got(api, "/api/memory/kg/action-rollups", include_tiers=True))["rollups"]
+    assert answered["tools"] == ["search_datagov", "read_page"]
+    assert answered["tool_runs"][0] == {
+        "name": "mcp__gov__search_datagov",
+        "run_id": "r-1",
+        "ok": True,
+        "timeout": False,
+        "error_type": None,
+        "latency_ms": 812.5,
+    }
+    counted = {one["action"]: (one["uses"], one["worked"], one["failed"]) for one in found}
+    assert counted == {"search_datagov": (1, 1, 0), "read_page": (1, 0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("ask", "outcome"),
+    [
+        (
+            "/api/memory/record_response",
+            {"key_takeaway": "Dana lives in Haifa", "outcome": "failed"},
+        ),
+        ("/api/memory/feedback", {"messageId": "m-1", "score": -1}),
+        ("/api/hooks/score", {"messageId": "m-1", "score": -1}),
+    ],
+)
+async def test_each_word_on_an_answer_reaches_its_tools_without_a_memory_too(
+    world: Harness, ask: str, outcome: dict[str, Any]
+) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1", toolsCalled=["weather", "search_memory"])
+        response = await api.post(ask, json={"conversationId": "c-1", **outcome})
+        assert response.status_code == 200, response.text
+        found = (await got(api, "/api/memory/kg/action-rollups"))["rollups"]
+    assert [(one["action"], one["uses"], one["failed"]) for one in found] == [("weather", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        ({}, "name"),
+        ({"name": "t", "latency_ms": -1}, "latency_ms"),
+        ({"name": "t", "ok": "?"}, "ok"),
+    ],
+)
+async def test_a_run_that_cannot_be_read_is_named(
+    world: Harness, run: dict[str, Any], says: str
+) -> None:
+    async with client_of(world.services) as api:
+        talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+        body = {"conversationId": "c", "messageId": "m", "messages": talk, "toolRuns": [run]}
+        response = await api.post("/api/hooks/exchange", json=body)
+    assert response.status_code == 422
+    assert says in response.json()["message"]
+
+
 async def test_messages_come_in_pages_of_whole_turns(world: Harness) -> None:
     async with client_of(world.services) as api:
         for n in range(15):

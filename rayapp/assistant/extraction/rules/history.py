@@ -16,8 +16,6 @@ from rayapp.text.normalize import canonical
 from rayapp.text.paraphrase import content_words
 from rayapp.text.signature import signature
 
-# Who noticed the outcome; a receipt and a row of outcomes say it.
-DETECTED = "detected"
 # A shorter reaction is none: "?", "..". Two letters may be one ("no", "לא").
 MIN_REACTION_CHARS = 2
 About = Literal["shown", "exchange"]

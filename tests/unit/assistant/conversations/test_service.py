@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.conversations.service import HooksService, TurnStores
+from rayapp.assistant.conversations.service import HooksService, TurnLearning, TurnStores
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
 from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
@@ -90,7 +90,12 @@ class Rig:
         unsuspended(world.opened())
         services, runtime = world.services, world.runtime
         self.outcomes = DyingOutcomes(
-            world.outcomes, world.receipts, services.memories, self.sessions, runtime=runtime
+            world.outcomes,
+            world.receipts,
+            services.memories,
+            self.sessions,
+            tools=world.container.tool_verdicts,
+            runtime=runtime,
         )
         self.hooks = HooksService(
             services.context,
@@ -102,7 +107,9 @@ class Rig:
                 exchanges=self.queue,
                 conversations=world.conversations,
             ),
-            unlearning=world.container.unlearning,
+            learning=TurnLearning(
+                unlearning=world.container.unlearning, tools=world.container.tool_verdicts
+            ),
             prompts=services.prompt,
             runtime=runtime,
         )

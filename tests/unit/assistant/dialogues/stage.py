@@ -5,7 +5,9 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
 
     ask: a question before its answer; `in`, `out`: parts of the block; `order`: parts, one after
         the other; `allowed`: tools that may be called; `hints`, `disclaimers`: what it asks for
-    user, assistant: a finished turn; `message`: its id; `instead`: of the last one
+    user, assistant: a finished turn; `message`: its id; `instead`: of the last one; `called`,
+        `runs`: its tools
+    score: a thumb on an answer; `message`: its id, else the last one
     prompt: the whole prompt of a question after `said`, in a `window`, of a `conversation`
     switch: open a conversation; `in`: what is shown again, `previous`: the one before
     delete: a conversation
@@ -26,14 +28,14 @@ from typing import Any, cast
 import yaml
 
 from rayapp.assistant.conversations.service import ExchangeAnswer
-from rayapp.assistant.records import AssistantContext, ContextRequest, ExchangeRequest
+from rayapp.assistant.records import AssistantContext, ContextRequest, ExchangeRequest, ScoreRequest
 from rayapp.inference.chat.rules.answers import (
     HistorySummary,
     OutcomeJudgement,
     ProfileFindings,
 )
 from rayapp.inference.ports import HelperName, Message
-from rayapp.learning.records import Recorder
+from rayapp.learning.records import Recorder, ToolRun
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -93,6 +95,8 @@ class Stage:
             await self.ask(step)
         elif "switch" in step:
             await self.switch(step)
+        elif "score" in step:
+            await self.score(step)
         elif "delete" in step:
             await self.service.services.conversations.delete(WRITE, step["delete"])
             await self.learn()
@@ -152,11 +156,20 @@ class Stage:
                 messages=(*before, *said),
                 tools=tuple(step.get("tools", ())),
                 tools_called=tuple(step.get("called", ())),
+                tool_runs=tuple(ToolRun(**run) for run in step.get("runs", ())),
             ),
         )
         before += said
         await self.service.drain()
         check_turn(answer, step)
+
+    async def score(self, step: Mapping[str, Any]) -> None:
+        given = ScoreRequest(
+            message_id=step.get("message", f"m-{self.turns}"),
+            conversation_id=step.get("conversation", "c-1"),
+            score=step["score"],
+        )
+        await self.service.services.hooks.score(WRITE, given)
 
     async def switch(self, step: Mapping[str, Any]) -> None:
         found = await self.service.services.conversations.switch(WRITE, step["switch"])

@@ -18,6 +18,7 @@ from rayapp.assistant.extraction.rules import facts
 from rayapp.assistant.gating.rules import hints as hint_rules
 from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.prompt import rules as prompt_rules
+from rayapp.learning.tools import ToolVerdicts
 from rayapp.search import service
 from tests.support.stores.conversations import InMemoryConversationStore
 from tests.unit.assistant.dialogues.stage import dialogues, played
@@ -112,6 +113,13 @@ def disclaimers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(context_service, "disclaimers_of", lambda question: ())
 
 
+def tools(patch: pytest.MonkeyPatch) -> None:
+    async def unlearned(*_: Any) -> None:
+        return None
+
+    patch.setattr(ToolVerdicts, "_record", unlearned)
+
+
 # How each feature is switched off: nothing else of the service changes.
 FEATURES: Mapping[str, Off] = {
     "notes": notes,
@@ -131,6 +139,7 @@ FEATURES: Mapping[str, Off] = {
     "hints": hints,
     "pictures": pictures,
     "disclaimers": disclaimers,
+    "tools": tools,
 }
 
 

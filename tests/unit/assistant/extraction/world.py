@@ -30,16 +30,9 @@ from rayapp.memory.requests import ItemQuery, NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import ModelEmbedder, Switchable
 from tests.support.outcome_services import OutcomeServices
-from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.documents import InMemoryBookStore
-from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
-from tests.support.stores.sessions import InMemorySessionStore
-from tests.support.stores.stores import (
-    InMemoryEventStore,
-    InMemoryIdempotencyStore,
-    InMemoryLeaseStore,
-)
+from tests.support.stores.stores import InMemoryLeaseStore
 
 T = TypeVar("T")
 DANA, READS = WriteScope("dana", "agent"), ReadScope("dana", include_shared=False)
@@ -109,17 +102,7 @@ class World(OutcomeServices):
     def __init__(self, models: ModelPort) -> None:
         super().__init__()
         self.models = models
-        self.events = InMemoryEventStore(self.clock)
         self.leases = InMemoryLeaseStore(self.clock)
-        self.queue = InMemoryExchangeQueue(self.clock)
-        self.sessions = InMemorySessionStore(self.clock)
-        self.conversations = InMemoryConversationStore(
-            self.sessions,
-            self.queue._rows,
-            self.receipts,
-            self.events,
-            InMemoryIdempotencyStore(),
-        )
         self.index: Any = Switchable(InMemoryIndex())
         self.embedder = ModelEmbedder()
         self.numbers = itertools.count(1)
@@ -161,6 +144,7 @@ class World(OutcomeServices):
             replaced.get("outcomes", self.outcomes),
             replaced.get("events", self.events),
             self.conversations,
+            tools=self.tool_verdicts,
             runtime=self.runtime,
         )
         return ExchangeLearning(queue, policies, executor, runtime=self.runtime)

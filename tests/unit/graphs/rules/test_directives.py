@@ -67,8 +67,8 @@ def test_directives_come_in_order_of_importance(query: str, known: bool) -> None
     """What was solved is asked again because it works: then nothing is said of repetition."""
     lines = everything("the text", query, known=known).directives
     first, repeated, rest = {
-        ENGLISH: ("Known", "This was", ("Do not repeat", "On this topic", "For questions")),
-        HEBREW: ("פתרון", "השאלה כבר", ("לא לחזור", "בנושא הזה", "בשאלות מסוג")),
+        ENGLISH: ("Known", "This was", ("Do not repeat", "On this topic", "For such questions")),
+        HEBREW: ("פתרון", "השאלה כבר", ("לא לחזור", "בנושא הזה", "בשאלות כאלה")),
     }[query]
     last = {ENGLISH: "The conv", HEBREW: "השיחה ממשיכה"}[query]
     marks = (first, *rest, last) if known else (*rest, repeated, last)

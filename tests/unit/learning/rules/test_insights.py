@@ -338,8 +338,8 @@ def test_an_action_is_judged_from_three_uses_over_all_tiers() -> None:
 @pytest.mark.parametrize(
     ("query", "good", "bad"),
     [
-        (ENGLISH, "prefer “run_tests” (90% success in 10 uses)", "avoid “web”"),
-        (HEBREW, "להעדיף את “run_tests” (90% הצלחה ב-10 שימושים)", "להימנע מ-“web”"),
+        (ENGLISH, "“run_tests” worked 9 of 10 times: prefer it", "“web” failed 9 of 10 times"),
+        (HEBREW, "“run_tests” עבד 9 מתוך 10 פעמים, ויש להעדיפו", "“web” נכשל 9 מתוך 10 פעמים"),
     ],
 )
 def test_one_sentence_says_what_to_prefer_and_what_to_avoid(

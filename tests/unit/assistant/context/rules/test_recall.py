@@ -70,6 +70,8 @@ def test_tiers_actions_continuity_and_repetition() -> None:
                     action="web_search",
                     context_type="docker",
                     uses=9,
+                    worked=1,
+                    failed=8,
                     success_rate=0.1,
                     wilson=0.0,
                     advice="avoid",
@@ -80,7 +82,12 @@ def test_tiers_actions_continuity_and_repetition() -> None:
         repeated="how do I prune?",
     )
     text = "\n".join(found.lines)
-    for piece in ("patterns", "avoid “web_search”", "“how do I prune?”", "goes on about"):
+    for piece in (
+        "patterns",
+        "“web_search” failed 8 of 9 times: avoid it",
+        "“how do I prune?”",
+        "goes on about",
+    ):
         assert piece in text
 
 
