@@ -126,12 +126,15 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         turn = {
             "conversation_id": "c-1",
             "message_id": "t-1",
+            "tool_runs": [{"name": "map"}, {"name": "camera", "ok": False, "error_type": "off"}],
             "messages": [
                 {"role": "user", "content": f"Where did Dana park in {word} yesterday evening?"},
                 {"role": "assistant", "content": f"On the second floor near the port of {word}."},
             ],
         }
         await ask(http, "POST", "/api/hooks/exchange", turn)
+        thumb = {"conversation_id": "c-1", "message_id": "t-1", "score": 1}
+        await ask(http, "POST", "/api/hooks/score", thumb)
         template = f"identity:\n  name: Noa of {word}\ncommunication: {{tone: warm}}\n"
         await ask(http, "POST", f"{memory}/personality", {"content": template, "name": "mine"})
         await ask(http, "POST", "/api/model/context/llama3.1", {"tokens": 4096})
