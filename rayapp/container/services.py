@@ -23,11 +23,10 @@ from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService, Heard
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService, TurnLearning, TurnStores
-from rayapp.assistant.conversations.turn_tools import KeptTurnTools
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
-from rayapp.assistant.history.service import ConversationsService
+from rayapp.assistant.history.service import ConversationsService, KeptTurnTools
 from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from rayapp.assistant.conversations.turn_tools import KeptTurnTools
+from rayapp.assistant.history.service import KeptTurnTools
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import load_settings
