@@ -203,6 +203,9 @@ class StreamKind(StrEnum):
     RESTORED = "restored"
     UPDATED = "updated"
     MERGED = "merged"
+    LEARNED = "learned"
+    EXTENDED = "extended"
+    DETECTED = "outcome_detected"
     JOB = "job"
 
 

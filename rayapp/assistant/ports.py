@@ -206,6 +206,7 @@ class KeptTurn:
         tools: called for the answer, each call once; `runs`: what became of calls.
         citations: what the answer was given with, under `receipt_id`.
         edited_at: when the same message came again with other words; None = never.
+        feedback: what a person wrote with their thumb, the newest.
 
     One whose memory was deleted has no words: it only holds its place.
     """
@@ -223,6 +224,7 @@ class KeptTurn:
     citations: tuple[Citation, ...] = ()
     receipt_id: str | None = None
     edited_at: datetime | None = None
+    feedback: str | None = None
 
     @property
     def erased(self) -> bool:
@@ -268,6 +270,11 @@ class ConversationStore(Protocol):
     async def name(self, scope: WriteScope, conversation_id: str, title: str, by: TitledBy) -> bool:
         """Give a title. A model's only replaces first words; False when it does not, or there is
         no such conversation."""
+
+    async def comment(
+        self, scope: WriteScope, conversation_id: str, message_id: str, feedback: str
+    ) -> bool:
+        """Keep what a person wrote about an answer; False when no turn with words fits."""
 
     async def sum_up(
         self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int

@@ -212,12 +212,14 @@ class PendingFeedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRequest:
-    """A thumb on an answer: 1, 0 or -1. No `memory_ids`: what the answer was given with."""
+    """A thumb on an answer: 1, 0 or -1. No `memory_ids`: what the answer was given with.
+    `feedback`: what the person wrote with it."""
 
     message_id: str
     score: int
     conversation_id: str | None = None
     memory_ids: tuple[str, ...] = ()
+    feedback: str | None = None
     recorder: Recorder = field(default_factory=Recorder)
 
 

@@ -1,5 +1,6 @@
 """The three graphs as values: what is asked, stored and read, and increments between them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -337,6 +338,7 @@ class ContextInsights:
         directives: short sentences for the assistant, in `language`, most important first.
         continuity: concepts that this question shares with the conversation so far.
         repeated: an earlier question of this conversation that asked the same, if there is one.
+        best_tiers: by concept key, the tier that answered it best, for those that were judged.
     """
 
     query: str
@@ -352,4 +354,5 @@ class ContextInsights:
     repeated: str | None = None
     directives: tuple[str, ...] = ()
     known_solution: MemoryItem | None = None
+    best_tiers: Mapping[str, TierAdvice] = field(default_factory=dict)
     built_ms: float = 0.0

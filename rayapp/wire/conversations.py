@@ -140,6 +140,7 @@ class StoredMessage(bases.Answer):
     receipt_id: str | None = bases.Absent
     memory_id: str | None = bases.Absent
     score: int | None = bases.Absent
+    feedback: str | None = bases.Absent
 
     @classmethod
     def pair(cls, turn: KeptTurn, score: int | None, documents: bool) -> tuple[Self, Self]:
@@ -163,6 +164,7 @@ class StoredMessage(bases.Answer):
             receipt_id=turn.receipt_id,
             memory_id=turn.memory_id,
             score=score,
+            feedback=turn.feedback,
             **said,
         )
         return asked, answered

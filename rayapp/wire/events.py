@@ -18,6 +18,9 @@ EventName = Literal[
     "restored",
     "updated",
     "merged",
+    "learned",
+    "extended",
+    "outcome_detected",
     "job",
 ]
 
@@ -63,6 +66,9 @@ class StreamEventView(Answer):
     outcome: str | None = Absent
     memory_ids: tuple[str, ...] | None = Absent
     receipt_id: str | None = Absent
+    message_id: str | None = Absent
+    confidence: float | None = Absent
+    tools: tuple[str, ...] | None = Absent
     job_id: str | None = Absent
     kind: str | None = Absent
     state: str | None = Absent

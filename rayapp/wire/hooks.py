@@ -187,7 +187,7 @@ class HookScoreBody(bases.Lenient):
         (), description="Memories to score; what the answer was given with when absent."
     )
     feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARS)] | None = Field(
-        None, description="Taken for the first client; not kept."
+        None, description="What the person wrote; kept with the turn, if it is known."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import AUTH_CODES, RETRY_CODES, TIMEOUT_CODES
-from rayapp.storage.mongo.event_stream import MongoEventStream, means_lost
+from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream, means_lost
 from rayapp.storage.mongo.jobs import MongoJobStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
@@ -84,6 +84,9 @@ class FakeChanges:
     async def archive(self, user_id: str, memory_id: str) -> None:
         await self._stream.tell(user_id, StreamKind.ARCHIVED, {"memory_id": memory_id})
 
+    async def teach(self, user_id: str, kind: StreamKind, data: Mapping[str, Any]) -> None:
+        await self._stream.tell(user_id, kind, data)
+
     async def job(self, job_id: str, done: int) -> None:
         await self._stream.tell(None, StreamKind.JOB, {"job_id": job_id, "done": done})
 
@@ -96,6 +99,7 @@ class MongoChanges:
         self._outcomes = MongoOutcomeStore(database)
         self._lifecycle = MongoLifecycleStore(database)
         self._jobs = MongoJobStore(database)
+        self._events = MongoEventStore(database)
         self._judged = 0
 
     async def store(self, user_id: str, memory_id: str) -> None:
@@ -135,6 +139,18 @@ class MongoChanges:
         )
         limits = OutcomeLimits(keep_receipt_until=now(), guest_per_hour=10)
         await self._outcomes.record(event, limits, strict=True)
+
+    async def teach(self, user_id: str, kind: StreamKind, data: Mapping[str, Any]) -> None:
+        """As `ExtractionExecutor` notes it."""
+        event = Event(
+            event_id=f"e-{kind.value}",
+            user_id=user_id,
+            kind=kind.value,
+            at=now(),
+            memory_id=data["memory_id"],
+            data={**data, "owner": "extraction", "from": "secret words"},
+        )
+        await self._events.add(event)
 
     async def promote(self, user_id: str, memory_id: str) -> None:
         item = await self._item(user_id, memory_id)

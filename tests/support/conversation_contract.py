@@ -229,6 +229,22 @@ class ConversationContract:
         assert [one.message_id for one in left] == ["m-2"]
         assert await stores.kept.turn(NOAS, "c-1", "m-1") == as_kept(hers)
 
+    async def test_what_a_person_wrote_of_an_answer_stays_with_it(
+        self, stores: ConversationStores
+    ) -> None:
+        await self.keep(stores, a_kept_turn())
+        for words in ("too long", "ארוך מדי"):
+            assert await stores.kept.comment(DANA, "c-1", "m-1", words)
+        assert not await stores.kept.comment(DANA, "c-1", "m-9", "of no turn")
+        kept = await stores.kept.turn(READS, "c-1", "m-1")
+        assert kept
+        assert kept.feedback == "ארוך מדי"
+        await stores.kept.purge([point_id_of("dana", kept.memory_id)])
+        gone = await stores.kept.turn(READS, "c-1", "m-1")
+        assert gone
+        assert (gone.erased, gone.feedback) == (True, None)
+        assert not await stores.kept.comment(DANA, "c-1", "m-1", "too late")
+
     async def test_a_forgotten_conversation_leaves_the_others(
         self, stores: ConversationStores
     ) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -30,6 +30,7 @@ class Changes(Protocol):
     async def judge(self, user_id: str, memory_id: str) -> None: ...
     async def promote(self, user_id: str, memory_id: str) -> None: ...
     async def archive(self, user_id: str, memory_id: str) -> None: ...
+    async def teach(self, user_id: str, kind: StreamKind, data: Mapping[str, Any]) -> None: ...
     async def job(self, job_id: str, done: int) -> None: ...
 
 
@@ -85,6 +86,22 @@ class EventStreamContract:
         assert (promoted.data["from"], promoted.data["tier"]) == ("working", "history")
         assert archived.data["memory_id"] == "m-1"
         assert all(event.at.utcoffset() is not None for event in events)
+
+    async def test_what_a_conversation_taught_is_told(self, rig: StreamRig) -> None:
+        taught: dict[StreamKind, dict[str, Any]] = {
+            StreamKind.LEARNED: {"tier": "memory_bank"},
+            StreamKind.EXTENDED: {},
+            StreamKind.DETECTED: {"outcome": "worked", "confidence": 0.9, "receipt_id": None},
+        }
+        turn = {"memory_id": "m-1", "conversation_id": "c-1", "message_id": "t-1"}
+        feed = await rig.open()
+        for kind, more in taught.items():
+            await rig.changes.teach("dana", kind, turn | more)
+        events = await told(feed)
+        await feed.close()
+        assert {event.kind: event.data for event in events} == {
+            kind: turn | more for kind, more in taught.items()
+        }
 
     async def test_no_event_of_another_user_is_told(self, rig: StreamRig) -> None:
         """Both hold the same ids; every kind of change happens to the other one."""

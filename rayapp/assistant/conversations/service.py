@@ -178,8 +178,11 @@ class HooksService:
         return PendingFeedback(message_id=session.owed_message, receipt_id=session.owed_receipt)
 
     async def score(self, scope: WriteScope, request: ScoreRequest) -> OutcomeAnswer:
-        """Idempotent like a thumb: the newest one on a memory of an answer counts."""
+        """Idempotent like a thumb: the newest one on a memory of an answer counts. What was written
+        with it is kept with the turn, if there is one."""
         creation.check_user(scope.user_id)
+        if request.feedback and request.feedback.strip():
+            await self._comment(scope, request, request.feedback.strip())
         return await self._outcomes.feedback(
             scope,
             FeedbackRequest(
@@ -476,6 +479,14 @@ class HooksService:
         )
 
     # --- scores
+
+    async def _comment(self, scope: WriteScope, request: ScoreRequest, said: str) -> None:
+        name = request.conversation_id
+        if name is None:
+            session = await self._sessions.by_message(scope.own, request.message_id)
+            name = session.conversation_id if session else None
+        if name is not None:
+            await self._conversations.comment(scope, name, request.message_id, said)
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
         """What the answer was given with because of its question."""

@@ -115,6 +115,7 @@ def insights_of(
             continuity=continuity,
         ),
         known_solution=known[0] if known else None,
+        best_tiers={row.concept: best for row in rows for best in tier_advice([row])[:1]},
     )
 
 

@@ -31,7 +31,7 @@ NEWEST_TURNS = [("at", DESCENDING), ("message_id", DESCENDING)]
 # Turns with the words of a search among which the newest of each conversation is taken.
 LOOKED_AT = 1_000
 _EMPTY = ("words", "citations", "tools", "runs")
-BLANK: Document = {"question": "", "answer": "", **{name: [] for name in _EMPTY}}
+BLANK: Document = {"question": "", "answer": "", "feedback": None, **{name: [] for name in _EMPTY}}
 TRIES = 5
 
 
@@ -117,6 +117,14 @@ class MongoConversationStore:
         if by != "person":
             where["titled_by"] = "words"
         return await self._set(where, {"title": title, "titled_by": by})
+
+    async def comment(
+        self, scope: WriteScope, conversation_id: str, message_id: str, feedback: str
+    ) -> bool:
+        where = {**_one(scope, conversation_id), "message_id": message_id, "answer": {"$ne": ""}}
+        with translated():
+            done = await self._turns.update_one(where, {"$set": {"feedback": feedback}})
+        return done.matched_count > 0
 
     async def sum_up(
         self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int

@@ -61,7 +61,14 @@ NOT_IN_THIS_STREAM = 280
 FIRST_LOCATION = 10_000
 
 # Kinds by the row that a change leaves behind.
-BY_EVENT = {"promoted": StreamKind.PROMOTED, "demoted": StreamKind.DEMOTED}
+MOVED = {"promoted": StreamKind.PROMOTED, "demoted": StreamKind.DEMOTED}
+# What a conversation taught, and what is told of it beside the memory and the turn.
+TAUGHT: Mapping[str, tuple[StreamKind, tuple[str, ...]]] = {
+    "learned": (StreamKind.LEARNED, ("tier",)),
+    "extended": (StreamKind.EXTENDED, ()),
+    "outcome_detected": (StreamKind.DETECTED, ("outcome", "confidence", "receipt_id")),
+}
+BY_EVENT = MOVED | {name: kind for name, (kind, _) in TAUGHT.items()}
 BY_VERSION = {
     ChangeType.ARCHIVE.value: StreamKind.ARCHIVED,
     ChangeType.RESTORE.value: StreamKind.RESTORED,
@@ -78,6 +85,8 @@ _IS_JOB: Document = {"ns.coll": JOBS}
 _TOLD = (
     *("user_id", "memory_id", "tier", "kind", "change_type", "outcome", "receipt_id"),
     *("conversation_id", "source.type", "source.conversation_id", "applied.memory_id"),
+    *("data.tier", "data.outcome", "data.confidence", "data.receipt_id"),
+    *("data.conversation_id", "data.message_id", "tools"),
     *("data.from", "data.to", "data.rule", "job_id", "state", "stage", "total", "done", "failed"),
 )
 
@@ -232,7 +241,17 @@ def _outcome(_: str, doc: Document) -> tuple[StreamKind, Document]:
         "memory_ids": [one["memory_id"] for one in doc.get("applied", ())],
         "receipt_id": doc.get("receipt_id"),
         "conversation_id": doc.get("conversation_id"),
+        **({"tools": tools} if (tools := doc.get("tools")) else {}),
     }
+
+
+def _event(operation: str, doc: Document) -> tuple[StreamKind, Document]:
+    if doc["kind"] not in TAUGHT:
+        return _transition(operation, doc)
+    kind, more = TAUGHT[doc["kind"]]
+    said = {**(doc.get("data") or {}), "memory_id": doc["memory_id"]}
+    names = ("memory_id", "conversation_id", "message_id", *more)
+    return kind, {name: said.get(name) for name in names}
 
 
 def _transition(_: str, doc: Document) -> tuple[StreamKind, Document]:
@@ -257,7 +276,7 @@ def _job(_: str, doc: Document) -> tuple[StreamKind, Document]:
 _READERS: dict[str, Callable[[str, Document], tuple[StreamKind, Document]]] = {
     ITEMS: _item,
     OUTCOMES: _outcome,
-    EVENTS: _transition,
+    EVENTS: _event,
     VERSIONS: _version,
     JOBS: _job,
 }

@@ -104,6 +104,16 @@ class InMemoryConversationStore:
         self._rows[row.user_id, conversation_id] = replace(row, title=title, titled_by=by)
         return True
 
+    async def comment(
+        self, scope: WriteScope, conversation_id: str, message_id: str, feedback: str
+    ) -> bool:
+        key = (checked_user(scope.user_id), conversation_id, message_id)
+        turn = self.words.get(key)
+        if turn is None or turn.erased:
+            return False
+        self.words[key] = replace(turn, feedback=feedback)
+        return True
+
     async def sum_up(
         self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int
     ) -> bool:
@@ -137,7 +147,7 @@ class InMemoryConversationStore:
         for key, row in self.words.items():
             if point_id_of(row.user_id, row.memory_id) in point_ids:
                 self.words[key] = replace(
-                    row, question="", answer="", citations=(), tools=(), runs=()
+                    row, question="", answer="", citations=(), tools=(), runs=(), feedback=None
                 )
                 kept = self._rows[key[:2]]
                 self._rows[key[:2]] = replace(kept, bullets=(), summed=0)

@@ -72,7 +72,7 @@ async def test_messages_tell_how_they_were_answered(world: Harness) -> None:
         ask = {"query": "Where does Dana live?", "conversationId": "c-1"}
         receipt = (await api.post("/api/memory/context", json=ask)).json()["receipt_id"]
         await said(api, "c-1", "m-1", model="dicta-7b", toolsCalled=["search_memory"])
-        thumb = {"messageId": "m-1", "conversationId": "c-1", "score": 1}
+        thumb = {"messageId": "m-1", "score": 1, "feedback": "קצר ולעניין"}
         assert (await api.post("/api/hooks/score", json=thumb)).status_code == 200
         found = await got(api, f"{LIST}/c-1/messages")
     asked, answered = found["messages"]
@@ -82,7 +82,7 @@ async def test_messages_tell_how_they_were_answered(world: Harness) -> None:
     assert (answered["model"], answered["tools"]) == ("dicta-7b", ["search_memory"])
     assert answered["receipt_id"] == receipt
     assert [one["tier"] for one in answered["citations"]] == ["working"]
-    assert answered["score"] == 1
+    assert (answered["score"], answered["feedback"]) == (1, "קצר ולעניין")
 
 
 async def test_a_turn_tells_what_its_tools_did_and_they_learn_from_it(world: Harness) -> None:

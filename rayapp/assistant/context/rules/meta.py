@@ -180,17 +180,17 @@ def _insights(context: AssistantContext, named: _Named) -> dict[str, Any]:
 
 
 def _active(found: ContextInsights, named: _Named) -> list[dict[str, Any]]:
-    """Concepts of the question, with the tier that answered them best, as far as that is known."""
-    best = max(found.tiers, key=lambda one: (one.wilson, one.uses), default=None)
-    matched = {one.key for one in found.matched}
+    """Concepts of the question, each with the tier that answered it best, as far as is known."""
+    known = [(one.label, found.best_tiers.get(one.key)) for one in found.concepts]
     return [
         {
-            "concept": one.label,
-            "best_collection": named(best.tier) if best and one.key in matched else None,
-            "success_rate": best.success_rate if best and one.key in matched else None,
-            "usage_count": best.uses if best and one.key in matched else None,
+            "concept": label,
+            "best_collection": named(best.tier) if best else None,
+            "success_rate": best.success_rate if best else None,
+            "usage_count": best.uses if best else None,
+            "wilson_score": best.wilson if best else None,
         }
-        for one in found.concepts
+        for label, best in known
     ]
 
 

@@ -129,6 +129,24 @@ def test_tiers_come_from_the_concepts_of_the_question_only(query: str) -> None:
     assert "0.60" in line
 
 
+@pytest.mark.parametrize("query", [ENGLISH, HEBREW])
+def test_each_concept_has_its_own_best_tier(query: str) -> None:
+    question = asked(query)
+    first, second, *_ = [one.key for one in question.concepts]
+    priors = GraphPriors(
+        routing=(
+            routing(first, {Tier.PATTERNS: counted(4, 0), Tier.HISTORY: counted(1, 3)}),
+            routing(second, {Tier.MEMORY_BANK: counted(2, 1)}),
+        )
+    )
+    best = told(question, priors=priors).best_tiers
+    assert {key: (one.tier, one.uses) for key, one in best.items()} == {
+        first: (Tier.PATTERNS, 4),
+        second: (Tier.MEMORY_BANK, 3),
+    }
+    assert best[first].wilson > best[second].wilson
+
+
 def test_a_tier_of_which_little_is_known_is_not_praised() -> None:
     question = asked(ENGLISH)
     key = question.concepts[0].key
