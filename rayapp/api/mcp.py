@@ -30,8 +30,10 @@ from rayapp.api.middleware import with_body
 from rayapp.api.responses import ERROR_SCHEMA, JSON
 from rayapp.api.route import CurrentCall, router, unread_body
 from rayapp.api.routes.books import MAX_TEXT_CHARS
+from rayapp.api.routes.memories import check_query
 from rayapp.api.routes.system import package_version
 from rayapp.api.routes.tools import hints, offered, tool_call
+from rayapp.assistant.records import ContextRequest
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema
 from rayapp.core.errors import InvalidInput, NotFound, RayappError
 from rayapp.core.logging import request_id
@@ -55,6 +57,23 @@ NO_MESSAGE = (
 # Documents as resources, and how many of them a page of the list has.
 BOOKS_URI, RESOURCES = "rayapp://books", 100
 _CURSOR = re.compile(r"[0-9]{1,9}")
+# What a person may pick in a program: each is filled with what memory knows now.
+QUESTION = types.PromptArgument(
+    name="question", description="What you want to know, in Hebrew or English.", required=True
+)
+PROMPTS = (
+    types.Prompt(
+        name="answer_with_memory",
+        title="Answer with memory · לענות עם הזיכרון",
+        description="A question, with what is known about it before it.",
+        arguments=[QUESTION],
+    ),
+    types.Prompt(
+        name="introduce_me",
+        title="Who I am · מי אני",
+        description="What is known of the user, to begin a conversation with.",
+    ),
+)
 # The conversation and the turn in `_meta` of a call, for programs that cannot set headers.
 META_FIELDS = ("conversation_id", "turn_id")
 
@@ -146,11 +165,44 @@ def server() -> Server[Any]:
             "resources/list": CacheHint(scope="private"),
             "resources/read": CacheHint(scope="private"),
         },
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
         on_list_resources=_list_resources,
         on_read_resource=_read_resource,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
     )
+
+
+async def _list_prompts(
+    _context: Context, _params: types.PaginatedRequestParams | None
+) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=list(PROMPTS))
+
+
+async def _get_prompt(
+    context: Context, params: types.GetPromptRequestParams
+) -> types.GetPromptResult:
+    call, prompt = (
+        _call_of(context),
+        next((one for one in PROMPTS if one.name == params.name), None),
+    )
+    if prompt is None:
+        names = ", ".join(one.name for one in PROMPTS)
+        raise MCPError(types.INVALID_PARAMS, f"No such prompt; the prompts are {names}.")
+    if not prompt.arguments:
+        parts = [(await call.services.context.cold_start(call.reads, None)).text]
+    else:
+        question = (params.arguments or {}).get(QUESTION.name, "").strip()
+        try:
+            check_query(call, question)
+        except InvalidInput as error:
+            raise MCPError(types.INVALID_PARAMS, error.message) from None
+        asked = ContextRequest(query=question, principal=call.principal)
+        parts = [(await call.services.context.prefetch(call.reads, asked)).block.text, question]
+    said = types.TextContent(type="text", text="\n\n".join(part for part in parts if part))
+    message = types.PromptMessage(role="user", content=said)
+    return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
 async def _list_resources(

@@ -291,6 +291,25 @@ async def test_documents_are_resources(site: Site) -> None:
             await client.read_resource(book.uri)
 
 
+@pytest.mark.parametrize("question", ["Where does Dana live?", "איפה Dana גרה?"])
+async def test_prompts_bring_what_memory_knows(site: Site, question: str) -> None:
+    async with site.client("reader") as client:
+        answer, introduce = (await client.list_prompts()).prompts
+        asked = await client.get_prompt(answer.name, {"question": question})
+        await client.get_prompt(introduce.name)
+        with pytest.raises(MCPError, match="query"):
+            await client.get_prompt(answer.name, {"question": " "})
+        with pytest.raises(MCPError, match="answer_with_memory, introduce_me"):
+            await client.get_prompt("nothing")
+    (message,) = asked.messages
+    assert message.role == "user"
+    assert "Dana lives in Haifa" in message.content.text
+    assert message.content.text.endswith(question)
+    async with site.client("noa") as client:
+        other = await client.get_prompt(answer.name, {"question": question})
+    assert "Haifa" not in other.messages[0].content.text
+
+
 async def test_another_user_sees_and_changes_nothing(site: Site) -> None:
     async with site.client("noa") as client:
         found = await client.call_tool("search_memory", {"query": "Where does Dana live?"})
