@@ -199,6 +199,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     f"{BACKUP}/list": {"GET": "read"},
     f"{BACKUP}/cleanup": {"DELETE": "write"},
     f"{BACKUP}/upload": {"POST": "admin"},
+    f"{BACKUP}/import-from": {"POST": "write"},
     f"{BACKUP}/import": {"POST": "admin"},
     f"{BACKUP}/restore": {"POST": "admin"},
 }
@@ -225,6 +226,7 @@ STREAMS = frozenset(
         ("GET", f"{BACKUP}/export"),
         ("POST", f"{BACKUP}/import"),
         ("POST", f"{BACKUP}/upload"),
+        ("POST", f"{BACKUP}/import-from"),
         ("POST", f"{BACKUP}/restore"),
         ("DELETE", USER),
         ("DELETE", f"{TENANTS}/{{org_id}}"),

@@ -39,6 +39,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.memory.user_data import UserDataService
 from rayapp.portability.erasure import ErasureService
 from rayapp.portability.exports import ExportService
+from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
@@ -90,6 +91,7 @@ class Services:
     upkeep: UpkeepService
     exports: ExportService
     imports: ImportService
+    foreign_imports: ForeignImportService
     erasure: ErasureService
     holds: LegalHolds
     retention: RetentionService

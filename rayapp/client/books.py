@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-import httpx
-
-from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Pause, Reader, Talk, Writer, asked, at, call, form, given, read_file
 from rayapp.client.core import Core, parse
 from rayapp.core.errors import InvalidInput
 from rayapp.wire import books as wire
@@ -73,7 +71,8 @@ class BookCalls(Core):
                 "conversation_id": conversation_id,
             }
         )
-        request = _form(Path(path), fields, self.headers_of(user_id))
+        path = Path(path)
+        request = form(BOOKS, path.name, read_file(path), fields, self.headers_of(user_id))
         sent = parse(wire.UploadAnswer, (yield from self.asking(request)))
         who = Reader(user_id=user_id)
         while True:
@@ -191,14 +190,3 @@ class BookCalls(Core):
 
 def _listed(values: Sequence[str] | None) -> list[str] | None:
     return list(values) if values is not None else None
-
-
-def _form(path: Path, fields: dict[str, str], headers: dict[str, str]) -> Request:
-    """A form with this file. Raises InvalidInput: it cannot be read."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    made = httpx.Request("POST", "http://form", data=fields, files={"file": (path.name, data)})
-    kind = {"Content-Type": made.headers["Content-Type"]}
-    return Request(method="POST", path=BOOKS, content=made.read(), headers=headers | kind)

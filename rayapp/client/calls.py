@@ -4,6 +4,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import (
     Any,
     Concatenate,
@@ -20,7 +21,7 @@ from urllib.parse import quote, urlencode
 import httpx
 from pydantic import BaseModel
 
-from rayapp.core.errors import RayappError
+from rayapp.core.errors import InvalidInput, RayappError
 
 SKIPPED = {
     "embedder": "the embedder is away, so words were compared but not meanings",
@@ -187,3 +188,20 @@ def _each(value: Any) -> Sequence[Any]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_file(path: Path) -> bytes:
+    """Raises InvalidInput: it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def form(
+    path: str, name: str, data: bytes, fields: Mapping[str, str], headers: Mapping[str, str]
+) -> Request:
+    """A form with this file."""
+    made = httpx.Request("POST", "http://form", data=dict(fields), files={"file": (name, data)})
+    kind = {"Content-Type": made.headers["Content-Type"]}
+    return Request(method="POST", path=path, content=made.read(), headers={**headers, **kind})

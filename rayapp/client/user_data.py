@@ -1,10 +1,12 @@
 """Client calls about a user's data as a whole: personality, hidden items, exports, removal."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
-from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
-from rayapp.client.core import Core, asking_for
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, form, given
+from rayapp.client.core import Core, asking_for, parse
+from rayapp.client.foreign import packed
 from rayapp.wire import backup
 from rayapp.wire import personality as wire
 from rayapp.wire.data import (
@@ -145,6 +147,22 @@ class UserDataCalls(Core):
         body = {"payload": payload, "dryRun": dry_run, "mergeStrategy": merge, "mapUser": map_user}
         body |= {"confirm": confirm}
         return self.writing(backup.ImportAnswer, f"{BACKUP}/import", body, **who)
+
+    @call
+    def import_from(
+        self,
+        source: str,
+        path: str | Path,
+        *,
+        dry_run: bool = False,
+        user_id: str | None = None,
+    ) -> Talk[backup.ForeignImportAnswer]:
+        """Take in what mem0, chatgpt, claude or roampal exported, or a folder of Markdown files;
+        call again while it is not `complete`. Raises InvalidInput, TooLarge."""
+        name, data = packed(Path(path), source)
+        fields = {"source": source, "dryRun": str(dry_run).lower()}
+        request = form(f"{BACKUP}/import-from", name, data, fields, self.headers_of(user_id))
+        return parse(backup.ForeignImportAnswer, (yield from self.asking(request)))
 
     @call
     def restore_export(

@@ -83,6 +83,7 @@ from rayapp.portability.backup import stored_in
 from rayapp.portability.erasure import ErasureService
 from rayapp.portability.exports import ExportService
 from rayapp.portability.files import ArchiveFiles
+from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.priors import PriorsService
@@ -665,6 +666,12 @@ class Container:
     def imports(self) -> ImportService:
         return ImportService(
             self.stores.archive, self.exports, limits=self.text_limits, runtime=self.runtime
+        )
+
+    @cached_property
+    def foreign_imports(self) -> ForeignImportService:
+        return ForeignImportService(
+            self.imports, self.stores.items, limits=self.text_limits, runtime=self.runtime
         )
 
     @cached_property

@@ -169,14 +169,18 @@ class PartWriter:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive that was opened. `lines`: those of a collection, each with its end."""
+    """An archive that was opened. `lines`: those of a collection, each with its end. `made_of`: the
+    hash of a file that it is made of, each time with other times in it."""
 
     manifest: Manifest
     lines: Callable[[str], Iterator[bytes]]
+    made_of: str = ""
 
     @property
     def fingerprint(self) -> str:
         """Of all it holds."""
+        if self.made_of:
+            return self.made_of
         parts = sorted(f"{one.collection}:{one.sha256}" for one in self.manifest.parts)
         return hashlib.sha256("\n".join([self.manifest.owner_id, *parts]).encode()).hexdigest()
 

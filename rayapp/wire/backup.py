@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from rayapp.memory.tiers import Tier, parse_tier
-from rayapp.portability.rules.kinds import DEFAULT_KINDS, Format, Kind, Merge
+from rayapp.portability.rules.kinds import DEFAULT_KINDS, Format, Kind, Merge, Origin
 from rayapp.wire import bases
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what these import
+    from rayapp.portability.foreign import ForeignReport
     from rayapp.portability.ports import Estimate, ImportReport, KeptArchive, PutCounts
 
 # What the first client leaves out by a name of its own.
@@ -219,6 +220,16 @@ class UploadedImport(bases.Lenient, bases.Confirmed):
     mapUser: bool = False
 
 
+class ForeignImport(bases.Lenient):
+    """The fields of a form beside its file."""
+
+    aliases: ClassVar = {"dry_run": "dryRun", "from": "source"}
+    source: Literal["mem0", "chatgpt", "claude", "markdown", "roampal"] = Field(
+        description="The system that exported the file."
+    )
+    dryRun: bool = Field(False, description="Only say what would change.")
+
+
 class ImportStats(bases.Answer):
     """Counts by the first client's names; those of things that are not kept here are 0."""
 
@@ -285,6 +296,35 @@ class ImportAnswer(bases.Written):
             complete=report.complete,
             resumed=report.resumed,
             message=message,
+        )
+
+
+class NotTaken(bases.Answer):
+    """Something of a file that is not imported."""
+
+    what: str
+    why: str
+    count: int
+
+
+class ForeignImportAnswer(ImportAnswer):
+    """`found`: what the file holds, by tier, and its conversations and turns."""
+
+    source: Origin
+    found: dict[str, int]
+    not_taken: tuple[NotTaken, ...]
+
+    @classmethod
+    def from_foreign(cls, done: "ForeignReport", source: Origin, *, dry_run: bool) -> Self:
+        known = ImportAnswer.from_report(done.report, dry_run=dry_run).model_dump()
+        return cls(
+            **known,
+            source=source,
+            found=done.found,
+            not_taken=tuple(
+                NotTaken(what=what, why=why, count=count)
+                for (what, why), count in sorted(done.left_out.items())
+            ),
         )
 
 

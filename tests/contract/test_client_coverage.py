@@ -175,6 +175,11 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "backup_estimate": {"include": ["memories"]},
     "export": {"include": ["memories", "graphs"]},
     "import_": {"payload": PAYLOAD, "dry_run": True},
+    "import_from": {
+        "source": "markdown",
+        "path": Path(__file__).parents[2] / "README.md",
+        "dry_run": True,
+    },
     "restore_export": {"payload": PAYLOAD},
     "backups": {},
     "clean_up_backups": {"keep": 3},

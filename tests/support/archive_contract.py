@@ -8,6 +8,7 @@ import json
 import zipfile
 from typing import Any
 
+import httpx
 import pytest
 
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -17,6 +18,14 @@ from rayapp.portability.rules.archive import MANIFEST, SUFFIX, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Kind, Merge
 from tests.support.archive_world import ArchiveWorld, ask, fill
+from tests.support.foreign_exports import (
+    SAMPLES,
+    TEA_HE,
+    chatgpt,
+    gpt_conversation,
+    gpt_node,
+    gpt_nodes,
+)
 
 ALL = frozenset(Kind)
 # What the fixture has something of; open data and books that were judged need more.
@@ -57,6 +66,31 @@ async def erase_rows(world: ArchiveWorld) -> None:
         while await world.stores.archive.clear(world.writes, collection, 100):
             pass
     await world.work()
+
+
+ASKED = {
+    "mem0": ("מה דנה שותה?", TEA_HE, "2024-03-02T10:20:30"),
+    "chatgpt": ("כמה מים מקבל עץ הלימון?", "שני ליטר", "2024-05-06T10:06:46"),
+    "claude": ("Where is the spare key?", "flower pot", "2025-02-03T04:05:03"),
+    "markdown": ("green varnish of the boat", "varnish", "2023-07-08T00:00:00"),
+    "roampal": ("במה מנגבים אקורדיון?", "מטלית", "20"),
+}
+TITLES = {
+    "chatgpt": [("Watering the lemon tree", 2)],
+    "claude": [("The cabin", 2)],
+    "roampal": [("Bellows", 1)],
+}
+
+
+async def sent(
+    http: httpx.AsyncClient, source: str, name: str, data: bytes, **fields: str
+) -> dict[str, Any]:
+    path = "/api/memory/backup/import-from"
+    form = {"source": source, **fields}
+    answer = await http.post(path, files={"file": (name, data)}, data=form)
+    assert answer.is_success, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 class ArchiveContract:
@@ -218,6 +252,52 @@ class ArchiveContract:
         )
         assert report.complete
         assert rows_of(await world.exported(kinds=ALL)) == zipped
+
+    @pytest.mark.parametrize("source", SAMPLES)
+    async def test_what_another_system_kept_comes_in(
+        self, world: ArchiveWorld, source: str
+    ) -> None:
+        name, made = SAMPLES[source]
+        async with world.http() as http:
+            would = await sent(http, source, name, made(), dryRun="true")
+            assert not any((await world.stores.archive.left(world.reads)).values())
+            done = await sent(http, source, name, made())
+            assert would["collections"] == done["collections"]
+            assert would["found"] == done["found"]
+            assert would["not_taken"] == done["not_taken"]
+            assert done["collections"]["memory_items"]["added"] > 0
+            await world.work()
+            query, words, at = ASKED[source]
+            found = await ask(http, "POST", "/api/memory/search", {"query": query})
+            first = found["results"][0]
+            assert words in first["content"], [one["content"] for one in found["results"]]
+            assert first["created_at"].startswith(at)
+            assert source in first["tags"]
+            listed = (await ask(http, "GET", "/api/memory/conversations"))["conversations"]
+            assert [(one["title"], one["turns"]) for one in listed] == TITLES.get(source, [])
+            before = rows_of(await world.exported())
+            assert all(row["expires_at"] is None for row in before["memory_items"])
+            again = await sent(http, source, name, made())
+            assert not any(one["added"] + one["changed"] for one in again["collections"].values())
+        assert rows_of(await world.exported()) == before
+
+    async def test_a_later_export_adds_what_was_said_since(self, world: ArchiveWorld) -> None:
+        nodes = gpt_nodes()
+        more = gpt_node("u3", "a2", "user", ["And in the winter?"], create_time=1_715_000_000)
+        async with world.http() as http:
+            for data in (chatgpt(), chatgpt(gpt_conversation([*nodes, more]))):
+                await sent(http, "chatgpt", "c.zip", data)
+            listed = (await ask(http, "GET", "/api/memory/conversations"))["conversations"]
+            (one,) = listed
+            assert one["turns"] == 3
+            assert one["updated_at"].startswith("2024-05-06T12:53:20")
+            name = one["conversation_id"]
+            found = await ask(http, "GET", f"/api/memory/conversations/{name}/messages")
+            assert found["messages"][-2]["content"] == "And in the winter?"
+            gone = await ask(http, "DELETE", f"/api/memory/conversations/{name}")
+            assert gone["success"]
+        await world.work()
+        assert not rows_of(await world.exported(kinds=ALL))["memory_items"]
 
     async def test_sizes_are_those_of_the_export(self, world: ArchiveWorld) -> None:
         await fill(world)

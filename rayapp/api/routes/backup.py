@@ -18,12 +18,13 @@ from rayapp.api.routes.books import form_of
 from rayapp.core.errors import InvalidInput, NotFound, Overloaded, TooLarge
 from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ExportRequest, ImportRequest, KeptArchive, RowsWanted
-from rayapp.portability.rules.kinds import Merge
+from rayapp.portability.rules.kinds import Merge, Origin
 from rayapp.wire import backup as wire
 
 routes = router("backup")
 UPLOAD = f"{BACKUP}/upload"
-FORM_PATHS = frozenset({UPLOAD})
+FROM = f"{BACKUP}/import-from"
+FORM_PATHS = frozenset({UPLOAD, FROM})
 # They take an archive as JSON.
 BATCH_PATHS = frozenset({f"{BACKUP}/import", f"{BACKUP}/restore"})
 ZIP = "application/zip"
@@ -32,6 +33,10 @@ AS_ZIP: dict[int | str, dict[str, Any]] = {
     200: {"content": {ZIP: {"schema": {"type": "string", "format": "binary"}, "example": "PK"}}}
 }
 FORM = file_form(wire.UploadedImport, {"file": "(the bytes of rayapp-export.zip)", "dryRun": True})
+FROM_FORM = file_form(
+    wire.ForeignImport,
+    {"file": "(the bytes of conversations.json)", "source": "chatgpt", "dryRun": True},
+)
 
 
 @routes.get(f"{BACKUP}/estimate", summary="Size of an export")
@@ -116,6 +121,28 @@ async def upload(call: CurrentCall) -> wire.ImportAnswer:
         with _read(file, name, limit) as found:
             report = await call.services.imports.run(call.writes, found, _asked(form))
     return wire.ImportAnswer.from_report(report, dry_run=form.dryRun)
+
+
+@routes.post(
+    FROM,
+    summary="Import from another system",
+    responses=merged(
+        raises(TooLarge, Overloaded),
+        *map(raises_code, ("bad_archive", "malformed_form", "unsupported_media_type")),
+    ),
+    openapi_extra=FROM_FORM,
+)
+async def import_from(call: CurrentCall) -> wire.ForeignImportAnswer:
+    """What `source` exported, as its zip or JSON file: memories of mem0, conversations of ChatGPT
+    or Claude, a zip of Markdown files, a backup of Roampal. Read as a whole before anything is
+    written; ids are made of what it holds, so that a repeat adds nothing. Times stay, and nothing
+    of it ends by itself."""
+    async with form_of(call, wire.ForeignImport) as (file, name, form):
+        source = Origin(form.source)
+        done = await call.services.foreign_imports.run(
+            call.writes, source, file, name, dry_run=form.dryRun
+        )
+    return wire.ForeignImportAnswer.from_foreign(done, source, dry_run=form.dryRun)
 
 
 @routes.post(

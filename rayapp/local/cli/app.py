@@ -1,4 +1,5 @@
-"""Command line: up, down, status, doctor, demo, add, search, recent, documents, keys, job."""
+"""Command line: up, down, status, doctor, demo, add, search, recent, documents, import,
+keys, job."""
 
 import ast
 import asyncio
@@ -21,6 +22,7 @@ from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings, load_settings
 from rayapp.local.cli.documents import documents
+from rayapp.local.cli.imports import import_
 from rayapp.local.cli.keys import has_living_key, keys
 from rayapp.local.cli.memories import (
     DataDir,
@@ -269,6 +271,7 @@ def demo(
 # What people try first; they are in a file of their own.
 for command in (add, search, recent, retention):
     app.command()(command)
+app.command("import")(import_)
 
 
 # Help is the job's own: `rayapp job NAME --help`.

@@ -33,3 +33,13 @@ class Merge(StrEnum):
     MERGE = "merge"
     SKIP = "skip_existing"
     REPLACE = "replace"
+
+
+class Origin(StrEnum):
+    """Where an export comes from."""
+
+    MEM0 = "mem0"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    MARKDOWN = "markdown"
+    ROAMPAL = "roampal"

@@ -39,6 +39,8 @@ Document = dict[str, Any]
 PAGE = 500
 # The snapshot is older than the server keeps (minSnapshotHistoryWindowInSeconds, 5 minutes).
 SNAPSHOT_CODES = frozenset({239, 246})
+# What grows in a conversation that goes on.
+GROWN = ("last_at", "exchanges")
 FOLLOWED = frozenset(tier.value for tier in FOLLOWED_TIERS)
 
 
@@ -135,7 +137,18 @@ class MongoUserArchive:
                 await self._database.collection(collection.name).insert_many(docs, ordered=False)
             except BulkWriteError as error:
                 refused = refused_positions(error)
+            if collection.name == indexes.SESSIONS:
+                await self._grow([docs[at] for at in sorted(refused)])
         return PutCounts(added=len(docs) - len(refused), present=len(refused))
+
+    async def _grow(self, docs: Sequence[Document]) -> None:
+        """Conversations that are there, but went on in the archive."""
+        for doc in docs:
+            known = {name: doc[name] for name in ("user_id", "conversation_id")}
+            newer = {name: doc[name] for name in GROWN if doc.get(name) is not None}
+            if newer and "last_at" in newer:
+                kept = {**known, "last_at": {"$lt": newer["last_at"]}}
+                await self._database.collection(indexes.SESSIONS).update_one(kept, {"$max": newer})
 
     async def _present(
         self, collection: Collection, owner: Document, docs: Sequence[Document]

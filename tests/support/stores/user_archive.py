@@ -189,7 +189,12 @@ class InMemoryUserArchive:
         def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
             key, row = _session_of(user_id, doc, how)
             if "last_at" in doc and not how.dry_run:
-                kept.setdefault(key, from_row(Conversation, {**doc, "user_id": user_id}))
+                new = from_row(Conversation, {**doc, "user_id": user_id})
+                old = kept.setdefault(key, new)
+                if old.last_at < new.last_at:
+                    kept[key] = replace(old, last_at=new.last_at)
+                    grown = max(sessions[key].exchanges, row.exchanges)
+                    sessions[key] = replace(sessions[key], exchanges=grown)
             return key, row
 
         self._tables["sessions"] = Table(sessions, _first_of_key, to_doc, of_doc)

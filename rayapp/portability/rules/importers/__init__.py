@@ -1,0 +1,1 @@
+"""Readers of what other systems export. Pure: bytes in, values out."""
